@@ -1,0 +1,92 @@
+//! The laws that join quantities, one a line. This list is the documentation of what may be multiplied or divided.
+
+use super::quantities::{
+    Bandwidth, Bytes, CarbonIntensity, CarbonMass, FlopRate, Flops, Joules, Seconds, TokenRate, Tokens, Usd,
+    UsdPerHour, UsdPerJoule, UsdPerWattSecond, Watts,
+};
+
+/// `relation!(C = A * B)` gives `A * B`, `B * A`, `C / A` and `C / B`.
+macro_rules! relation {
+    ($($product:ident = $left:ident * $right:ident;)+) => {$(
+        impl std::ops::Mul<$right> for $left {
+            type Output = $product;
+            fn mul(self, right: $right) -> $product {
+                $product::new(self.value() * right.value())
+            }
+        }
+
+        impl std::ops::Mul<$left> for $right {
+            type Output = $product;
+            fn mul(self, left: $left) -> $product {
+                $product::new(self.value() * left.value())
+            }
+        }
+
+        impl std::ops::Div<$left> for $product {
+            type Output = $right;
+            fn div(self, left: $left) -> $right {
+                $right::new(self.value() / left.value())
+            }
+        }
+
+        impl std::ops::Div<$right> for $product {
+            type Output = $left;
+            fn div(self, right: $right) -> $left {
+                $left::new(self.value() / right.value())
+            }
+        }
+    )+};
+}
+
+relation! {
+    Bytes = Bandwidth * Seconds;
+    Flops = FlopRate * Seconds;
+    Joules = Watts * Seconds;
+    Tokens = TokenRate * Seconds;
+    Usd = UsdPerJoule * Joules;
+    CarbonMass = CarbonIntensity * Joules;
+}
+
+impl UsdPerHour {
+    /// What the price comes to over a time.
+    pub fn over(self, time: Seconds) -> Usd {
+        Usd::new(self.value() * time.value() / 3_600.0)
+    }
+}
+
+impl Usd {
+    /// This amount spread evenly over a time.
+    pub fn per(self, time: Seconds) -> UsdPerHour {
+        UsdPerHour::new(self.value() * 3_600.0 / time.value())
+    }
+}
+
+impl UsdPerWattSecond {
+    /// What having a power available for a time costs.
+    pub fn for_power(self, power: Watts, time: Seconds) -> Usd {
+        Usd::new(self.value() * power.value() * time.value())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relation_reads_both_ways() {
+        let data = Bandwidth::new(50e9) * Seconds::new(2.0);
+        assert_eq!(data, Bytes::new(100e9));
+        assert_eq!(data / Bandwidth::new(50e9), Seconds::new(2.0));
+        assert_eq!(data / Seconds::new(2.0), Bandwidth::new(50e9));
+    }
+
+    #[test]
+    fn prices_of_time_and_power_come_to_money() {
+        // $2/h for a day is $48.
+        assert_eq!(UsdPerHour::new(2.0).over(Seconds::new(86_400.0)), Usd::new(48.0));
+        // $184/kW-month for 10 kW and a year: 184 * 10 * 12 = $22,080.
+        let colocation = UsdPerWattSecond::new(184.0 / (1e3 * 730.0 * 3_600.0));
+        let year = Seconds::new(8_760.0 * 3_600.0);
+        assert!((colocation.for_power(Watts::new(10e3), year).value() - 22_080.0).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,59 @@
+//! Dimensionless numbers with a checked range, and a value with its range.
+
+/// A share of a whole, 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Fraction(f64);
+
+/// A multiplier, zero or more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Factor(f64);
+
+impl Fraction {
+    /// Nothing of the whole.
+    pub const ZERO: Self = Self(0.0);
+    /// The whole.
+    pub const ONE: Self = Self(1.0);
+
+    /// The share, or `None` outside 0 to 1.
+    pub fn new(share: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&share).then_some(Self(share))
+    }
+
+    /// The number.
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl Factor {
+    /// Changes nothing.
+    pub const ONE: Self = Self(1.0);
+
+    /// The multiplier, or `None` when negative or not finite.
+    pub fn new(factor: f64) -> Option<Self> {
+        (factor.is_finite() && factor >= 0.0).then_some(Self(factor))
+    }
+
+    /// The number.
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// A typical value and the range that its sources support.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Ranged<T> {
+    /// The typical value, used unless a study asks for the range.
+    pub value: T,
+    /// The low end.
+    pub low: T,
+    /// The high end.
+    pub high: T,
+}
+
+impl<T: Copy> Ranged<T> {
+    /// A value known without a range.
+    pub const fn exact(value: T) -> Self {
+        Self { value, low: value, high: value }
+    }
+}
