@@ -1,0 +1,30 @@
+//! Did you mean?
+
+/// The candidate closest to what was typed, if one is close enough to be a slip of the hand or a part of the name.
+pub fn did_you_mean<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let typed = typed.to_ascii_lowercase();
+    let allowed = 1 + typed.len() / 4;
+    candidates
+        .into_iter()
+        .filter_map(|candidate| {
+            let lower = candidate.to_ascii_lowercase();
+            let distance = strsim::osa_distance(&typed, &lower);
+            let part = typed.len() >= 3 && (lower.contains(&typed) || typed.contains(&lower) && lower.len() >= 3);
+            (distance <= allowed || part).then_some((distance, candidate))
+        })
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_and_parts_are_recognised() {
+        let ids = ["h100-sxm-80gb", "a100-sxm-80gb", "h200-sxm"];
+        assert_eq!(did_you_mean("h100-smx-80gb", ids), Some("h100-sxm-80gb"));
+        assert_eq!(did_you_mean("h100", ids), Some("h100-sxm-80gb"));
+        assert_eq!(did_you_mean("tpu-v5p", ids), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! The only reader of files, and the only parser of TOML.
+
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::diagnostics::{Code, Diagnostic, FileId, Sink, Sources, Span};
+use crate::document::{Entry, Node, Table, Value};
+
+/// Parses a text that is already in `sources`; syntax errors go to the sink, all of them.
+pub fn parse(sources: &Sources, file: FileId, sink: &Sink) -> Node {
+    let text = sources.text(file);
+    let (root, errors) = DeTable::parse_recoverable(text);
+    for error in errors {
+        let range = error.span().unwrap_or(0..0);
+        sink.push(Diagnostic::new(Code::Syntax, "the text is not TOML").at(&Span { file, range }, error.message()));
+    }
+    let at = Span { file, range: 0..text.find('\n').unwrap_or(text.len()) };
+    Node { value: Value::Table(table(root.get_ref(), file, sink)), at }
+}
+
+/// Reads and parses a file; a failure goes to the sink.
+pub fn read(path: &Path, sources: &mut Sources, sink: &Sink) -> Option<Node> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => {
+            let file = sources.add(path.display().to_string(), text);
+            Some(parse(sources, file, sink))
+        }
+        Err(error) => {
+            sink.push(Diagnostic::new(Code::Unreadable, format!("cannot read {}: {error}", path.display())));
+            None
+        }
+    }
+}
+
+fn table(source: &DeTable<'_>, file: FileId, sink: &Sink) -> Table {
+    let mut entries: Vec<Entry> = source
+        .iter()
+        .map(|(key, value)| Entry {
+            key: key.get_ref().to_string(),
+            at: Span { file, range: key.span() },
+            node: node(value, file, sink),
+        })
+        .collect();
+    entries.sort_by_key(|entry| entry.at.range.start);
+    Table { entries }
+}
+
+fn node(source: &Spanned<DeValue<'_>>, file: FileId, sink: &Sink) -> Node {
+    let at = Span { file, range: source.span() };
+    let value = match source.get_ref() {
+        DeValue::String(text) => Value::String(text.to_string()),
+        DeValue::Integer(number) => match i64::from_str_radix(&number.as_str().replace('_', ""), number.radix()) {
+            Ok(number) => Value::Integer(number),
+            Err(_) => {
+                sink.push(Diagnostic::new(Code::OutOfRange, "the whole number is too large").at(&at, "beyond 64 bits"));
+                Value::Integer(0)
+            }
+        },
+        DeValue::Float(number) => Value::Float(number.as_str().replace('_', "").parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(value) => Value::Boolean(*value),
+        DeValue::Datetime(date) => Value::Date(date.to_string()),
+        DeValue::Array(items) => Value::Array(items.iter().map(|item| node(item, file, sink)).collect()),
+        DeValue::Table(entries) => Value::Table(table(entries, file, sink)),
+    };
+    Node { value, at }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostics::render;
+    use crate::document::Reader;
+    use crate::units::{Bytes, Fraction, Watts};
+
+    #[test]
+    fn all_mistakes_of_a_file_are_reported_at_once() {
+        let mut sources = Sources::default();
+        let text = "memory = \"80 GB/s\"\nshare = 30\ntpd = \"700 W\"\n";
+        let file = sources.add("part.toml", text);
+        let sink = Sink::default();
+        let root = parse(&sources, file, &sink);
+        {
+            let mut reader = Reader::new(&root, "", &sink).unwrap();
+            let _: Bytes = reader.get("memory");
+            let _: Fraction = reader.get("share");
+            let _: Watts = reader.get("tdp");
+        }
+        insta::assert_snapshot!(render(&sink.into_diagnostics(), &sources, false));
+    }
+}
