@@ -1,0 +1,62 @@
+//! What is known: hardware, models, sites, prices and what software reaches on them, keyed by id.
+//!
+//! One file a part; its name is the id. A part says what its maker says of it; what software achieves on it lives in
+//! `efficiency`, what it costs in a price book. Every field has exactly one source.
+
+mod shelf;
+
+pub use shelf::{Entry, Part, Shelf};
+
+use crate::diagnostics::Sink;
+use crate::document::Node;
+
+/// Declares the kinds of part: module, type, the catalog's field, the folder of files, what one is called, and the keys
+/// whose entries carry their own source.
+macro_rules! kinds {
+    ($($module:ident :: $part:ident, $field:ident, folder $folder:literal, $what:literal, self_sourced $own:expr;)+) => {
+        $(pub mod $module;)+
+        $(pub use $module::$part;)+
+
+        /// All that is known; immutable once read.
+        #[derive(Debug, Default)]
+        pub struct Catalog {
+            $(#[doc = concat!("Every ", $what, ", by id.")] pub $field: Shelf<$part>,)+
+        }
+
+        $(impl Part for $part {
+            const WHAT: &'static str = $what;
+            const FOLDER: &'static str = $folder;
+            const SELF_SOURCED: &'static [&'static str] = $own;
+
+            fn read(reader: &mut crate::document::Reader<'_>) -> Self {
+                $part::read(reader)
+            }
+        })+
+
+        impl Catalog {
+            /// The folders of catalog files.
+            pub const FOLDERS: &'static [&'static str] = &[$($folder),+];
+
+            /// Reads one file of a folder into its shelf; mistakes go to the sink.
+            ///
+            /// Returns whether the folder is one of a catalog's.
+            pub fn add(&mut self, folder: &str, id: &str, document: &Node, sink: &Sink) -> bool {
+                match folder {
+                    $($folder => self.$field.add(id, document, sink),)+
+                    _ => return false,
+                }
+                true
+            }
+
+            /// Every entry as (kind, id, name), in the order of kinds and ids.
+            pub fn entries(&self) -> Vec<(&'static str, &str, &str)> {
+                let mut all = Vec::new();
+                $(all.extend(self.$field.iter().map(|entry| ($what, entry.id.as_str(), entry.name.as_str())));)+
+                all
+            }
+        }
+    };
+}
+
+kinds! {
+}
