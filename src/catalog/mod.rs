@@ -3,12 +3,14 @@
 //! One file a part; its name is the id. A part says what its maker says of it; what software achieves on it lives in
 //! `efficiency`, what it costs in a price book. Every field has exactly one source.
 
+mod check;
+mod reference;
 mod shelf;
 
+pub use reference::Reference;
 pub use shelf::{Entry, Part, Shelf};
 
 use crate::diagnostics::Sink;
-use crate::document::Node;
 
 /// Declares the kinds of part: module, type, the catalog's field, the folder of files, what one is called, and the keys
 /// whose entries carry their own source.
@@ -40,7 +42,7 @@ macro_rules! kinds {
             /// Reads one file of a folder into its shelf; mistakes go to the sink.
             ///
             /// Returns whether the folder is one of a catalog's.
-            pub fn add(&mut self, folder: &str, id: &str, document: &Node, sink: &Sink) -> bool {
+            pub fn add(&mut self, folder: &str, id: &str, document: &crate::document::Node, sink: &Sink) -> bool {
                 match folder {
                     $($folder => self.$field.add(id, document, sink),)+
                     _ => return false,
@@ -59,4 +61,11 @@ macro_rules! kinds {
 }
 
 kinds! {
+    accelerator::Accelerator, accelerators, folder "accelerators", "accelerator", self_sourced &[];
+    node::Node, nodes, folder "nodes", "node", self_sourced &[];
+    nic::Nic, nics, folder "nics", "network card", self_sourced &[];
+    switch::Switch, switches, folder "switches", "switch", self_sourced &[];
+    optic::Optic, optics, folder "optics", "optical module", self_sourced &[];
+    cable::Cable, cables, folder "cables", "cable", self_sourced &[];
+    fabric::Fabric, fabrics, folder "fabrics", "fabric", self_sourced &[];
 }

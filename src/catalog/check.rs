@@ -1,0 +1,121 @@
+//! Rules that join fields, and the rules that join files.
+
+use super::cable::CableKind;
+use super::fabric::{Link, Transport};
+use super::switch::Protocol;
+use super::{Cable, Catalog, Entry, Fabric};
+use crate::diagnostics::{Code, Diagnostic, Sink, Span};
+use crate::document::Reader;
+use crate::units::Quantity;
+
+/// Reads a quantity that must be there and must not be zero.
+pub(super) fn positive<Q: Quantity>(reader: &mut Reader<'_>, key: &'static str) -> Q {
+    let before = reader.sink().len();
+    let quantity: Q = reader.get(key);
+    // The base number, because zero is zero in every unit.
+    if reader.sink().len() == before && quantity.base() <= 0.0 {
+        let message = format!("`{}` is zero", reader.path_of(key));
+        reader.report(key, Code::OutOfRange, message, "more than zero is needed");
+    }
+    quantity
+}
+
+/// Whether two quantities are the same but for rounding of their text.
+pub(super) fn same<Q: Quantity>(a: Q, b: Q) -> bool {
+    // Base numbers, because only their closeness matters.
+    (a.base() - b.base()).abs() <= 1e-9 * b.base().abs()
+}
+
+impl Catalog {
+    /// Checks what one file says of another: that every named part exists, and that a fabric's parts fit together.
+    pub fn check(&self, sink: &Sink) {
+        for node in self.nodes.iter() {
+            self.accelerators.find(&node.accelerator, &node.accelerator.at, sink);
+        }
+        for fabric in self.fabrics.iter() {
+            self.check_adapter(fabric, sink);
+            self.check_switches(fabric, sink);
+            self.check_link(fabric, &fabric.node_link, sink);
+            self.check_link(fabric, &fabric.switch_link, sink);
+        }
+    }
+
+    fn check_adapter(&self, fabric: &Entry<Fabric>, sink: &Sink) {
+        if let Some(nic) = self.nics.find(&fabric.nic, &fabric.nic.at, sink)
+            && !same(nic.speed, fabric.link_speed)
+        {
+            mismatch(
+                &fabric.nic.at,
+                format!(
+                    "a port of `{}` runs at {}, a link of `{}` at {}",
+                    nic.id, nic.speed, fabric.id, fabric.link_speed
+                ),
+                sink,
+            );
+        }
+    }
+
+    fn check_switches(&self, fabric: &Entry<Fabric>, sink: &Sink) {
+        let needed = match fabric.transport {
+            Transport::Infiniband => Protocol::Infiniband,
+            _ => Protocol::Ethernet,
+        };
+        for reference in [&fabric.switch.leaf, &fabric.switch.spine, &fabric.switch.core] {
+            let Some(switch) = self.switches.find(reference, &reference.at, sink) else { continue };
+            if switch.protocol != needed {
+                let message = format!("`{}` forwards {}, and the transport needs {needed}", switch.id, switch.protocol);
+                mismatch(&reference.at, message, sink);
+            }
+            if switch.ports_at(fabric.link_speed).is_none() {
+                mismatch(&reference.at, format!("`{}` has no ports of {}", switch.id, fabric.link_speed), sink);
+            }
+        }
+    }
+
+    fn check_link(&self, fabric: &Entry<Fabric>, link: &Link, sink: &Sink) {
+        let Some(cable) = self.cables.find(&link.cable, &link.cable.at, sink) else { return };
+        check_cable(fabric, link, &cable, sink);
+        let Some(optics) = &link.optics else { return };
+        for reference in [&optics.upper, &optics.lower] {
+            let Some(optic) = self.optics.find(reference, &reference.at, sink) else { continue };
+            if !same(optic.link_speed, fabric.link_speed) {
+                let message = format!(
+                    "`{}` carries links of {}, and `{}` has links of {}",
+                    optic.id, optic.link_speed, fabric.id, fabric.link_speed
+                );
+                mismatch(&reference.at, message, sink);
+            }
+            if optic.medium != cable.medium {
+                let message =
+                    format!("`{}` is for {}, and the cable `{}` is {}", optic.id, optic.medium, cable.id, cable.medium);
+                mismatch(&reference.at, message, sink);
+            }
+        }
+    }
+}
+
+/// Fibre needs optics at its ends; cables with fixed ends have none and one speed.
+fn check_cable(fabric: &Entry<Fabric>, link: &Link, cable: &Entry<Cable>, sink: &Sink) {
+    let fibre = cable.kind == CableKind::Fibre;
+    if fibre && link.optics.is_none() {
+        let message = format!("`{}` is fibre, and `link` names no optics for its ends", cable.id);
+        mismatch(&link.cable.at, message, sink);
+    }
+    if !fibre && link.optics.is_some() {
+        let message = format!("`{}` has ends of its own, and `link` names optics for them", cable.id);
+        mismatch(&link.cable.at, message, sink);
+    }
+    if let Some(speed) = cable.link_speed
+        && !same(speed, fabric.link_speed)
+    {
+        mismatch(
+            &link.cable.at,
+            format!("`{}` carries {speed}, and `{}` has links of {}", cable.id, fabric.id, fabric.link_speed),
+            sink,
+        );
+    }
+}
+
+fn mismatch(at: &Span, message: String, sink: &Sink) {
+    sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "named here"));
+}

@@ -1,0 +1,185 @@
+//! Fabrics: the parts of a scale-out network that are chosen together, and how well it balances its load.
+
+use super::Reference;
+use super::check::positive;
+use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::document::{FromNode, Node, Reader, choices};
+use crate::units::{Bandwidth, Fraction, Ranged};
+
+choices! {
+    /// How memory is moved between nodes.
+    pub enum Transport {
+        /// InfiniBand.
+        Infiniband = "infiniband",
+        /// RDMA over Ethernet, routable.
+        RoceV2 = "rocev2",
+        /// Ultra Ethernet.
+        Uec = "uec",
+        /// Amazon's Elastic Fabric Adapter.
+        Efa = "efa",
+    }
+}
+
+choices! {
+    /// How traffic is spread over equal paths.
+    pub enum LoadBalancing {
+        /// A flow stays on the path that its hash picks.
+        Ecmp = "ecmp",
+        /// The same, with each connection split into several flows.
+        EcmpQpScaling = "ecmp-qp-scaling",
+        /// Switches choose the least loaded path, packet by packet or burst by burst.
+        Adaptive = "adaptive",
+        /// The sender spreads its packets over all paths.
+        Spray = "spray",
+    }
+}
+
+/// The switch model of each tier.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TierSwitches {
+    /// Where the nodes' links end.
+    pub leaf: Reference,
+    /// Above the leaves.
+    pub spine: Reference,
+    /// Above the spines, in three-tier networks.
+    pub core: Reference,
+}
+
+/// The optical modules at the ends of a link: `"A+B"` is A at the upper end (a switch) and B at the lower (a network
+/// card, or the switch below); `"A"` is A at both.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkOptics {
+    /// At the end nearer the top of the network.
+    pub upper: Reference,
+    /// At the other end.
+    pub lower: Reference,
+}
+
+impl FromNode for LinkOptics {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        let text = String::from_node(node, path, sink);
+        let (upper, lower) = text.split_once('+').unwrap_or((&text, &text));
+        let end = |id: &str| Reference { id: id.trim().to_owned(), at: node.at.clone() };
+        let optics = Self { upper: end(upper), lower: end(lower) };
+        let malformed = |end: &Reference| end.is_empty() || end.contains('+');
+        if !text.is_empty() && (malformed(&optics.upper) || malformed(&optics.lower)) {
+            sink.push(
+                Diagnostic::new(Code::OutOfRange, format!("`{path}` is no pair of optics"))
+                    .at(&node.at, "one or two ids are needed")
+                    .hint("write \"upper+lower\", or one id for both ends"),
+            );
+        }
+        optics
+    }
+}
+
+/// A kind of link.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Link {
+    /// Modules at its ends; none where the cable has ends of its own.
+    pub optics: Option<LinkOptics>,
+    /// The cable.
+    pub cable: Reference,
+}
+
+/// A fabric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fabric {
+    /// How memory is moved.
+    pub transport: Transport,
+    /// The network card's id.
+    pub nic: Reference,
+    /// The switches' ids.
+    pub switch: TierSwitches,
+    /// Speed of every link, each direction.
+    pub link_speed: Bandwidth,
+    /// Links from node to leaf.
+    pub node_link: Link,
+    /// Links between switches.
+    pub switch_link: Link,
+    /// Key of its constants in the catalog of collective efficiencies.
+    pub class: String,
+    /// How traffic is spread over equal paths.
+    pub load_balancing: LoadBalancing,
+    /// Share of the payload rate that traffic through the spine keeps: what collisions and congestion leave.
+    pub spine_efficiency: Ranged<Fraction>,
+    /// Whether the switches can add up what passes through them (SHARP).
+    pub in_network_reduction: bool,
+}
+
+impl Fabric {
+    /// Reads the fields of a file.
+    pub fn read(reader: &mut Reader<'_>) -> Self {
+        let before = reader.sink().len();
+        let optics = |reader: &mut Reader<'_>| (reader.optional("node"), reader.optional("switch"));
+        let (node_optics, switch_optics) = reader.optional_table("link", optics).unwrap_or_default();
+        let cables = |reader: &mut Reader<'_>| (reader.get("node"), reader.get("switch"));
+        let (node_cable, switch_cable) = reader.table("cable", cables);
+        let fabric = Self {
+            transport: reader.get("transport"),
+            nic: reader.get("nic"),
+            switch: reader.table("switch", |reader| TierSwitches {
+                leaf: reader.get("leaf"),
+                spine: reader.get("spine"),
+                core: reader.get("core"),
+            }),
+            link_speed: positive(reader, "link_speed"),
+            node_link: Link { optics: node_optics, cable: node_cable },
+            switch_link: Link { optics: switch_optics, cable: switch_cable },
+            class: reader.get("class"),
+            load_balancing: reader.get("load_balancing"),
+            spine_efficiency: reader.get("spine_efficiency"),
+            in_network_reduction: reader.get("in_network_reduction"),
+        };
+        if reader.sink().len() == before {
+            fabric.check_fields(reader);
+        }
+        fabric
+    }
+
+    fn check_fields(&self, reader: &Reader<'_>) {
+        if self.spine_efficiency.low == Fraction::ZERO {
+            reader.report(
+                "spine_efficiency",
+                Code::OutOfRange,
+                "`spine_efficiency` reaches down to zero",
+                "nothing would ever arrive",
+            );
+        }
+        if self.in_network_reduction && matches!(self.transport, Transport::RoceV2 | Transport::Efa) {
+            let message = format!("no switch for {} reduces in the network", self.transport);
+            reader.report("in_network_reduction", Code::Inconsistent, message, "set it to false");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Value;
+
+    fn read(text: &str) -> (LinkOptics, usize) {
+        let node = Node { value: Value::String(text.to_owned()), ..Node::default() };
+        let sink = Sink::default();
+        (LinkOptics::from_node(&node, "link.node", &sink), sink.len())
+    }
+
+    #[test]
+    fn two_ids_are_the_upper_and_the_lower_end() {
+        let (optics, mistakes) = read("twin + single");
+        assert_eq!((&*optics.upper, &*optics.lower, mistakes), ("twin", "single", 0));
+    }
+
+    #[test]
+    fn one_id_stands_at_both_ends() {
+        let (optics, mistakes) = read("twin");
+        assert_eq!((&*optics.upper, &*optics.lower, mistakes), ("twin", "twin", 0));
+    }
+
+    #[test]
+    fn a_missing_or_third_end_is_reported() {
+        assert_eq!(read("twin+").1, 1);
+        assert_eq!(read("a+b+c").1, 1);
+        assert_eq!(read("").1, 1);
+    }
+}
