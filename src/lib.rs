@@ -2,6 +2,7 @@
 //! changes if the fabric is RoCEv2 instead of InfiniBand.
 
 pub mod catalog;
+pub mod collectives;
 pub mod diagnostics;
 pub mod document;
 pub mod load;

@@ -163,7 +163,11 @@ impl CollectiveEfficiency {
 }
 
 /// The tables below a key, by their own keys.
-fn keyed<T>(reader: &mut Reader<'_>, key: &'static str, mut read: impl FnMut(&mut Reader<'_>) -> T) -> BTreeMap<String, T> {
+fn keyed<T>(
+    reader: &mut Reader<'_>,
+    key: &'static str,
+    mut read: impl FnMut(&mut Reader<'_>) -> T,
+) -> BTreeMap<String, T> {
     let path = reader.path_of(key);
     let sink = reader.sink();
     let Some(node) = reader.node(key) else { return BTreeMap::new() };

@@ -68,4 +68,5 @@ kinds! {
     optic::Optic, optics, folder "optics", "optical module", self_sourced &[];
     cable::Cable, cables, folder "cables", "cable", self_sourced &[];
     fabric::Fabric, fabrics, folder "fabrics", "fabric", self_sourced &[];
+    collective_efficiency::CollectiveEfficiency, collective_efficiency, folder "efficiency/collectives", "set of collective constants", self_sourced &[];
 }

@@ -1,0 +1,96 @@
+//! One call with what every formula needs of it, worked out once.
+
+use super::wires::{Collective, Group, Wires};
+use crate::units::{Bandwidth, Bytes, Seconds};
+
+/// A line's time in its two parts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts {
+    /// What even an empty call takes.
+    pub(super) latency: Seconds,
+    /// What grows with the payload.
+    pub(super) bandwidth: Seconds,
+}
+
+/// A call: the collective, its payload, and the group's shape on the wires.
+pub(super) struct Call<'a> {
+    pub(super) kind: Collective,
+    pub(super) payload: Bytes,
+    /// n.
+    pub(super) ranks: f64,
+    /// g, at most n.
+    pub(super) per_domain: f64,
+    /// N.
+    pub(super) domains: f64,
+    /// log2 N.
+    pub(super) levels: f64,
+    /// NIC payload of one domain, of traffic between neighbours.
+    pub(super) domain_network: Bandwidth,
+    pub(super) group: &'a Group,
+    pub(super) wires: &'a Wires,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(kind: Collective, payload: Bytes, group: &'a Group, wires: &'a Wires) -> Self {
+        let domains = f64::from(group.domains());
+        let nic = wires.network.line_rate * wires.network.efficiency.payload.get();
+        Self {
+            kind,
+            payload,
+            ranks: f64::from(group.ranks),
+            per_domain: f64::from(group.ranks_per_domain.clamp(1, group.ranks.max(1))),
+            domains,
+            levels: if domains > 2.0 { domains.log2() } else { domains - 1.0 },
+            domain_network: nic * (group.nics_per_domain * group.network_share),
+            group,
+            wires,
+        }
+    }
+
+    /// Whether the call leaves its scale-up domain.
+    pub(super) fn crosses_network(&self) -> bool {
+        self.domains > 1.0
+    }
+
+    /// Bytes that pass each link of a ring.
+    pub(super) fn ring_traffic(&self) -> Bytes {
+        self.payload * self.kind.bus_factor(self.group.ranks)
+    }
+
+    /// Rate of a ring: the slower of the links within and between domains that it uses.
+    pub(super) fn ring_rate(&self) -> Bandwidth {
+        let scale_up = self.wires.scale_up.line_rate * self.wires.scale_up.efficiency.ring.get();
+        if !self.crosses_network() {
+            scale_up
+        } else if self.per_domain > 1.0 {
+            scale_up.min(self.domain_network)
+        } else {
+            self.domain_network
+        }
+    }
+
+    /// NIC payload that one rank has to itself, of traffic between neighbours.
+    pub(super) fn rank_network(&self) -> Bandwidth {
+        self.domain_network / self.per_domain
+    }
+
+    /// Hop of a tree in Simple: the wire, a chunk through the rank's share of the NICs, the plugin.
+    pub(super) fn tree_hop(&self) -> Seconds {
+        let network = self.wires.network.efficiency;
+        network.ll_hop + self.wires.library.tree_chunk / self.rank_network() + network.tree_hop_extra
+    }
+}
+
+/// Transfer time with what fills the pipeline.
+///
+/// A transfer of `x` in chunks of the best size through stages that cost `tau` together takes `x + 2 sqrt(tau x)`;
+/// chunks stop growing at the buffer size, and the fill with them.
+pub(super) fn piped(transfer: Seconds, stage: Seconds, limit: Seconds) -> Seconds {
+    let fill = transfer * (2.0 * (stage / transfer).sqrt());
+    transfer + fill.min(limit)
+}
+
+/// A line's parts.
+pub(super) fn parts(latency: Seconds, bandwidth: Seconds) -> Parts {
+    Parts { latency, bandwidth }
+}

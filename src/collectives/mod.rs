@@ -1,0 +1,24 @@
+//! Time on the wires: what a collective of a group of ranks takes, in closed form and without allocation.
+//!
+//! Every algorithm is a line `latency + size / rate`, bent by what fills its pipeline; the time of a collective is the
+//! fastest line among those that NCCL would consider. Sizes and bus bandwidths follow the convention of nccl-tests
+//! (doc/PERFORMANCE.md). What is NCCL's own comes from version 2.30.7 (src/graph/tuning.cc, src/transport/nvls.cc); the
+//! constants of the lines are catalog entries, fitted to public logs.
+//!
+//! Symbols, as the formulas use them: `n` ranks, `g` ranks in one scale-up domain, `N` domains, `S` the payload.
+//! Valid from 2 to about a thousand ranks; beyond three racks of 72 GPUs NVLS trees are measured slower than given here.
+
+mod algorithm;
+mod call;
+#[cfg(test)]
+mod fixture;
+mod nvls;
+mod point_to_point;
+mod ring;
+mod selection;
+mod tree;
+mod wires;
+
+pub use algorithm::{ALGORITHMS, Algorithm};
+pub use selection::{CollectiveTime, algorithm_bandwidth, best, bus_bandwidth, estimate};
+pub use wires::{Collective, Group, Network, ScaleUp, Wires};

@@ -1,0 +1,138 @@
+//! Grouped point-to-point transfers: all-to-all, and one send to a neighbour.
+
+use super::call::{Call, Parts, parts, piped};
+use super::wires::Collective;
+use crate::units::{Bandwidth, Seconds};
+
+/// Transfer time of an all-to-all: the slower of what stays in the domain and what leaves it.
+///
+/// Of a payload, (g-1)/n goes to ranks of the domain and (n-g)/n to others, through the rank's share of the NICs, of
+/// which incast at the receivers takes a part that saturates with the number of domains.
+fn all_to_all_transfer(call: &Call<'_>) -> Seconds {
+    let (n, g) = (call.ranks, call.per_domain);
+    let inside = call.payload * ((g - 1.0) / n) / scale_up_rate(call);
+    if !call.crosses_network() {
+        return inside;
+    }
+    let library = &call.wires.library;
+    let reached = library.all_to_all.get() * (1.0 - library.incast.get() * (1.0 - 2.0 / call.domains));
+    let nic = call.wires.network.line_rate * call.wires.network.efficiency.payload.get();
+    let rank = nic * (call.group.nics_per_domain / g * call.group.all_to_all_share * reached);
+    inside.max(call.payload * ((n - g) / n) / rank)
+}
+
+/// Scale-up rate of point-to-point transfers.
+fn scale_up_rate(call: &Call<'_>) -> Bandwidth {
+    call.wires.scale_up.line_rate * call.wires.scale_up.efficiency.all_to_all.get()
+}
+
+/// All-to-all in Simple.
+pub(super) fn all_to_all(call: &Call<'_>) -> Option<Parts> {
+    if call.kind != Collective::AllToAll {
+        return None;
+    }
+    let library = &call.wires.library;
+    let remote = if call.crosses_network() {
+        call.wires.network.efficiency.simple_hop + library.remote_peer * (call.ranks - call.per_domain)
+    } else {
+        Seconds::ZERO
+    };
+    let transfer = piped(all_to_all_transfer(call), library.pipeline_stage, library.pipeline_limit);
+    Some(parts(library.grouped_launch + remote, transfer))
+}
+
+/// All-to-all in LL: the flags double what the wires carry, and few channels serve each peer.
+pub(super) fn all_to_all_ll(call: &Call<'_>) -> Option<Parts> {
+    if call.kind != Collective::AllToAll {
+        return None;
+    }
+    let library = &call.wires.library;
+    let costs = &call.wires.scale_up.efficiency;
+    let mut latency = library.ll_launch + costs.ll_step * (call.ranks - 1.0);
+    let mut share = costs.ll.get() * library.grouped_ll.get();
+    if call.crosses_network() {
+        latency = latency + call.wires.network.efficiency.ll_hop + library.remote_peer * (call.ranks - call.per_domain);
+        share *= library.grouped_ll_network.get();
+    }
+    let transfer = call.payload / (call.wires.scale_up.line_rate * share);
+    Some(parts(latency, transfer.max(all_to_all_transfer(call) * 2.0)))
+}
+
+/// Every rank to the next, in Simple. Where the next is in another domain, the rank's own NIC carries it.
+pub(super) fn send_recv(call: &Call<'_>) -> Option<Parts> {
+    if call.kind != Collective::SendRecv {
+        return None;
+    }
+    let library = &call.wires.library;
+    let (hop, rate) = if call.crosses_network() {
+        (call.wires.network.efficiency.simple_hop, call.rank_network())
+    } else {
+        (call.wires.scale_up.efficiency.simple_step, scale_up_rate(call))
+    };
+    let transfer = piped(call.payload / rate, library.single_pipeline_stage, library.pipeline_limit * 3.0);
+    Some(parts(library.simple_launch + hop, transfer))
+}
+
+/// Every rank to the next, in LL.
+pub(super) fn send_recv_ll(call: &Call<'_>) -> Option<Parts> {
+    if call.kind != Collective::SendRecv {
+        return None;
+    }
+    let library = &call.wires.library;
+    let within = scale_up_rate(call) * library.single_ll.get();
+    let (hop, rate) = if call.crosses_network() {
+        (call.wires.network.efficiency.ll_hop, within.min(call.rank_network() * 0.5))
+    } else {
+        (call.wires.scale_up.efficiency.ll_step, within)
+    };
+    Some(parts(library.ll_launch + hop, call.payload / rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{assert_us, gb, group, line};
+    use super::*;
+
+    #[test]
+    fn all_to_all_in_one_domain() {
+        // 7/8 GB at 0.75 x 450 = 337.5 GB/s.
+        let transfer: f64 = 0.875e9 / 337.5e3;
+        assert_us(
+            line(all_to_all, Collective::AllToAll, gb(1.0), &group(8, 8)),
+            (33.0, transfer + 2.0 * (0.4 * transfer).sqrt()),
+        );
+        // LL: 7 peers; 1 kB at 0.3 x 450 / 8.
+        assert_us(
+            line(all_to_all_ll, Collective::AllToAll, gb(1e-6), &group(8, 8)),
+            (7.5 + 7.0 * 0.6, 1e3 / (0.3 * 450e3 / 8.0)),
+        );
+    }
+
+    #[test]
+    fn all_to_all_across_pays_for_incast() {
+        // Four nodes: 24/32 GB through 48 x 0.9 x (1 - 0.2 x (1 - 2/4)) = 38.88 GB/s a rank; 24 remote peers.
+        assert_us(
+            line(all_to_all, Collective::AllToAll, gb(1.0), &group(32, 8)),
+            (33.0 + 14.0 + 24.0, 0.75e9 / 38.88e3 + 130.0),
+        );
+        // LL: 31 peers, one hop; 1 kB at 0.3 x 450 / 8 / 4.
+        assert_us(
+            line(all_to_all_ll, Collective::AllToAll, gb(1e-6), &group(32, 8)),
+            (7.5 + 31.0 * 0.6 + 10.0 + 24.0, 1e3 / (0.3 * 450e3 / 32.0)),
+        );
+    }
+
+    #[test]
+    fn a_send_takes_one_hop() {
+        let transfer: f64 = 1e8 / 48e3;
+        assert_us(
+            line(send_recv, Collective::SendRecv, gb(0.1), &group(2, 1)),
+            (7.0 + 14.0, transfer + 2.0 * (0.9 * transfer).sqrt()),
+        );
+        assert_us(line(send_recv_ll, Collective::SendRecv, gb(1e-5), &group(2, 1)), (7.5 + 10.0, 1e4 / 24e3));
+        assert_us(
+            line(send_recv_ll, Collective::SendRecv, gb(1e-5), &group(2, 2)),
+            (7.5 + 0.6, 1e4 / (0.25 * 337.5e3)),
+        );
+    }
+}

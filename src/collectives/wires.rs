@@ -1,0 +1,109 @@
+//! What is asked: a collective, the ranks that take part, and the wires between them.
+
+use crate::catalog::collective_efficiency::{
+    LibraryEfficiency, NetworkEfficiency, NvlsEfficiency, ScaleUpEfficiency, ScaleUpKind,
+};
+use crate::units::Bandwidth;
+
+/// A collective operation. Its payload is what the size column of nccl-tests shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Collective {
+    /// Every rank ends with the sum; the payload is the buffer of one rank.
+    AllReduce,
+    /// Every rank ends with all parts; the payload is the gathered whole.
+    AllGather,
+    /// Every rank ends with its part of the sum; the payload is the whole input of one rank.
+    ReduceScatter,
+    /// Every rank ends with the root's data; the payload is that data.
+    Broadcast,
+    /// The root ends with the sum; the payload is the buffer of one rank.
+    Reduce,
+    /// Every rank sends a part to every rank; the payload is all that one rank sends, its own part included.
+    AllToAll,
+    /// Every rank sends to the next; the payload is what one rank sends.
+    SendRecv,
+}
+
+impl Collective {
+    /// Every collective.
+    pub const ALL: &'static [Self] = &[
+        Self::AllReduce,
+        Self::AllGather,
+        Self::ReduceScatter,
+        Self::Broadcast,
+        Self::Reduce,
+        Self::AllToAll,
+        Self::SendRecv,
+    ];
+
+    /// Bus bandwidth over algorithm bandwidth (nccl-tests, doc/PERFORMANCE.md, summary; `SendRecvGetBw`).
+    pub fn bus_factor(self, ranks: u32) -> f64 {
+        let n = f64::from(ranks.max(1));
+        match self {
+            Self::AllReduce => 2.0 * (n - 1.0) / n,
+            Self::AllGather | Self::ReduceScatter | Self::AllToAll => (n - 1.0) / n,
+            Self::Broadcast | Self::Reduce | Self::SendRecv => 1.0,
+        }
+    }
+}
+
+/// Which ranks take part, and what they may use of the wires.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Group {
+    /// Ranks, one a GPU.
+    pub ranks: u32,
+    /// Ranks in one scale-up domain; the last domain may hold fewer.
+    pub ranks_per_domain: u32,
+    /// NICs that the group may drive in one domain: of a data-parallel group with one rank a node, that rank's own.
+    pub nics_per_domain: f64,
+    /// What the topology leaves of the NICs' payload for traffic between neighbours (rings, trees); 1 within a leaf.
+    pub network_share: f64,
+    /// What the topology leaves of it for traffic between all pairs.
+    pub all_to_all_share: f64,
+}
+
+impl Group {
+    /// Scale-up domains that the group spreads over.
+    pub fn domains(&self) -> u32 {
+        self.ranks.div_ceil(self.ranks_per_domain.max(1))
+    }
+}
+
+/// The scale-up links of a domain.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScaleUp {
+    /// Line rate of one GPU's links in one direction.
+    pub line_rate: Bandwidth,
+    /// What collectives reach on them.
+    pub efficiency: ScaleUpEfficiency,
+    /// What reduction in the switches reaches, where the node has it.
+    pub nvls: Option<NvlsEfficiency>,
+}
+
+impl ScaleUp {
+    /// Links with the typical constants of their kind; NVLS only where the node's switches reduce.
+    pub fn typical(line_rate: Bandwidth, kind: &ScaleUpKind, in_network_reduction: bool) -> Self {
+        let nvls = kind.nvls.filter(|_| in_network_reduction).map(|nvls| nvls.value);
+        Self { line_rate, efficiency: kind.links.value, nvls }
+    }
+}
+
+/// The NICs and what lies between them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Network {
+    /// Line rate of one NIC in one direction.
+    pub line_rate: Bandwidth,
+    /// What collectives reach on them.
+    pub efficiency: NetworkEfficiency,
+}
+
+/// The wires of a cluster, bound once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wires {
+    /// Within a scale-up domain.
+    pub scale_up: ScaleUp,
+    /// Between domains.
+    pub network: Network,
+    /// The library that moves the data.
+    pub library: LibraryEfficiency,
+}
