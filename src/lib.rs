@@ -3,8 +3,10 @@
 
 pub mod catalog;
 pub mod collectives;
+pub mod compute;
 pub mod diagnostics;
 pub mod document;
 pub mod load;
 pub mod provenance;
+pub mod topology;
 pub mod units;

@@ -1,12 +1,94 @@
 //! The only reader of files, and the only parser of TOML.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
+use include_dir::{Dir, include_dir};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::catalog::Catalog;
 use crate::diagnostics::{Code, Diagnostic, FileId, Sink, Sources, Span};
 use crate::document::{Entry, Node, Table, Value};
+
+static BUILT_IN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/catalogs");
+
+/// The built-in catalog with directories laid over it, later ones winning field by field; mistakes go to the sink.
+pub fn catalog(overlays: &[PathBuf], sources: &mut Sources, sink: &Sink) -> Catalog {
+    let mut documents = BTreeMap::new();
+    for file in files_of(&BUILT_IN) {
+        let path = file.path();
+        if let (Some(key), Some(text)) = (catalog_key(path), file.contents_utf8()) {
+            let id = sources.add(format!("catalogs/{}", path.display()), text);
+            documents.insert(key, parse(sources, id, sink));
+        }
+    }
+    for overlay in overlays {
+        for path in toml_files(overlay, sink) {
+            let Some(key) = path.strip_prefix(overlay).ok().and_then(catalog_key) else { continue };
+            let Some(over) = read(&path, sources, sink) else { continue };
+            match documents.get_mut(&key) {
+                Some(Node { value: Value::Table(below), .. }) => {
+                    if let Value::Table(above) = &over.value {
+                        below.overlay(above);
+                    }
+                }
+                _ => {
+                    documents.insert(key, over);
+                }
+            }
+        }
+    }
+    let mut catalog = Catalog::default();
+    for ((folder, id), document) in &documents {
+        if !catalog.add(folder, id, document, sink) {
+            let hint = format!("the folders are {}", Catalog::FOLDERS.join(", "));
+            sink.push(
+                Diagnostic::new(Code::UnknownWord, format!("`{folder}` is no folder of a catalog")).at(&document.at, "this file").hint(hint),
+            );
+        }
+    }
+    if sink.is_empty() {
+        catalog.check(sink);
+    }
+    catalog
+}
+
+/// The files of a folder and all below it.
+fn files_of<'a>(dir: &'a Dir<'a>) -> Vec<&'a include_dir::File<'a>> {
+    dir.files().chain(dir.dirs().flat_map(files_of)).collect()
+}
+
+/// The folder and the id that a path below a catalog's root stands for; none where it is no TOML file in a folder.
+fn catalog_key(path: &Path) -> Option<(String, String)> {
+    let toml = path.extension().is_some_and(|extension| extension == "toml");
+    let folder = path.parent()?.to_str()?.replace('\\', "/");
+    (toml && !folder.is_empty()).then(|| Some((folder, path.file_stem()?.to_str()?.to_owned())))?
+}
+
+/// The TOML files below a directory, in the order of their paths.
+fn toml_files(root: &Path, sink: &Sink) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(dir) = open.pop() {
+        let entries = match std::fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(error) => {
+                sink.push(Diagnostic::new(Code::Unreadable, format!("cannot read {}: {error}", dir.display())));
+                continue;
+            }
+        };
+        for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "toml") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
 
 /// Parses a text that is already in `sources`; syntax errors go to the sink, all of them.
 pub fn parse(sources: &Sources, file: FileId, sink: &Sink) -> Node {

@@ -1,0 +1,261 @@
+//! What training software reaches on the hardware: the constants of the step-time form.
+
+use std::collections::BTreeMap;
+
+use crate::document::{FromNode, Node, Reader, choices};
+use crate::diagnostics::{Code, Sink};
+use crate::units::{Factor, Ranged, Seconds};
+
+choices! {
+    /// The class of training framework: what it fuses and what it can overlap.
+    pub enum Framework {
+        /// Megatron-LM before Megatron-Core.
+        MegatronLm = "megatron-lm",
+        /// Megatron-Core, NeMo, Megatron-Bridge.
+        MegatronCore = "megatron-core",
+        /// Megatron with DeepSpeed's pipeline and ZeRO.
+        MegatronDeepspeed = "megatron-deepspeed",
+        /// PyTorch's own tensor, pipeline and fully sharded parallelism.
+        PytorchNative = "pytorch-native",
+        /// PyTorch fully sharded data parallelism alone.
+        PytorchFsdp = "pytorch-fsdp",
+        /// JAX with XLA.
+        Jax = "jax",
+    }
+}
+
+choices! {
+    /// The attention kernel.
+    pub enum AttentionKernel {
+        /// Batched matrix multiplications with a softmax between, scores in memory.
+        Unfused = "unfused",
+        /// FlashAttention 1 and 2.
+        Fa2 = "fa2",
+        /// FlashAttention 3.
+        Fa3 = "fa3",
+        /// cuDNN's fused attention.
+        Cudnn = "cudnn",
+        /// FlashAttention 4.
+        Fa4 = "fa4",
+    }
+}
+
+/// Constants of one accelerator generation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GenerationEfficiency {
+    /// The generation, as accelerators name it.
+    pub id: String,
+    /// Sustained matrix-multiplication rate over the dense peak, by data type.
+    pub gemm: BTreeMap<String, Ranged<Factor>>,
+    /// Forward attention rate over the dense bf16 peak at long sequences, by kernel word.
+    pub attention: BTreeMap<String, Ranged<Factor>>,
+    /// Rate of unfused attention's batched matrix multiplications over the dense peak.
+    pub unfused_attention: Ranged<Factor>,
+}
+
+/// Constants of a software era.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Era {
+    /// Its first day, as a decimal year.
+    pub from: f64,
+    /// Bytes moved by element-wise kernels over the minimum.
+    pub elementwise: Ranged<Factor>,
+    /// Whether tensor-parallel communication is overlapped by default.
+    pub tensor_overlap: bool,
+    /// Whether data-parallel communication is overlapped by default.
+    pub data_overlap: bool,
+    /// Reached share of the network in fully sharded gathers.
+    pub fully_sharded_bandwidth: Ranged<Factor>,
+    /// Bytes moved by routing, permuting and gating over the minimum.
+    pub moe_bytes: Ranged<Factor>,
+    /// Fixed time of a mixture-of-experts layer, each way.
+    pub moe_layer: Seconds,
+}
+
+/// What a framework class can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameworkTraits {
+    /// Element-wise kernels are not fused.
+    pub eager: bool,
+    /// Tensor-parallel communication can be hidden.
+    pub tensor_overlap: bool,
+    /// The caching allocator retries when fully sharded states nearly fill the device.
+    pub allocator_pressure: bool,
+}
+
+/// Host time to launch one layer's kernels for one microbatch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HostLaunch {
+    /// A dense layer.
+    pub dense: Seconds,
+    /// A mixture-of-experts layer.
+    pub moe: Seconds,
+}
+
+/// Kernel constants common to generations.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KernelEfficiency {
+    /// Fixed time of a wave of tiles.
+    pub tile_epilogue: Seconds,
+    /// Reached share of the memory bandwidth.
+    pub memory: Ranged<Factor>,
+    /// Bytes moved by unfused element-wise kernels over the minimum.
+    pub elementwise_eager: Ranged<Factor>,
+    /// Backward attention's time beyond 2.5 times the forward's.
+    pub attention_backward: Ranged<Factor>,
+    /// Sequence length of half the long-sequence attention rate.
+    pub attention_half_length: u32,
+    /// Score traffic of unfused attention over its count.
+    pub softmax: Ranged<Factor>,
+    /// Slowdown of attention when the head size is no multiple of 8.
+    pub misaligned_head: Ranged<Factor>,
+    /// Cast bytes per element over four, by data type.
+    pub cast: BTreeMap<String, Ranged<Factor>>,
+    /// Gradient accumulation over 8 bytes a parameter.
+    pub accumulate: Ranged<Factor>,
+    /// Bytes an optimizer step moves per updated parameter.
+    pub optimizer_bytes: Ranged<Factor>,
+}
+
+/// How much communication compute does not hide.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Exposure {
+    /// Tensor-parallel communication, not overlapped.
+    pub tensor: Ranged<Factor>,
+    /// The same, overlapped.
+    pub tensor_overlapped: Ranged<Factor>,
+    /// Context-parallel communication.
+    pub context: Ranged<Factor>,
+    /// Stage-to-stage messages.
+    pub pipeline: Ranged<Factor>,
+    /// Expert all-to-all inside a scale-up domain.
+    pub expert_scale_up: Ranged<Factor>,
+    /// Expert all-to-all across the network.
+    pub expert_network: Ranged<Factor>,
+    /// Data-parallel communication, not overlapped.
+    pub data: Ranged<Factor>,
+    /// The multiple of the microbatches' time that can hide data-parallel communication.
+    pub data_window: Ranged<Factor>,
+    /// The part of data-parallel communication that nothing hides.
+    pub data_tail: Ranged<Factor>,
+    /// Slowdown of compute by fully sharded gathers beside it.
+    pub contention: Ranged<Factor>,
+}
+
+/// What grows with the size of the job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ScaleEffects {
+    /// Fixed time of a step.
+    pub step: Seconds,
+    /// Growth per natural logarithm of the number of eight-accelerator nodes.
+    pub straggler: Ranged<Factor>,
+    /// Growth under allocator pressure.
+    pub allocator: Ranged<Factor>,
+    /// Share of memory taken by fully sharded states at which the pressure is half.
+    pub allocator_threshold: Factor,
+}
+
+/// One set of constants, fitted together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TrainingEfficiency {
+    /// By accelerator generation.
+    pub generations: Vec<GenerationEfficiency>,
+    /// Sustained rate of a board relative to its generation.
+    pub boards: BTreeMap<String, Factor>,
+    /// Software eras, earliest first.
+    pub eras: Vec<Era>,
+    /// Framework classes, by word.
+    pub frameworks: BTreeMap<String, FrameworkTraits>,
+    /// Host platforms, by word.
+    pub hosts: BTreeMap<String, HostLaunch>,
+    /// Kernel constants.
+    pub kernel: KernelEfficiency,
+    /// Exposed communication.
+    pub exposure: Exposure,
+    /// Effects of scale.
+    pub scale: ScaleEffects,
+}
+
+impl TrainingEfficiency {
+    /// Reads the file of one set.
+    pub fn read(reader: &mut Reader<'_>) -> Self {
+        let read = Self {
+            generations: reader.tables("generation", |r| GenerationEfficiency {
+                id: r.get("id"),
+                gemm: r.get("gemm"),
+                attention: r.get("attention"),
+                unfused_attention: r.get("unfused_attention"),
+            }),
+            boards: reader.get("board"),
+            eras: reader.tables("era", |r| Era {
+                from: r.get("from"),
+                elementwise: r.get("elementwise"),
+                tensor_overlap: r.get("tensor_overlap"),
+                data_overlap: r.get("data_overlap"),
+                fully_sharded_bandwidth: r.get("fully_sharded_bandwidth"),
+                moe_bytes: r.get("moe_bytes"),
+                moe_layer: r.get("moe_layer"),
+            }),
+            frameworks: reader.get("framework"),
+            hosts: reader.get("host"),
+            kernel: reader.table("kernel", |r| KernelEfficiency {
+                tile_epilogue: r.get("tile_epilogue"),
+                memory: r.get("memory"),
+                elementwise_eager: r.get("elementwise_eager"),
+                attention_backward: r.get("attention_backward"),
+                attention_half_length: r.get("attention_half_length"),
+                softmax: r.get("softmax"),
+                misaligned_head: r.get("misaligned_head"),
+                cast: r.get("cast"),
+                accumulate: r.get("accumulate"),
+                optimizer_bytes: r.get("optimizer_bytes"),
+            }),
+            exposure: reader.table("exposure", |r| Exposure {
+                tensor: r.get("tensor"),
+                tensor_overlapped: r.get("tensor_overlapped"),
+                context: r.get("context"),
+                pipeline: r.get("pipeline"),
+                expert_scale_up: r.get("expert_scale_up"),
+                expert_network: r.get("expert_network"),
+                data: r.get("data"),
+                data_window: r.get("data_window"),
+                data_tail: r.get("data_tail"),
+                contention: r.get("contention"),
+            }),
+            scale: reader.table("scale", |r| ScaleEffects {
+                step: r.get("step"),
+                straggler: r.get("straggler"),
+                allocator: r.get("allocator"),
+                allocator_threshold: r.get("allocator_threshold"),
+            }),
+        };
+        if !read.eras.is_sorted_by(|a, b| a.from < b.from) {
+            reader.report("era", Code::Inconsistent, "the eras are not in order", "sort them by `from`, earliest first");
+        }
+        read
+    }
+
+    /// The constants of a generation.
+    pub fn generation(&self, id: &str) -> Option<&GenerationEfficiency> {
+        self.generations.iter().find(|generation| generation.id == id)
+    }
+
+    /// The era of a date (decimal year), or `None` before the first.
+    pub fn era(&self, date: f64) -> Option<&Era> {
+        self.eras.iter().rev().find(|era| era.from <= date)
+    }
+}
+
+impl FromNode for FrameworkTraits {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        let Some(mut r) = Reader::new(node, path, sink) else { return Self::default() };
+        Self { eager: r.get("eager"), tensor_overlap: r.get("tensor_overlap"), allocator_pressure: r.get("allocator_pressure") }
+    }
+}
+
+impl FromNode for HostLaunch {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        let Some(mut r) = Reader::new(node, path, sink) else { return Self::default() };
+        Self { dense: r.get("dense"), moe: r.get("moe") }
+    }
+}

@@ -1,0 +1,208 @@
+//! The software of a job, and what it reaches on the chosen hardware: constants bound once.
+
+use crate::catalog::training_efficiency::{AttentionKernel, Framework, TrainingEfficiency};
+use crate::catalog::{Accelerator, DataType, Host};
+use crate::units::{Factor, Ranged, Seconds};
+
+/// Which communication compute may hide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overlap {
+    /// Tensor-parallel all-gathers and reduce-scatters.
+    pub tensor: bool,
+    /// Gradient reduction and weight gathering.
+    pub data: bool,
+    /// Expert all-to-all.
+    pub expert: bool,
+}
+
+/// The software of a job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Software {
+    /// When it was current, as a decimal year.
+    pub date: f64,
+    /// The class of framework.
+    pub framework: Framework,
+    /// The attention kernel.
+    pub attention_kernel: AttentionKernel,
+    /// What is overlapped.
+    pub overlap: Overlap,
+}
+
+/// Why no constants fit the software on the hardware.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MissingEfficiency {
+    /// The generation was never measured.
+    #[error("no measured efficiency for accelerators of generation \"{0}\"")]
+    Generation(String),
+    /// The data type was never measured on the generation.
+    #[error("no measured {data_type} efficiency for generation \"{generation}\"")]
+    DataType {
+        /// The data type.
+        data_type: DataType,
+        /// The generation.
+        generation: String,
+    },
+    /// The board's power cap was never measured.
+    #[error("no measured efficiency for board \"{0}\"")]
+    Board(String),
+    /// The kernel was never measured on the generation.
+    #[error("no measured efficiency of attention kernel \"{kernel}\" for generation \"{generation}\"; measured are {measured}")]
+    Kernel {
+        /// The kernel.
+        kernel: AttentionKernel,
+        /// The generation.
+        generation: String,
+        /// The kernels that have a figure.
+        measured: String,
+    },
+    /// The host platform was never measured.
+    #[error("no measured launch times for host \"{0}\"")]
+    Host(Host),
+    /// The framework class was never measured.
+    #[error("no measured efficiency for framework \"{0}\"")]
+    Framework(Framework),
+    /// The date lies before the first era.
+    #[error("no measured efficiency for software of {0}")]
+    Date(f64),
+}
+
+/// Constants of the step-time form for one software on one accelerator, at their typical values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepEfficiency {
+    /// Sustained over peak rate of the linear layers' data type.
+    pub gemm: f64,
+    /// The same of bf16, for logits.
+    pub gemm_bf16: f64,
+    /// Forward attention over the bf16 peak.
+    pub attention: f64,
+    /// Time of a wave of tiles beyond its arithmetic.
+    pub tile_epilogue: Seconds,
+    /// Reached share of memory bandwidth.
+    pub memory: f64,
+    /// Sequence length of half the attention rate.
+    pub attention_half_length: f64,
+    /// Backward attention beyond 2.5 times forward.
+    pub attention_backward: f64,
+    /// Score traffic over its count.
+    pub softmax: f64,
+    /// Slowdown of misaligned heads.
+    pub misaligned_head: f64,
+    /// Element-wise bytes over the minimum.
+    pub elementwise: f64,
+    /// Cast bytes over four an element; zero where nothing is cast.
+    pub cast: f64,
+    /// Accumulation over 8 bytes a parameter.
+    pub accumulate: f64,
+    /// Bytes of an optimizer step per updated parameter.
+    pub optimizer_bytes: f64,
+    /// Routing and permuting bytes over the minimum.
+    pub moe_bytes: f64,
+    /// Fixed time of a mixture-of-experts layer, each way.
+    pub moe_layer: Seconds,
+    /// Host floor of a dense layer.
+    pub host_dense: Seconds,
+    /// Host floor of a mixture-of-experts layer.
+    pub host_moe: Seconds,
+    /// Exposed share of tensor-parallel communication.
+    pub tensor_exposed: f64,
+    /// Exposed share of context-parallel communication.
+    pub context_exposed: f64,
+    /// Exposed share of stage-to-stage messages.
+    pub pipeline_exposed: f64,
+    /// Exposed share of expert all-to-all within a scale-up domain.
+    pub expert_scale_up_exposed: f64,
+    /// Exposed share of expert all-to-all across the network.
+    pub expert_network_exposed: f64,
+    /// Exposed share of data-parallel communication when nothing overlaps it.
+    pub data_exposed: f64,
+    /// Multiple of the microbatches' time that hides data-parallel communication.
+    pub data_window: f64,
+    /// Part of it that nothing hides.
+    pub data_tail: f64,
+    /// Slowdown of compute by fully sharded gathers.
+    pub contention: f64,
+    /// Reached share of the network in fully sharded gathers.
+    pub fully_sharded_bandwidth: f64,
+    /// Fixed time of a step.
+    pub step: Seconds,
+    /// Growth per natural logarithm of eight-accelerator nodes.
+    pub straggler: f64,
+    /// Growth under allocator pressure; zero where the framework has none.
+    pub allocator: f64,
+    /// Share of memory at half the pressure.
+    pub allocator_threshold: f64,
+}
+
+impl StepEfficiency {
+    /// Binds the constants of one software on one accelerator.
+    ///
+    /// # Errors
+    /// Where the set has no figure for the generation, board, data type, kernel, host, framework or date.
+    pub fn bind(
+        set: &TrainingEfficiency,
+        accelerator: &Accelerator,
+        host: Host,
+        data_type: DataType,
+        software: &Software,
+    ) -> Result<Self, MissingEfficiency> {
+        let name = || accelerator.generation.clone();
+        let generation = set.generation(&accelerator.generation).ok_or_else(|| MissingEfficiency::Generation(name()))?;
+        let board = set.boards.get(&accelerator.board).ok_or_else(|| MissingEfficiency::Board(accelerator.board.clone()))?.get();
+        let gemm = |data_type: DataType| {
+            let missing = || MissingEfficiency::DataType { data_type, generation: name() };
+            generation.gemm.get(data_type.word()).map(|rate| typical(rate) * board).ok_or_else(missing)
+        };
+        let kernel = software.attention_kernel;
+        let attention = if kernel == AttentionKernel::Unfused {
+            typical(&generation.unfused_attention)
+        } else {
+            let measured = || generation.attention.keys().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
+            let missing = || MissingEfficiency::Kernel { kernel, generation: name(), measured: measured() };
+            typical(generation.attention.get(kernel.word()).ok_or_else(missing)?)
+        };
+        let launch = set.hosts.get(host.word()).ok_or(MissingEfficiency::Host(host))?;
+        let framework = software.framework;
+        let traits = set.frameworks.get(framework.word()).ok_or(MissingEfficiency::Framework(framework))?;
+        let era = set.era(software.date).ok_or(MissingEfficiency::Date(software.date))?;
+        let (kernels, exposure, scale) = (&set.kernel, &set.exposure, &set.scale);
+        let elementwise = if traits.eager { &kernels.elementwise_eager } else { &era.elementwise };
+        let tensor = if software.overlap.tensor { &exposure.tensor_overlapped } else { &exposure.tensor };
+        Ok(Self {
+            gemm: gemm(data_type)?,
+            gemm_bf16: gemm(DataType::Bf16)?,
+            attention,
+            tile_epilogue: kernels.tile_epilogue,
+            memory: typical(&kernels.memory),
+            attention_half_length: f64::from(kernels.attention_half_length),
+            attention_backward: typical(&kernels.attention_backward),
+            softmax: typical(&kernels.softmax),
+            misaligned_head: typical(&kernels.misaligned_head),
+            elementwise: typical(elementwise),
+            cast: kernels.cast.get(data_type.word()).map_or(0.0, typical),
+            accumulate: typical(&kernels.accumulate),
+            optimizer_bytes: typical(&kernels.optimizer_bytes),
+            moe_bytes: typical(&era.moe_bytes),
+            moe_layer: era.moe_layer,
+            host_dense: launch.dense,
+            host_moe: launch.moe,
+            tensor_exposed: typical(tensor),
+            context_exposed: typical(&exposure.context),
+            pipeline_exposed: typical(&exposure.pipeline),
+            expert_scale_up_exposed: typical(&exposure.expert_scale_up),
+            expert_network_exposed: typical(&exposure.expert_network),
+            data_exposed: typical(&exposure.data),
+            data_window: typical(&exposure.data_window),
+            data_tail: typical(&exposure.data_tail),
+            contention: typical(&exposure.contention),
+            fully_sharded_bandwidth: typical(&era.fully_sharded_bandwidth),
+            step: scale.step,
+            straggler: typical(&scale.straggler),
+            allocator: if traits.allocator_pressure { typical(&scale.allocator) } else { 0.0 },
+            allocator_threshold: scale.allocator_threshold.get(),
+        })
+    }
+}
+
+fn typical(range: &Ranged<Factor>) -> f64 {
+    range.value.get()
+}

@@ -1,0 +1,165 @@
+//! One layer's time on silicon for one microbatch, from its shapes.
+
+use super::shard::Shard;
+use super::step::StepModel;
+use crate::compute::{AttentionShape, Gemm, Linear};
+use crate::units::{Bytes, Flops, Seconds};
+use crate::workload::Experts;
+
+/// Forward and backward time of a part of a layer, and what of the forward is computed again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pass {
+    /// Matrix multiplications of the linear layers, forward.
+    pub(super) linear: Seconds,
+    /// Attention core, forward.
+    pub(super) attention: Seconds,
+    /// Streaming kernels, forward.
+    pub(super) streaming: Seconds,
+    /// All of the backward pass.
+    pub(super) backward: Seconds,
+}
+
+impl Pass {
+    /// Forward time.
+    pub(super) fn forward(&self) -> Seconds {
+        self.linear + self.attention + self.streaming
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            linear: self.linear + other.linear,
+            attention: self.attention + other.attention,
+            streaming: self.streaming + other.streaming,
+            backward: self.backward + other.backward,
+        }
+    }
+}
+
+/// Two bytes an element: activations are kept in 16 bits.
+const ELEMENT: f64 = 2.0;
+/// Elements of the hidden state that one layer's norms, residuals, dropouts and biases read and write, forward and
+/// backward, counted at two reads or writes each for two norms, two residual adds and their dropouts.
+const RESIDUAL_PASSES: (f64, f64) = (10.0, 14.0);
+/// Reads and writes of queries, keys and values: rotary embedding, layout changes.
+const ATTENTION_PASSES: (f64, f64) = (2.0, 3.0);
+/// Reads and writes of the feed-forward activation, gated and plain.
+const GATED_PASSES: (f64, f64) = (3.0, 5.0);
+const PLAIN_PASSES: (f64, f64) = (2.0, 3.0);
+/// Bytes that loss and its gradient move per logit: fp32 logits, softmax and gradient, and their 16-bit copies.
+const LOSS_BYTES: f64 = 20.0;
+/// Rows that grouped matrix multiplications round each expert's tokens up to.
+const EXPERT_ROWS: f64 = 128.0;
+
+impl StepModel {
+    /// A layer with a dense feed-forward part.
+    pub(super) fn dense_layer(&self, shard: &Shard) -> Pass {
+        self.attention_part(shard).and(self.feed_forward(shard, shard.ffn))
+    }
+
+    /// A layer with experts, and with shared experts as a dense part beside them.
+    pub(super) fn expert_layer(&self, shard: &Shard, experts: &Experts, expert_parallel: f64) -> Pass {
+        let mut pass = self.attention_part(shard).and(self.routed_experts(shard, experts, expert_parallel));
+        if experts.shared > 0 {
+            let tensor = shard.tokens / shard.share_tokens;
+            pass = pass.and(self.feed_forward(shard, f64::from(experts.shared) * f64::from(experts.ffn) / tensor));
+        }
+        pass
+    }
+
+    /// Logits, loss and their gradients for one microbatch on the last stage.
+    pub(super) fn logits(&self, shard: &Shard) -> Seconds {
+        let layer = Linear { tokens: shard.tokens, input: shard.hidden, output: shard.vocab };
+        self.silicon.logits(layer) + self.silicon.stream(Bytes::new(LOSS_BYTES * shard.tokens * shard.vocab))
+    }
+
+    /// Projections, attention core, and the layer's norms and residuals.
+    fn attention_part(&self, shard: &Shard) -> Pass {
+        let silicon = &self.silicon;
+        let projected = shard.query + 2.0 * shard.key;
+        let inward = Linear { tokens: shard.tokens, input: shard.hidden, output: projected };
+        let outward = Linear { tokens: shard.tokens, input: shard.query, output: shard.hidden };
+        let core = AttentionShape { tokens: shard.tokens, sequence: shard.sequence, heads: shard.heads, head_dim: shard.head_dim };
+        let touched = |residual: f64, attention: f64| residual * shard.residual() + attention * projected * shard.tokens;
+        let inputs = (shard.hidden + shard.query) * shard.tokens;
+        let gradients = (projected + shard.hidden) * shard.tokens;
+        Pass {
+            linear: silicon.linear_forward(inward) + silicon.linear_forward(outward),
+            attention: silicon.attention_forward(core),
+            streaming: self.elementwise(touched(RESIDUAL_PASSES.0, ATTENTION_PASSES.0)) + self.casts(inputs),
+            backward: silicon.linear_backward(inward)
+                + silicon.linear_backward(outward)
+                + silicon.attention_backward(core)
+                + self.elementwise(touched(RESIDUAL_PASSES.1, ATTENTION_PASSES.1))
+                + self.casts(gradients),
+        }
+    }
+
+    /// A dense feed-forward part of `ffn` features on this rank.
+    fn feed_forward(&self, shard: &Shard, ffn: f64) -> Pass {
+        let silicon = &self.silicon;
+        let up = Linear { tokens: shard.tokens, input: shard.hidden, output: shard.gate * ffn };
+        let down = Linear { tokens: shard.tokens, input: ffn, output: shard.hidden };
+        let passes = if shard.gate > 1.0 { GATED_PASSES } else { PLAIN_PASSES };
+        Pass {
+            linear: silicon.linear_forward(up) + silicon.linear_forward(down),
+            attention: Seconds::ZERO,
+            streaming: self.elementwise(passes.0 * ffn * shard.tokens) + self.casts((shard.hidden + ffn) * shard.tokens),
+            backward: silicon.linear_backward(up)
+                + silicon.linear_backward(down)
+                + self.elementwise(passes.1 * ffn * shard.tokens)
+                + self.casts((shard.gate * ffn + shard.hidden) * shard.tokens),
+        }
+    }
+
+    /// Router, permutation and grouped matrix multiplications of the experts on this rank, tokens spread evenly.
+    fn routed_experts(&self, shard: &Shard, experts: &Experts, expert_parallel: f64) -> Pass {
+        let local = f64::from(experts.count) / expert_parallel;
+        let copies = shard.share_tokens * f64::from(experts.per_token);
+        let rows = copies / local;
+        let ffn = f64::from(experts.ffn);
+        let (hidden, gate) = (shard.hidden, shard.gate);
+        let bytes = |passes_hidden: f64, passes_ffn: f64| {
+            Bytes::new(self.efficiency.moe_bytes * ELEMENT * (passes_hidden * hidden + passes_ffn * ffn) * copies)
+        };
+        let forward = self.grouped(rows, gate * ffn, hidden, local) + self.grouped(rows, hidden, ffn, local);
+        let input_gradients = self.grouped(rows, hidden, gate * ffn, local) + self.grouped(rows, ffn, hidden, local);
+        let weight_gradients = self.grouped_weights(rows, gate * ffn, hidden, local) + self.grouped_weights(rows, hidden, ffn, local);
+        Pass {
+            linear: forward,
+            attention: Seconds::ZERO,
+            streaming: self.silicon.stream(bytes(8.0, 3.0)) + self.casts((hidden + ffn) * copies) + self.efficiency.moe_layer,
+            backward: input_gradients
+                + weight_gradients
+                + self.silicon.stream(bytes(8.0, 5.0))
+                + self.casts((gate * ffn + hidden) * copies)
+                + self.efficiency.moe_layer,
+        }
+    }
+
+    /// One grouped multiplication: `experts` of (rows x k) times (k x n), bound by arithmetic or by reading the weights.
+    fn grouped(&self, rows: f64, n: f64, k: f64, experts: f64) -> Seconds {
+        self.grouped_arithmetic(rows, n, k, experts).max(self.silicon.stream(Bytes::new(1.5 * experts * (rows * k + rows * n + n * k))))
+    }
+
+    /// The same for weight gradients, which are written in fp32.
+    fn grouped_weights(&self, rows: f64, n: f64, k: f64, experts: f64) -> Seconds {
+        self.grouped_arithmetic(rows, n, k, experts).max(self.silicon.stream(Bytes::new(experts * (4.0 * n * k + 1.5 * rows * (n + k)))))
+    }
+
+    fn grouped_arithmetic(&self, rows: f64, n: f64, k: f64, experts: f64) -> Seconds {
+        let padded = (rows / EXPERT_ROWS).ceil() * EXPERT_ROWS;
+        let flops: Flops = Gemm { m: padded, n, k }.flops() * experts;
+        let tiles = experts * (padded / 128.0) * (n / 128.0).ceil();
+        flops / self.silicon.gemm_rate + self.silicon.tile_epilogue * (tiles / self.silicon.sms)
+    }
+
+    /// Element-wise kernels over so many elements in 16 bits.
+    fn elementwise(&self, elements: f64) -> Seconds {
+        self.silicon.stream(Bytes::new(self.efficiency.elementwise * ELEMENT * elements))
+    }
+
+    /// Casting and scaling so many elements to a low precision.
+    fn casts(&self, elements: f64) -> Seconds {
+        self.silicon.stream(Bytes::new(4.0 * self.efficiency.cast * elements))
+    }
+}

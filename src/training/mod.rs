@@ -1,0 +1,14 @@
+//! The time of a training step, part by part.
+//!
+//! `T = (m (t_stage + t_p2p + t_sharded + t_accumulate) + t_bubble + t_data + t_optimizer + t_step) x scale`, with `m`
+//! microbatches through the slowest pipeline stage. Operations come from their shapes (`compute`), messages from the wires
+//! (`collectives`) and from where the topology places their group; what compute cannot hide is exposed.
+
+mod communication;
+mod estimate;
+mod layer;
+mod shard;
+mod step;
+
+pub use estimate::{ExposedCommunication, OtherTime, TrainingEstimate};
+pub use step::StepModel;

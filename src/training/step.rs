@@ -1,0 +1,273 @@
+//! A step, assembled.
+
+use super::estimate::{ExposedCommunication, OtherTime, TrainingEstimate};
+use super::layer::Pass;
+use super::shard::Shard;
+use crate::collectives::{Group, Wires};
+use crate::compute::Silicon;
+use crate::parallelism::{Layout, Recompute, Sharding};
+use crate::scenario::{Overlap, StepEfficiency};
+use crate::topology::Reach;
+use crate::units::{Bytes, FlopRate, Seconds, Tokens};
+use crate::workload::{AttentionCount, TrainingJob, Transformer};
+
+/// Everything that a step's time depends on but the layout; `Copy`, bound once.
+#[derive(Clone, Copy, Debug)]
+pub struct StepModel {
+    /// The model.
+    pub transformer: Transformer,
+    /// The job.
+    pub job: TrainingJob,
+    /// The accelerator as software finds it.
+    pub silicon: Silicon,
+    /// What the software reaches.
+    pub efficiency: StepEfficiency,
+    /// What it overlaps.
+    pub overlap: Overlap,
+    /// The wires.
+    pub wires: Wires,
+    /// Where groups of ranks lie.
+    pub reach: Reach,
+    /// Dense peak of the linear layers' data type.
+    pub peak: FlopRate,
+    /// Memory of an accelerator.
+    pub memory: Bytes,
+}
+
+/// One layer, averaged over kinds of layer, for one microbatch.
+#[derive(Clone, Copy, Debug, Default)]
+struct LayerTime {
+    compute: Seconds,
+    exposed: ExposedCommunication,
+    launch: Seconds,
+}
+
+impl LayerTime {
+    fn total(&self) -> Seconds {
+        self.compute + self.exposed.total() + self.launch
+    }
+
+    /// This much of it.
+    fn times(self, count: f64) -> Self {
+        let exposed = ExposedCommunication {
+            tensor: self.exposed.tensor * count,
+            context: self.exposed.context * count,
+            expert: self.exposed.expert * count,
+            pipeline: self.exposed.pipeline * count,
+            data: self.exposed.data * count,
+        };
+        Self { compute: self.compute * count, exposed, launch: self.launch * count }
+    }
+
+    fn plus(self, other: &Self) -> Self {
+        let (a, b) = (self.exposed, other.exposed);
+        let exposed = ExposedCommunication {
+            tensor: a.tensor + b.tensor,
+            context: a.context + b.context,
+            expert: a.expert + b.expert,
+            pipeline: a.pipeline + b.pipeline,
+            data: a.data + b.data,
+        };
+        Self { compute: self.compute + other.compute, exposed, launch: self.launch + other.launch }
+    }
+}
+
+/// Parameters of one rank of the slowest stage, dense and expert.
+#[derive(Clone, Copy, Debug)]
+struct LocalParameters {
+    dense: f64,
+    expert: f64,
+}
+
+impl StepModel {
+    /// The step's time under a layout that has passed `Layout::check`.
+    pub fn estimate(&self, layout: &Layout) -> TrainingEstimate {
+        let shard = Shard::new(&self.transformer, &self.job, layout);
+        let microbatches = f64::from(layout.microbatches(self.job.global_batch));
+        let stages = f64::from(layout.pipeline);
+        let layers = f64::from(self.transformer.layers);
+
+        let layer = self.average_layer(&shard, layout);
+        let logits = self.logits(&shard);
+        let (slow_layers, slow_has_logits) = self.slowest_stage(layout, layer.total(), logits);
+        let slow_logits = if slow_has_logits { logits } else { Seconds::ZERO };
+        let stage = layer.times(slow_layers);
+        let stage_time = stage.total() + slow_logits;
+
+        let mut exposed = stage.times(microbatches).exposed;
+        exposed.pipeline = self.pipeline_messages(&shard, layout, &self.group(layout.groups().pipeline))
+            * (self.efficiency.pipeline_exposed * microbatches);
+        let bubble = if layout.pipeline > 1 {
+            (layer.total() * layers + logits) * ((stages - 1.0) / stages / f64::from(layout.virtual_stages))
+        } else {
+            Seconds::ZERO
+        };
+        let window = if layout.virtual_stages > 1 { stage_time + bubble } else { stage_time };
+        let parameters = self.local_parameters(layout);
+        exposed.data = self.data_parallel(layout, &parameters, window, stage_time, microbatches);
+
+        let compute = (stage.compute + slow_logits) * microbatches;
+        let optimizer = self.optimizer_step(layout, &parameters);
+        let accumulation = self.accumulation(layout, &parameters) * microbatches;
+        let launch = stage.launch * microbatches;
+        let before_scale = compute + exposed.total() + bubble + optimizer + accumulation + launch + self.efficiency.step;
+        let stragglers = before_scale * (self.scale_effect(layout) - 1.0);
+
+        let sequences = f64::from(self.job.global_batch);
+        let tokens = Tokens::new(sequences * f64::from(self.job.sequence_length));
+        let flops = |attention| self.transformer.training_flops_per_token(self.job.sequence_length, attention) * (sequences * f64::from(self.job.sequence_length));
+        TrainingEstimate {
+            compute,
+            exposed,
+            bubble,
+            optimizer,
+            other: OtherTime { launch, accumulation, step: self.efficiency.step, stragglers },
+            model_flops: flops(AttentionCount::Causal),
+            hardware_flops: self.transformer.hardware_flops_per_token(self.job.sequence_length, AttentionCount::Causal, layout.recompute)
+                * (sequences * f64::from(self.job.sequence_length)),
+            model_flops_full_attention: flops(AttentionCount::Full),
+            tokens,
+            accelerators: f64::from(layout.accelerators()),
+            peak: self.peak,
+        }
+    }
+
+    /// A layer of average kind: compute, exposed messages, and the wait for the host where kernels outrun it.
+    fn average_layer(&self, shard: &Shard, layout: &Layout) -> LayerTime {
+        let groups = layout.groups();
+        let (tensor, context) = (self.group(groups.tensor), self.group(groups.context));
+        let dense_share = self.transformer.dense_layers() / f64::from(self.transformer.layers);
+        let mut average = LayerTime::default();
+        if dense_share > 0.0 {
+            let pass = self.dense_layer(shard);
+            let time = self.layer(shard, layout, pass, &tensor, &context, None);
+            average = average.plus(&time.times(dense_share));
+        }
+        if let Some(experts) = &self.transformer.experts {
+            let group = self.group(groups.expert);
+            let pass = self.expert_layer(shard, experts, f64::from(layout.expert));
+            let messages = self.expert_layer_messages(shard, experts, &group);
+            let share = if group.domains() > 1 { self.efficiency.expert_network_exposed } else { self.efficiency.expert_scale_up_exposed };
+            let time = self.layer(shard, layout, pass, &tensor, &context, Some((messages, share)));
+            average = average.plus(&time.times(1.0 - dense_share));
+        }
+        average
+    }
+
+    /// One layer; `expert` is its all-to-all time and the share exposed, and marks a layer of experts.
+    fn layer(&self, shard: &Shard, layout: &Layout, pass: Pass, tensor: &Group, context: &Group, expert: Option<(Seconds, f64)>) -> LayerTime {
+        let again = match layout.recompute {
+            Recompute::None => Seconds::ZERO,
+            Recompute::Selective => pass.attention,
+            Recompute::Full => pass.forward(),
+        };
+        let compute = pass.forward() + pass.backward + again;
+        let full = layout.recompute == Recompute::Full;
+        let messages = self.tensor_layer(shard, layout, tensor, expert.is_none(), full);
+        let exposed_expert = expert.map_or(Seconds::ZERO, |(time, share)| {
+            // Where dispatch and combine are scheduled beside other microbatches' compute, only what exceeds it shows.
+            if self.overlap.expert { time.saturating_sub(compute) } else { time * share }
+        });
+        let exposed = ExposedCommunication {
+            tensor: messages * self.efficiency.tensor_exposed,
+            context: self.context_layer(shard, layout, context) * self.efficiency.context_exposed,
+            expert: exposed_expert,
+            ..ExposedCommunication::default()
+        };
+        let device = compute + exposed.total();
+        let host = if expert.is_some() { self.efficiency.host_moe } else { self.efficiency.host_dense };
+        LayerTime { compute, exposed, launch: device * ((1.0 + (host / device).powi(4)).sqrt().sqrt() - 1.0) }
+    }
+
+    /// Layers on the slowest stage, and whether it also has the logits.
+    ///
+    /// Layers that do not divide leave room for embedding and loss, which count as a layer each: the first and last stage
+    /// then hold one layer less.
+    fn slowest_stage(&self, layout: &Layout, layer: Seconds, logits: Seconds) -> (f64, bool) {
+        let most = f64::from(layout.most_layers(self.transformer.layers));
+        let last = f64::from(layout.last_stage_layers(self.transformer.layers));
+        if layer * last + logits >= layer * most { (last, true) } else { (most, false) }
+    }
+
+    fn local_parameters(&self, layout: &Layout) -> LocalParameters {
+        let (tensor, stages) = (f64::from(layout.tensor), f64::from(layout.pipeline));
+        let model = &self.transformer;
+        // Embedding and head lie on the first and the last stage; the slower of the two holds one of them.
+        let vocabulary = model.vocabulary_parameters() as f64 * if layout.pipeline > 1 { 0.5 } else { 1.0 };
+        let experts = model.expert_parameters() as f64;
+        let layers = model.parameters() as f64 - model.vocabulary_parameters() as f64 - experts;
+        LocalParameters {
+            dense: layers / (tensor * stages) + vocabulary / tensor,
+            expert: experts / (stages * f64::from(layout.expert)),
+        }
+    }
+
+    /// Exposed data-parallel time of a step.
+    ///
+    /// Gradients are whole only in the last microbatch, so that its backward pass alone (and the drain of an interleaved
+    /// pipeline) can hide their reduction; fully sharded weights travel with every microbatch.
+    fn data_parallel(&self, layout: &Layout, local: &LocalParameters, window: Seconds, stage: Seconds, microbatches: f64) -> Seconds {
+        let groups = layout.groups();
+        let parts = [(local.dense, groups.data), (local.expert, groups.expert_data)];
+        let (gradient, weight) = (self.job.gradient_bytes(), self.job.weight_bytes());
+        let efficiency = &self.efficiency;
+        let over_parts = |time: &dyn Fn(f64, &Group) -> Seconds| -> Seconds {
+            parts.iter().filter(|(count, ranks)| *count > 0.0 && ranks.size > 1).map(|(count, ranks)| time(*count, &self.group(*ranks))).sum()
+        };
+        if layout.sharding == Sharding::Full {
+            // Weights are gathered for the forward and again for the backward pass.
+            let once = over_parts(&|count, group| {
+                let share = Group { network_share: group.network_share * efficiency.fully_sharded_bandwidth, ..*group };
+                self.reduce_and_gather(gradient * count, weight * (2.0 * count), &share)
+            });
+            let beside = efficiency.contention * once.min(stage);
+            let exposed = if self.overlap.data { once.saturating_sub(stage * efficiency.data_window) } else { once * efficiency.data_exposed };
+            return (exposed + beside) * microbatches;
+        }
+        let once = over_parts(&|count, group| {
+            if layout.sharding == Sharding::None {
+                self.all_reduce(gradient * count, group)
+            } else {
+                self.reduce_and_gather(gradient * count, weight * count, group)
+            }
+        });
+        if self.overlap.data {
+            let hidden = once.min(window * efficiency.data_window);
+            (once - hidden) + hidden * efficiency.data_tail
+        } else {
+            once * efficiency.data_exposed
+        }
+    }
+
+    /// The optimizer's pass over the states of this rank, and over the 16-bit weights and the gradients.
+    fn optimizer_step(&self, layout: &Layout, local: &LocalParameters) -> Seconds {
+        let groups = layout.groups();
+        let (shard, expert_shard) = if layout.sharding == Sharding::None {
+            (1.0, 1.0)
+        } else {
+            (f64::from(groups.data.size), f64::from(groups.expert_data.size))
+        };
+        let updated = local.dense / shard + local.expert / expert_shard;
+        let held = if layout.sharding == Sharding::Full { updated } else { local.dense + local.expert };
+        self.silicon.stream(Bytes::new(self.efficiency.optimizer_bytes * updated + 8.0 * held))
+    }
+
+    /// Adding one microbatch's gradients to the sum: a read and a write of fp32.
+    fn accumulation(&self, layout: &Layout, local: &LocalParameters) -> Seconds {
+        let passes = if layout.sharding == Sharding::Full { 0.5 } else { 1.0 };
+        self.silicon.stream(Bytes::new(self.efficiency.accumulate * 8.0 * passes * (local.dense + local.expert)))
+    }
+
+    /// How much longer a step takes for its size: stragglers, and allocator retries where sharded states fill memory.
+    fn scale_effect(&self, layout: &Layout) -> f64 {
+        let accelerators = f64::from(layout.accelerators());
+        let stragglers = 1.0 + self.efficiency.straggler * (accelerators / 8.0).max(1.0).ln();
+        if self.efficiency.allocator == 0.0 || layout.tensor > 1 || layout.pipeline > 1 {
+            return stragglers;
+        }
+        // Sixteen bytes of states a parameter, spread over all ranks; a logistic step of width 0.03.
+        let filled = Bytes::new(16.0 * self.transformer.parameters() as f64 / accelerators) / self.memory;
+        let pressure = 1.0 / (1.0 + (-(filled - self.efficiency.allocator_threshold) / 0.03).exp());
+        stragglers * (1.0 + self.efficiency.allocator * pressure)
+    }
+}

@@ -1,0 +1,109 @@
+//! The order of modules: a module may use only modules of earlier groups, and siblings of a group never use each other.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Groups of modules, in the order of dependency.
+const LAYERS: &[&[&str]] = &[
+    &["units"],
+    &["diagnostics"],
+    &["document"],
+    &["provenance"],
+    &["catalog"],
+    &["workload"],
+    &["parallelism"],
+    &["scenario"],
+    &["topology"],
+    &["memory", "collectives", "compute"],
+    &["training"],
+    &["reliability"],
+    &["facility"],
+    &["tco"],
+    &["evaluate"],
+    &["search"],
+    &["study"],
+    &["report"],
+    &["validation"],
+    &["load"],
+    &["cli"],
+];
+
+/// Modules that read files, take arguments or print.
+const IMPURE: &[&str] = &["load", "cli"];
+
+/// What a pure module must not reach for.
+const EFFECTS: &[&str] =
+    &["std::fs", "std::env", "std::time", "std::net", "std::process", "println!", "eprintln!", "static mut", "OnceLock", "thread_local!"];
+
+fn rust_files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() {
+            found.extend(rust_files(&entry));
+        } else if entry.extension().is_some_and(|extension| extension == "rs") {
+            found.push(entry);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The code of each module: every file below `src/<module>` or `src/<module>.rs`, without comments and unit tests.
+fn modules() -> BTreeMap<String, Vec<(PathBuf, String)>> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut modules: BTreeMap<String, Vec<(PathBuf, String)>> = BTreeMap::new();
+    for file in rust_files(&src) {
+        let relative = file.strip_prefix(&src).unwrap();
+        let first = relative.components().next().unwrap().as_os_str().to_str().unwrap();
+        let module = first.trim_end_matches(".rs").to_owned();
+        if matches!(module.as_str(), "lib" | "main") {
+            continue;
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        let code: String = code.lines().filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line}\n")).collect();
+        modules.entry(module).or_default().push((relative.to_owned(), code));
+    }
+    modules
+}
+
+fn layer(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|group| group.contains(&module))
+}
+
+#[test]
+fn every_module_has_its_place() {
+    for module in modules().keys() {
+        assert!(layer(module).is_some(), "`{module}` is in no layer: add it to LAYERS where it belongs");
+    }
+}
+
+#[test]
+fn modules_use_only_earlier_ones() {
+    for (module, files) in modules() {
+        let own = layer(&module).unwrap();
+        for (file, code) in files {
+            for used in code.match_indices("crate::").map(|(at, found)| &code[at + found.len()..]) {
+                let name: String = used.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+                let Some(other) = layer(&name) else { continue };
+                let allowed = name == module || other < own;
+                assert!(allowed, "{} uses `{name}`, which is not below `{module}`", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn pure_modules_have_no_effects() {
+    for (module, files) in modules() {
+        if IMPURE.contains(&module.as_str()) {
+            continue;
+        }
+        for (file, code) in files {
+            for effect in EFFECTS {
+                assert!(!code.contains(effect), "{} reaches for `{effect}`; only {IMPURE:?} may", file.display());
+            }
+        }
+    }
+}
