@@ -1,7 +1,9 @@
 //! The software of a job, and what it reaches on the chosen hardware: constants bound once.
 
 use crate::catalog::training_efficiency::{AttentionKernel, Framework, TrainingEfficiency};
-use crate::catalog::{Accelerator, DataType, Host};
+use crate::catalog::Accelerator;
+use crate::catalog::accelerator::DataType;
+use crate::catalog::node::Host;
 use crate::units::{Factor, Ranged, Seconds};
 
 /// Which communication compute may hide.
@@ -29,7 +31,7 @@ pub struct Software {
 }
 
 /// Why no constants fit the software on the hardware.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum MissingEfficiency {
     /// The generation was never measured.
     #[error("no measured efficiency for accelerators of generation \"{0}\"")]

@@ -11,7 +11,7 @@ mod wiring;
 
 pub use bill::{BillOfMaterials, Carrier, LinkParts, Part, PartKind, PartNames};
 pub use fat_tree::{FatTreeSpec, Managers, Oversubscription, Tiers};
-pub use placement::{GroupPlacement, RankGroup, Reach, ScaleUp};
+pub use placement::{GroupPlacement, Reach, ScaleUp};
 
 /// A level of the network, from the node upwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -23,6 +23,7 @@
 //!
 //! which is `1 / E` at full load, `rho / E` above, and fades to 1 where little crosses.
 
+use crate::parallelism::RankGroup;
 use crate::units::Fraction;
 
 use super::{Tier, Topology};
@@ -34,15 +35,6 @@ pub struct ScaleUp {
     pub accelerators_per_node: u32,
     /// Accelerators of a scale-up domain; a node that is not full (64 of 72 at work) counts those at work.
     pub domain: u32,
-}
-
-/// Ranks `r, r + stride, r + 2 * stride, ...` in global order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RankGroup {
-    /// Members.
-    pub size: u32,
-    /// Distance between neighbours.
-    pub stride: u32,
 }
 
 /// Where a group lies and what the network leaves it.

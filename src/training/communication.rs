@@ -4,7 +4,6 @@ use super::shard::Shard;
 use super::step::StepModel;
 use crate::collectives::{self, Collective, Group};
 use crate::parallelism::{Layout, RankGroup};
-use crate::topology::GroupPlacement;
 use crate::units::{Bytes, Seconds};
 use crate::workload::Experts;
 
@@ -14,7 +13,7 @@ const ACTIVATION: f64 = 2.0;
 impl StepModel {
     /// The group as the collectives see it, where the topology places it.
     pub(super) fn group(&self, ranks: RankGroup) -> Group {
-        let placed: GroupPlacement = self.reach.place(ranks);
+        let placed = self.reach.place(ranks);
         Group {
             ranks: ranks.size,
             ranks_per_domain: placed.ranks_per_domain,

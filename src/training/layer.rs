@@ -3,6 +3,7 @@
 use super::shard::Shard;
 use super::step::StepModel;
 use crate::compute::{AttentionShape, Gemm, Linear};
+use crate::parallelism::Layout;
 use crate::units::{Bytes, Flops, Seconds};
 use crate::workload::Experts;
 
@@ -57,11 +58,11 @@ impl StepModel {
     }
 
     /// A layer with experts, and with shared experts as a dense part beside them.
-    pub(super) fn expert_layer(&self, shard: &Shard, experts: &Experts, expert_parallel: f64) -> Pass {
-        let mut pass = self.attention_part(shard).and(self.routed_experts(shard, experts, expert_parallel));
+    pub(super) fn expert_layer(&self, shard: &Shard, experts: &Experts, layout: &Layout) -> Pass {
+        let mut pass = self.attention_part(shard).and(self.routed_experts(shard, experts, layout));
         if experts.shared > 0 {
-            let tensor = shard.tokens / shard.share_tokens;
-            pass = pass.and(self.feed_forward(shard, f64::from(experts.shared) * f64::from(experts.ffn) / tensor));
+            let ffn = f64::from(experts.shared) * f64::from(experts.ffn) / f64::from(layout.tensor);
+            pass = pass.and(self.feed_forward(shard, ffn));
         }
         pass
     }
@@ -112,11 +113,16 @@ impl StepModel {
     }
 
     /// Router, permutation and grouped matrix multiplications of the experts on this rank, tokens spread evenly.
-    fn routed_experts(&self, shard: &Shard, experts: &Experts, expert_parallel: f64) -> Pass {
-        let local = f64::from(experts.count) / expert_parallel;
-        let copies = shard.share_tokens * f64::from(experts.per_token);
+    ///
+    /// Spread experts take whole tokens of their group; experts that are not spread are split by the tensor ranks, each of
+    /// which then works on all tokens of the group.
+    fn routed_experts(&self, shard: &Shard, experts: &Experts, layout: &Layout) -> Pass {
+        let spread = layout.expert > 1;
+        let local = f64::from(experts.count) / f64::from(layout.expert);
+        let tokens = if spread { shard.share_tokens } else { shard.tokens };
+        let copies = tokens * f64::from(experts.per_token);
         let rows = copies / local;
-        let ffn = f64::from(experts.ffn);
+        let ffn = f64::from(experts.ffn) / if spread { 1.0 } else { f64::from(layout.tensor) };
         let (hidden, gate) = (shard.hidden, shard.gate);
         let bytes = |passes_hidden: f64, passes_ffn: f64| {
             Bytes::new(self.efficiency.moe_bytes * ELEMENT * (passes_hidden * hidden + passes_ffn * ffn) * copies)

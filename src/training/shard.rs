@@ -35,7 +35,7 @@ pub(super) struct Shard {
 impl Shard {
     pub(super) fn new(model: &Transformer, job: &TrainingJob, layout: &Layout) -> Self {
         let tensor = f64::from(layout.tensor);
-        let tokens = f64::from(layout.micro_batch) * f64::from(job.sequence_length) / f64::from(layout.context);
+        let tokens = layout.tokens_per_microbatch(job);
         let (heads, head_dim) = (f64::from(model.heads), f64::from(model.head_dim));
         Self {
             tokens,
@@ -43,9 +43,9 @@ impl Shard {
             share_tokens: tokens / tensor,
             hidden: f64::from(model.hidden),
             query: heads * head_dim / tensor,
-            key: (f64::from(model.kv_heads) / tensor).max(1.0) * head_dim,
+            key: f64::from(layout.kv_heads_per_rank(model.kv_heads)) * head_dim,
             ffn: f64::from(model.ffn) / tensor,
-            gate: if model.gated { 2.0 } else { 1.0 },
+            gate: f64::from(model.up_projections()),
             vocab: f64::from(model.vocab) / tensor,
             heads: heads / tensor,
             head_dim,

@@ -5,7 +5,7 @@ use super::layer::Pass;
 use super::shard::Shard;
 use crate::collectives::{Group, Wires};
 use crate::compute::Silicon;
-use crate::parallelism::{Layout, Recompute, Sharding};
+use crate::parallelism::{Layout, RankParameters, Recompute, Sharding, StagePlan};
 use crate::scenario::{Overlap, StepEfficiency};
 use crate::topology::Reach;
 use crate::units::{Bytes, FlopRate, Seconds, Tokens};
@@ -72,13 +72,6 @@ impl LayerTime {
     }
 }
 
-/// Parameters of one rank of the slowest stage, dense and expert.
-#[derive(Clone, Copy, Debug)]
-struct LocalParameters {
-    dense: f64,
-    expert: f64,
-}
-
 impl StepModel {
     /// The step's time under a layout that has passed `Layout::check`.
     pub fn estimate(&self, layout: &Layout) -> TrainingEstimate {
@@ -89,8 +82,7 @@ impl StepModel {
 
         let layer = self.average_layer(&shard, layout);
         let logits = self.logits(&shard);
-        let (slow_layers, slow_has_logits) = self.slowest_stage(layout, layer.total(), logits);
-        let slow_logits = if slow_has_logits { logits } else { Seconds::ZERO };
+        let (slow_layers, slow_logits) = self.slowest_stage(layout, layer.total(), logits);
         let stage = layer.times(slow_layers);
         let stage_time = stage.total() + slow_logits;
 
@@ -103,7 +95,7 @@ impl StepModel {
             Seconds::ZERO
         };
         let window = if layout.virtual_stages > 1 { stage_time + bubble } else { stage_time };
-        let parameters = self.local_parameters(layout);
+        let parameters = self.fullest_stage(layout);
         exposed.data = self.data_parallel(layout, &parameters, window, stage_time, microbatches);
 
         let compute = (stage.compute + slow_logits) * microbatches;
@@ -115,7 +107,8 @@ impl StepModel {
 
         let sequences = f64::from(self.job.global_batch);
         let tokens = Tokens::new(sequences * f64::from(self.job.sequence_length));
-        let flops = |attention| self.transformer.training_flops_per_token(self.job.sequence_length, attention) * (sequences * f64::from(self.job.sequence_length));
+        let length = self.job.sequence_length;
+        let flops = |count| self.transformer.model_flops_per_token(length, count) * (sequences * f64::from(length));
         TrainingEstimate {
             compute,
             exposed,
@@ -123,11 +116,10 @@ impl StepModel {
             optimizer,
             other: OtherTime { launch, accumulation, step: self.efficiency.step, stragglers },
             model_flops: flops(AttentionCount::Causal),
-            hardware_flops: self.transformer.hardware_flops_per_token(self.job.sequence_length, AttentionCount::Causal, layout.recompute)
-                * (sequences * f64::from(self.job.sequence_length)),
+            hardware_flops: flops(AttentionCount::Causal) + layout.recompute.flops_per_token(&self.transformer, length, AttentionCount::Causal) * (sequences * f64::from(length)),
             model_flops_full_attention: flops(AttentionCount::Full),
             tokens,
-            accelerators: f64::from(layout.accelerators()),
+            accelerators: layout.accelerators() as f64,
             peak: self.peak,
         }
     }
@@ -136,7 +128,7 @@ impl StepModel {
     fn average_layer(&self, shard: &Shard, layout: &Layout) -> LayerTime {
         let groups = layout.groups();
         let (tensor, context) = (self.group(groups.tensor), self.group(groups.context));
-        let dense_share = self.transformer.dense_layers() / f64::from(self.transformer.layers);
+        let dense_share = f64::from(self.transformer.dense_layers()) / f64::from(self.transformer.layers);
         let mut average = LayerTime::default();
         if dense_share > 0.0 {
             let pass = self.dense_layer(shard);
@@ -145,7 +137,7 @@ impl StepModel {
         }
         if let Some(experts) = &self.transformer.experts {
             let group = self.group(groups.expert);
-            let pass = self.expert_layer(shard, experts, f64::from(layout.expert));
+            let pass = self.expert_layer(shard, experts, layout);
             let messages = self.expert_layer_messages(shard, experts, &group);
             let share = if group.domains() > 1 { self.efficiency.expert_network_exposed } else { self.efficiency.expert_scale_up_exposed };
             let time = self.layer(shard, layout, pass, &tensor, &context, Some((messages, share)));
@@ -179,37 +171,29 @@ impl StepModel {
         LayerTime { compute, exposed, launch: device * ((1.0 + (host / device).powi(4)).sqrt().sqrt() - 1.0) }
     }
 
-    /// Layers on the slowest stage, and whether it also has the logits.
-    ///
-    /// Layers that do not divide leave room for embedding and loss, which count as a layer each: the first and last stage
-    /// then hold one layer less.
-    fn slowest_stage(&self, layout: &Layout, layer: Seconds, logits: Seconds) -> (f64, bool) {
+    /// Layers on the slowest stage, and the logits' time if it has them.
+    fn slowest_stage(&self, layout: &Layout, layer: Seconds, logits: Seconds) -> (f64, Seconds) {
         let most = f64::from(layout.most_layers(self.transformer.layers));
         let last = f64::from(layout.last_stage_layers(self.transformer.layers));
-        if layer * last + logits >= layer * most { (last, true) } else { (most, false) }
+        if layer * last + logits >= layer * most { (last, logits) } else { (most, Seconds::ZERO) }
     }
 
-    fn local_parameters(&self, layout: &Layout) -> LocalParameters {
-        let (tensor, stages) = (f64::from(layout.tensor), f64::from(layout.pipeline));
-        let model = &self.transformer;
-        // Embedding and head lie on the first and the last stage; the slower of the two holds one of them.
-        let vocabulary = model.vocabulary_parameters() as f64 * if layout.pipeline > 1 { 0.5 } else { 1.0 };
-        let experts = model.expert_parameters() as f64;
-        let layers = model.parameters() as f64 - model.vocabulary_parameters() as f64 - experts;
-        LocalParameters {
-            dense: layers / (tensor * stages) + vocabulary / tensor,
-            expert: experts / (stages * f64::from(layout.expert)),
-        }
+    /// Parameters of a rank on the stage that holds the most: the first, with the embedding, or one of the others.
+    fn fullest_stage(&self, layout: &Layout) -> RankParameters {
+        let plan = StagePlan::new(self.transformer.layers, layout);
+        let last = layout.pipeline - 1;
+        let shard = |stage: u32| layout.stage_shard(&self.transformer, plan.stage(stage, &self.transformer));
+        [1.min(last), last].into_iter().map(shard).fold(shard(0), |most, other| if other.total() > most.total() { other } else { most })
     }
 
     /// Exposed data-parallel time of a step.
     ///
     /// Gradients are whole only in the last microbatch, so that its backward pass alone (and the drain of an interleaved
     /// pipeline) can hide their reduction; fully sharded weights travel with every microbatch.
-    fn data_parallel(&self, layout: &Layout, local: &LocalParameters, window: Seconds, stage: Seconds, microbatches: f64) -> Seconds {
+    fn data_parallel(&self, layout: &Layout, local: &RankParameters, window: Seconds, stage: Seconds, microbatches: f64) -> Seconds {
         let groups = layout.groups();
-        let parts = [(local.dense, groups.data), (local.expert, groups.expert_data)];
-        let (gradient, weight) = (self.job.gradient_bytes(), self.job.weight_bytes());
+        let parts = [(local.dense(), groups.data), (local.experts, groups.expert_data)];
+        let (gradient, weight) = (self.job.gradients.size(), self.job.precision.size());
         let efficiency = &self.efficiency;
         let over_parts = |time: &dyn Fn(f64, &Group) -> Seconds| -> Seconds {
             parts.iter().filter(|(count, ranks)| *count > 0.0 && ranks.size > 1).map(|(count, ranks)| time(*count, &self.group(*ranks))).sum()
@@ -240,33 +224,33 @@ impl StepModel {
     }
 
     /// The optimizer's pass over the states of this rank, and over the 16-bit weights and the gradients.
-    fn optimizer_step(&self, layout: &Layout, local: &LocalParameters) -> Seconds {
+    fn optimizer_step(&self, layout: &Layout, local: &RankParameters) -> Seconds {
         let groups = layout.groups();
         let (shard, expert_shard) = if layout.sharding == Sharding::None {
             (1.0, 1.0)
         } else {
             (f64::from(groups.data.size), f64::from(groups.expert_data.size))
         };
-        let updated = local.dense / shard + local.expert / expert_shard;
-        let held = if layout.sharding == Sharding::Full { updated } else { local.dense + local.expert };
+        let updated = local.dense() / shard + local.experts / expert_shard;
+        let held = if layout.sharding == Sharding::Full { updated } else { local.total() };
         self.silicon.stream(Bytes::new(self.efficiency.optimizer_bytes * updated + 8.0 * held))
     }
 
     /// Adding one microbatch's gradients to the sum: a read and a write of fp32.
-    fn accumulation(&self, layout: &Layout, local: &LocalParameters) -> Seconds {
+    fn accumulation(&self, layout: &Layout, local: &RankParameters) -> Seconds {
         let passes = if layout.sharding == Sharding::Full { 0.5 } else { 1.0 };
-        self.silicon.stream(Bytes::new(self.efficiency.accumulate * 8.0 * passes * (local.dense + local.expert)))
+        self.silicon.stream(Bytes::new(self.efficiency.accumulate * 8.0 * passes * (local.total())))
     }
 
     /// How much longer a step takes for its size: stragglers, and allocator retries where sharded states fill memory.
     fn scale_effect(&self, layout: &Layout) -> f64 {
-        let accelerators = f64::from(layout.accelerators());
+        let accelerators = layout.accelerators() as f64;
         let stragglers = 1.0 + self.efficiency.straggler * (accelerators / 8.0).max(1.0).ln();
         if self.efficiency.allocator == 0.0 || layout.tensor > 1 || layout.pipeline > 1 {
             return stragglers;
         }
         // Sixteen bytes of states a parameter, spread over all ranks; a logistic step of width 0.03.
-        let filled = Bytes::new(16.0 * self.transformer.parameters() as f64 / accelerators) / self.memory;
+        let filled = Bytes::new(16.0 * self.transformer.parameters().total() as f64 / accelerators) / self.memory;
         let pressure = 1.0 / (1.0 + (-(filled - self.efficiency.allocator_threshold) / 0.03).exp());
         stragglers * (1.0 + self.efficiency.allocator * pressure)
     }
