@@ -69,4 +69,10 @@ kinds! {
     cable::Cable, cables, folder "cables", "cable", self_sourced &[];
     fabric::Fabric, fabrics, folder "fabrics", "fabric", self_sourced &[];
     collective_efficiency::CollectiveEfficiency, collective_efficiency, folder "efficiency/collectives", "set of collective constants", self_sourced &[];
+    training_efficiency::TrainingEfficiency, training_efficiency, folder "efficiency/training", "set of training constants", self_sourced &[];
+    site::Site, sites, folder "sites", "site", self_sourced &[];
+    pricebook::PriceBook, price_books, folder "prices", "price book", self_sourced &["price", "line"];
+    reliability::Reliability, reliability, folder "reliability", "set of failure rates", self_sourced &[];
+    storage::Storage, storage, folder "storage", "storage system", self_sourced &[];
+    power_profile::PowerProfile, power_profiles, folder "power", "power profile", self_sourced &[];
 }

@@ -1,0 +1,206 @@
+//! Price books: what one kind of buyer pays at one time, for parts and for everything around them.
+
+use super::Reference;
+use super::fabric::Transport;
+use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::document::{Date, Reader, choices};
+use crate::provenance::Basis;
+use crate::units::{Factor, Fraction, Ranged, Seconds, Usd};
+
+choices! {
+    /// When a cost line is paid.
+    pub enum Category {
+        /// Once, at the beginning.
+        Capex = "capex",
+        /// Every year.
+        Opex = "opex",
+    }
+}
+
+choices! {
+    /// What a cost line is multiplied by.
+    pub enum Driver {
+        /// Accelerators bought.
+        Accelerator = "accelerator",
+        /// Nodes bought.
+        Node = "node",
+        /// Racks.
+        Rack = "rack",
+        /// Switches of the scale-out fabric.
+        Switch = "switch",
+        /// Scale-out network cards.
+        Nic = "nic",
+        /// Optical modules.
+        Optic = "optic",
+        /// Cables.
+        Cable = "cable",
+        /// Terabytes of usable storage.
+        StorageTb = "storage_tb",
+        /// Kilowatts of provisioned IT power.
+        Kw = "kw",
+        /// Kilowatt-hours that the facility draws in a year.
+        Kwh = "kwh",
+        /// One: paid every year whatever the size.
+        Year = "year",
+        /// One: paid whatever the size.
+        Cluster = "cluster",
+        /// Dollars spent on parts.
+        CapexRatio = "capex_ratio",
+    }
+}
+
+/// What stands behind a price or a line.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evidence {
+    /// How it was come by.
+    pub basis: Basis,
+    /// Title of the document, or the judgement.
+    pub source: String,
+    /// Where the document is.
+    pub url: Option<String>,
+    /// The day that the price is of.
+    pub date: String,
+    /// What a reader must know to use it.
+    pub note: Option<String>,
+}
+
+impl Evidence {
+    fn read(reader: &mut Reader<'_>) -> Self {
+        Self {
+            basis: reader.get("basis"),
+            source: reader.get("source"),
+            url: reader.optional("url"),
+            date: reader.get::<Date>("date").0,
+            note: reader.optional("note"),
+        }
+    }
+}
+
+/// The price of one part.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Price {
+    /// The part's id in the catalog.
+    pub part: Reference,
+    /// Price of one. A node's excludes its scale-out network cards, which the fabric brings.
+    pub usd: Ranged<Usd>,
+    /// What stands behind it.
+    pub evidence: Evidence,
+}
+
+/// What a line costs for one of its driver.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Amount {
+    /// An amount of money.
+    Money(Ranged<Usd>),
+    /// A share of what the parts cost.
+    ShareOfParts(Ranged<Factor>),
+}
+
+/// A cost that is no part: once for capex, in the first year for opex.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Its name.
+    pub name: String,
+    /// When it is paid.
+    pub category: Category,
+    /// What it is multiplied by.
+    pub per: Driver,
+    /// What it costs for one of that.
+    pub amount: Amount,
+    /// Capex: the time over which it is written off; none where that is the accelerators'.
+    pub life: Option<Seconds>,
+    /// Opex: its growth a year.
+    pub escalation: Fraction,
+    /// The transports that it is paid with; all where empty.
+    pub transports: Vec<Transport>,
+    /// What stands behind it.
+    pub evidence: Evidence,
+}
+
+impl Line {
+    /// Whether the line is paid with this transport.
+    pub fn applies_to(&self, transport: Transport) -> bool {
+        self.transports.is_empty() || self.transports.contains(&transport)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Self {
+        let before = reader.sink().len();
+        let per = reader.get("per");
+        let line = Self {
+            name: reader.get("name"),
+            category: reader.get("category"),
+            per,
+            amount: match per {
+                Driver::CapexRatio => Amount::ShareOfParts(reader.get("amount")),
+                _ => Amount::Money(reader.get("amount")),
+            },
+            life: reader.optional("life"),
+            escalation: reader.or("escalation", Fraction::ZERO),
+            transports: reader.or("transports", Vec::new()),
+            evidence: Evidence::read(reader),
+        };
+        if reader.sink().len() == before {
+            line.check(reader);
+        }
+        line
+    }
+
+    fn check(&self, reader: &Reader<'_>) {
+        let capex = self.category == Category::Capex;
+        if capex && matches!(self.per, Driver::Kwh | Driver::Year) {
+            let message = format!("`{}` recurs, and the line is paid once", self.per);
+            reader.report("per", Code::Inconsistent, message, "the category is opex");
+        }
+        if !capex && self.life.is_some() {
+            reader.report("life", Code::Inconsistent, "an opex line has no life", "remove `life`");
+        }
+        if capex && self.escalation != Fraction::ZERO {
+            let message = "a capex line is paid once and cannot grow";
+            reader.report("escalation", Code::Inconsistent, message, "remove `escalation`");
+        }
+        if self.life.is_some_and(|life| life <= Seconds::ZERO) {
+            reader.report("life", Code::OutOfRange, "`life` is zero", "more than zero is needed");
+        }
+    }
+}
+
+/// A price book.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PriceBook {
+    /// Prices of parts.
+    pub prices: Vec<Price>,
+    /// All other costs but those of the site: electricity, rent, the building.
+    pub lines: Vec<Line>,
+}
+
+impl PriceBook {
+    /// Reads the fields of a file.
+    pub fn read(reader: &mut Reader<'_>) -> Self {
+        let prices = reader.tables("price", |reader| Price {
+            part: reader.get("part"),
+            usd: reader.get("usd"),
+            evidence: Evidence::read(reader),
+        });
+        check_twice(&prices, reader.sink());
+        Self { prices, lines: reader.tables("line", Line::read) }
+    }
+
+    /// The price of a part.
+    pub fn price(&self, part: &str) -> Option<&Price> {
+        self.prices.iter().find(|price| &*price.part == part)
+    }
+}
+
+/// Reports every part that has a second price.
+fn check_twice(prices: &[Price], sink: &Sink) {
+    for (index, price) in prices.iter().enumerate() {
+        let first = prices[..index].iter().find(|earlier| earlier.part.id == price.part.id);
+        if let Some(first) = first.filter(|_| !price.part.is_empty()) {
+            sink.push(
+                Diagnostic::new(Code::Duplicate, format!("`{}` has two prices", price.part.id))
+                    .at(&price.part.at, "the second")
+                    .at(&first.part.at, "the first"),
+            );
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Cost lines: parts at their prices, the price book's lines, and what the site costs.
+
+use super::annuity::{capital_recovery_factor, levelising_factor, present_value_factor};
+use super::{Drivers, Finance, years};
+use crate::catalog::Entry;
+use crate::catalog::fabric::Transport;
+use crate::catalog::pricebook::{Amount, Category, Driver, Line, PriceBook};
+use crate::catalog::site::{Building, Housing, Site};
+use crate::provenance::{Basis, weakest};
+use crate::units::{Fraction, Joules, Ranged, SECONDS_PER_YEAR, Seconds, Usd, UsdPerWattSecond, Watts};
+
+/// Parts of one kind, bought.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartCost {
+    /// Their name.
+    pub name: String,
+    /// What they count as.
+    pub per: Driver,
+    /// How many.
+    pub count: u64,
+    /// Price of one.
+    pub unit_price: Usd,
+    /// What stands behind the price.
+    pub basis: Basis,
+}
+
+/// All that costs depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    /// The bill of materials at its prices.
+    pub parts: &'a [PartCost],
+    /// The cluster's counts.
+    pub drivers: &'a Drivers,
+    /// The other costs.
+    pub book: &'a PriceBook,
+    /// Where it stands.
+    pub site: &'a Entry<Site>,
+    /// What the fabric carries.
+    pub transport: Transport,
+    /// How it is financed.
+    pub finance: &'a Finance,
+}
+
+/// When a line is paid.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Spending {
+    /// Once, at the beginning, and written off over a life.
+    Capex {
+        /// The life.
+        life: Seconds,
+    },
+    /// Every year, growing.
+    Opex {
+        /// Growth a year.
+        escalation: Fraction,
+    },
+}
+
+/// A named cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CostLine {
+    /// Its name.
+    pub name: String,
+    /// When it is paid.
+    pub spending: Spending,
+    /// What it is multiplied by.
+    pub per: Driver,
+    /// How many of that.
+    pub quantity: f64,
+    /// Cost of one; for opex, in the first year.
+    pub unit_amount: Usd,
+    /// The product: once for capex, in the first year for opex.
+    pub amount: Usd,
+    /// The constant yearly payment that is worth as much.
+    pub annualised: Usd,
+    /// What stands behind it.
+    pub basis: Basis,
+}
+
+impl CostLine {
+    fn new(name: String, spending: Spending, per: Driver, (quantity, unit_amount): (f64, Usd), basis: Basis) -> Self {
+        let amount = unit_amount * quantity;
+        Self { name, spending, per, quantity, unit_amount, amount, annualised: Usd::ZERO, basis }
+    }
+
+    /// Fills in the yearly payment. Capex is paid back with interest over its life; opex is made level over the horizon.
+    fn annualise(mut self, finance: &Finance) -> Self {
+        let rate = finance.cost_of_capital;
+        let factor = match self.spending {
+            Spending::Capex { life } => capital_recovery_factor(rate, years(life)),
+            Spending::Opex { escalation } => levelising_factor(rate, escalation, years(finance.horizon)),
+        };
+        self.annualised = self.amount * factor;
+        self
+    }
+}
+
+/// A cluster's costs. Its totals are the sums of its lines in their order, so that they add up to the last digit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CostBreakdown {
+    /// The lines: parts, other capex, opex.
+    pub lines: Vec<CostLine>,
+    /// Paid at the beginning.
+    pub capex: Usd,
+    /// Paid in the first year.
+    pub opex_per_year: Usd,
+    /// The constant yearly payment that is worth as much as all lines, each over its own life.
+    pub annualised: Usd,
+    /// Paid over the horizon: capex and every year's opex, not discounted, without interest and without resale.
+    pub total: Usd,
+    /// The weakest of the lines' bases.
+    pub basis: Basis,
+}
+
+/// The costs of a cluster.
+pub fn breakdown(inputs: &Inputs<'_>) -> CostBreakdown {
+    let life = inputs.finance.accelerator_life;
+    let mut lines: Vec<CostLine> = inputs
+        .parts
+        .iter()
+        .map(|part| {
+            let amount = (part.count as f64, part.unit_price);
+            CostLine::new(part.name.clone(), Spending::Capex { life }, part.per, amount, part.basis)
+        })
+        .collect();
+    let parts = lines.iter().map(|line| line.amount).sum();
+    lines.extend(
+        inputs
+            .book
+            .lines
+            .iter()
+            .filter(|line| line.applies_to(inputs.transport))
+            .map(|line| priced(line, parts, inputs)),
+    );
+    lines.extend(site_lines(inputs));
+    // Capex first; the order within is kept.
+    lines.sort_by_key(|line| matches!(line.spending, Spending::Opex { .. }));
+    total(lines.into_iter().map(|line| line.annualise(inputs.finance)).collect(), inputs.finance)
+}
+
+fn total(lines: Vec<CostLine>, finance: &Finance) -> CostBreakdown {
+    let (mut capex, mut opex_per_year, mut running) = (Usd::ZERO, Usd::ZERO, Usd::ZERO);
+    for line in &lines {
+        match line.spending {
+            Spending::Capex { .. } => capex += line.amount,
+            Spending::Opex { escalation } => {
+                opex_per_year += line.amount;
+                running += line.amount * present_value_factor(Fraction::ZERO, escalation, years(finance.horizon));
+            }
+        }
+    }
+    CostBreakdown {
+        capex,
+        opex_per_year,
+        annualised: lines.iter().map(|line| line.annualised).sum(),
+        total: capex + running,
+        basis: lines.iter().map(|line| line.basis).fold(Basis::Datasheet, weakest),
+        lines,
+    }
+}
+
+fn priced(line: &Line, parts: Usd, inputs: &Inputs<'_>) -> CostLine {
+    let spending = match line.category {
+        Category::Capex => Spending::Capex { life: line.life.unwrap_or(inputs.finance.accelerator_life) },
+        Category::Opex => Spending::Opex { escalation: line.escalation },
+    };
+    let unit_amount = match line.amount {
+        Amount::Money(amount) => amount.value,
+        Amount::ShareOfParts(share) => Usd::new(share.value.get()),
+    };
+    let amount = (inputs.drivers.quantity(line.per, parts), unit_amount);
+    CostLine::new(line.name.clone(), spending, line.per, amount, line.evidence.basis)
+}
+
+/// What the site adds: rent or building, and electricity.
+fn site_lines(inputs: &Inputs<'_>) -> Vec<CostLine> {
+    let level = Spending::Opex { escalation: Fraction::ZERO };
+    let line = |name: &str, spending, per, unit_amount: Usd, field: &str| {
+        let amount = (inputs.drivers.quantity(per, Usd::ZERO), unit_amount);
+        let basis = inputs.site.source_of(field).map_or(Basis::Assumed, |source| source.basis);
+        CostLine::new(name.to_owned(), spending, per, amount, basis)
+    };
+    let mut lines = Vec::new();
+    match inputs.site.housing {
+        Housing::Colocation { rent, .. } => {
+            lines.push(line("Colocation", level, Driver::Kw, of_a_kilowatt_year(rent), "colocation"));
+        }
+        Housing::Own(Building { cost_per_kw, life, operations }) => {
+            let capex = Spending::Capex { life: life.value };
+            lines.push(line("Building", capex, Driver::Kw, cost_per_kw.value, "building.cost_per_kw"));
+            let upkeep = of_a_kilowatt_year(operations);
+            lines.push(line("Building operations", level, Driver::Kw, upkeep, "building.operations"));
+        }
+    }
+    if !matches!(inputs.site.housing, Housing::Colocation { includes_power: true, .. }) {
+        let tariff = inputs.site.electricity.value * Joules::new(3.6e6);
+        lines.push(line("Electricity", level, Driver::Kwh, tariff, "electricity"));
+    }
+    lines
+}
+
+/// What a kilowatt costs over a year.
+fn of_a_kilowatt_year(price: Ranged<UsdPerWattSecond>) -> Usd {
+    price.value.for_power(Watts::new(1e3), Seconds::new(SECONDS_PER_YEAR))
+}
+
+#[cfg(test)]
+mod tests;
