@@ -8,6 +8,7 @@ pub mod diagnostics;
 pub mod document;
 pub mod facility;
 pub mod load;
+pub mod memory;
 pub mod parallelism;
 pub mod provenance;
 pub mod reliability;

@@ -75,4 +75,6 @@ kinds! {
     reliability::Reliability, reliability, folder "reliability", "set of failure rates", self_sourced &[];
     storage::Storage, storage, folder "storage", "storage system", self_sourced &[];
     power_profile::PowerProfile, power_profiles, folder "power", "power profile", self_sourced &[];
+    model::Model, models, folder "models", "model", self_sourced &[];
+    memory_allowance::MemoryAllowance, memory_allowances, folder "efficiency/memory", "set of memory allowances", self_sourced &[];
 }

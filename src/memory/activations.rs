@@ -1,0 +1,195 @@
+//! Activations that a layer keeps from the forward to the backward pass.
+
+use super::Software;
+use crate::catalog::memory_allowance::SelectiveRecompute;
+use crate::parallelism::{Layout, Recompute};
+use crate::units::Bytes;
+use crate::workload::{Experts, LayerKind, TrainingJob, Transformer};
+
+/// Bytes of one layer for one microbatch on one rank.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LayerActivations {
+    /// Kept until the backward pass.
+    pub kept: Bytes,
+    /// Computed again there, and held while the layer is worked on.
+    pub recomputed: Bytes,
+}
+
+/// Bytes a token, by what splits them; numbers of 2 bytes unless they say otherwise.
+struct TokenBytes {
+    /// The layer's input.
+    input: f64,
+    /// All that the backward pass of attention reads but scores.
+    attention: f64,
+    /// Scores, their softmax and its dropout.
+    scores: f64,
+    /// All that the backward pass of the MLP or the experts reads.
+    mlp: f64,
+    /// What the policy of alternate matrix multiplications keeps.
+    alternate: f64,
+}
+
+const MASK: f64 = 1.0;
+const SINGLE: f64 = 4.0;
+
+impl Layout {
+    /// Activations of one layer of that kind.
+    ///
+    /// Without recomputation and with scores in memory, a GPT's layer keeps `sbh (10 + 24/t + 5as/(ht))` bytes under
+    /// tensor parallelism and `sbh/t (34 + 5as/h)` with sequence parallelism too (Korthikanti et al., equations 2 and 4).
+    pub fn layer_activations(
+        &self,
+        model: &Transformer,
+        kind: LayerKind,
+        job: &TrainingJob,
+        software: &Software,
+    ) -> LayerActivations {
+        let token = self.token_bytes(model, kind, job, software);
+        let whole = token.attention + token.scores + token.mlp;
+        let kept = match (self.recompute, software.selective_recompute) {
+            (Recompute::None, _) => whole,
+            (Recompute::Selective, SelectiveRecompute::AttentionCore) => whole - token.scores,
+            (Recompute::Selective, SelectiveRecompute::AlternateMatmuls) => token.alternate.min(whole),
+            (Recompute::Full, _) => token.input,
+        };
+        let tokens = self.tokens_per_microbatch(job);
+        LayerActivations { kept: Bytes::new(kept * tokens), recomputed: Bytes::new((whole - kept) * tokens) }
+    }
+
+    fn token_bytes(&self, model: &Transformer, kind: LayerKind, job: &TrainingJob, software: &Software) -> TokenBytes {
+        // The size of a number leaves its type here: all that follows are bytes a token.
+        let number = job.precision.size().value();
+        let tensor = f64::from(self.tensor);
+        let stream = f64::from(model.hidden) / f64::from(self.sequence_shards());
+        let query = model.query_width() as f64 / tensor;
+        let key = f64::from(self.kv_heads_per_rank(model.kv_heads)) * f64::from(model.head_dim);
+        let heads = f64::from(model.heads) / tensor;
+        // The input of the norm, and its output, which the projections read.
+        let normed = number * 2.0 * stream;
+        let attention = normed + number * (2.0 * query + 2.0 * key);
+        let (attention, scores) = if software.fused_attention {
+            // Of the softmax, its log-sum in single precision.
+            (attention + SINGLE * heads, 0.0)
+        } else {
+            // Softmax, dropout's mask and what it leaves; and the mask after the output projection.
+            let keys = f64::from(job.sequence_length);
+            (attention + MASK * stream, (2.0 * number + MASK) * heads * keys)
+        };
+        let (mlp, up) = match (kind, model.experts) {
+            (LayerKind::Moe, Some(experts)) => self.expert_bytes(model, &experts, number),
+            _ => (0.0, 0.0),
+        };
+        let shared =
+            model.experts.filter(|_| kind == LayerKind::Moe).map_or(model.ffn, |experts| experts.shared * experts.ffn);
+        // Each up-projection's output and what the down-projection reads.
+        let width = f64::from(shared) / tensor;
+        let mask = if software.fused_attention { 0.0 } else { MASK * stream };
+        let mlp = mlp + normed + mask + number * width * f64::from(model.up_projections() + 1);
+        // Of query, key, value, output, gate, up and down projections: the first, third, fifth and seventh. Without a
+        // gate, down is the sixth and is not kept.
+        let down = if model.gated { stream } else { 0.0 };
+        let alternate = number * (stream + 2.0 * query + key + width + down) + up + SINGLE * heads;
+        TokenBytes { input: number * stream, attention, scores, mlp, alternate }
+    }
+
+    /// Bytes of a token's visits to routed experts: all that the backward pass reads, and the first up-projections alone.
+    ///
+    /// Tokens are taken as spread evenly. Kept are the router's scores in single precision, the dispatched copies of the
+    /// token, the up-projections and their product, and the experts' outputs, which the gates weight.
+    fn expert_bytes(&self, model: &Transformer, experts: &Experts, number: f64) -> (f64, f64) {
+        let (hidden, ffn) = (f64::from(model.hidden), f64::from(experts.ffn));
+        let tensor = f64::from(self.tensor);
+        let visits = f64::from(experts.per_token);
+        let router = 2.0 * SINGLE * f64::from(experts.count) / f64::from(self.sequence_shards());
+        let inside = number * ffn / tensor * visits;
+        // Spread over ranks, the copies of a token are as many in all as its tensor-parallel group would make once.
+        let copies = if self.expert > 1 { 1.0 / tensor } else { 1.0 };
+        let outside = number * 2.0 * hidden * visits * copies;
+        (router + outside + inside * f64::from(model.up_projections() + 1), inside)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::footprint::tests::{FUSED, UNFUSED};
+    use super::*;
+    use crate::parallelism::SINGLE as ONE;
+    use crate::units::Quantity;
+    use crate::workload::shapes::{gpt, job, llama_405b, mixtral_8x7b};
+
+    const GPT_530B: Transformer = gpt(105, 20_480, 128);
+
+    fn kept(layout: Layout, model: &Transformer, sequence: u32, software: &Software) -> Bytes {
+        layout.layer_activations(model, LayerKind::Dense, &job(sequence, 64), software).kept
+    }
+
+    #[test]
+    fn a_gpt_layer_follows_korthikanti() {
+        let (s, b, h, a, t) = (2_048.0, 1.0, 20_480.0, 128.0, 8.0);
+        let scores = 5.0 * a * s / h;
+        // Equation 1: s b h (34 + 5as/h) = 2048 * 20480 * 98 = 3.8281 GiB.
+        let alone = kept(ONE, &GPT_530B, 2_048, &UNFUSED);
+        assert_eq!(alone, Bytes::new(s * b * h * (34.0 + scores)));
+        assert!((alone / Bytes::parse("1 GiB").unwrap() - 3.8281).abs() < 1e-4);
+        // Equation 2.
+        let tensor = Layout { tensor: 8, ..ONE };
+        assert_eq!(kept(tensor, &GPT_530B, 2_048, &UNFUSED), Bytes::new(s * b * h * (10.0 + 24.0 / t + scores / t)));
+        // Equation 4.
+        let sequence = Layout { sequence_parallel: true, ..tensor };
+        assert_eq!(kept(sequence, &GPT_530B, 2_048, &UNFUSED), Bytes::new(s * b * h / t * (34.0 + scores)));
+        // Equation 6: 34 s b h / t.
+        let selective = Layout { recompute: Recompute::Selective, ..sequence };
+        assert_eq!(kept(selective, &GPT_530B, 2_048, &UNFUSED), Bytes::new(34.0 * s * b * h / t));
+        // Table 2: full recomputation keeps 2 s b h.
+        let full = Layout { recompute: Recompute::Full, ..tensor };
+        assert_eq!(kept(full, &GPT_530B, 2_048, &UNFUSED), Bytes::new(2.0 * s * b * h));
+    }
+
+    #[test]
+    fn what_is_not_kept_is_recomputed() {
+        let model = llama_405b();
+        for recompute in Recompute::ALL {
+            let layout = Layout { tensor: 8, sequence_parallel: true, recompute: *recompute, ..ONE };
+            let layer = layout.layer_activations(&model, LayerKind::Dense, &job(8_192, 64), &FUSED);
+            let whole = kept(Layout { recompute: Recompute::None, ..layout }, &model, 8_192, &FUSED);
+            assert_eq!(layer.kept + layer.recomputed, whole);
+        }
+    }
+
+    #[test]
+    fn a_layer_of_llama_3_405b_by_hand() {
+        // Tensor and sequence parallelism of 8. Per token: norms' inputs and outputs 2*4*16384/8, query and output
+        // 2*2*16384/8, one key and one value head 2*2*128, log-sums 4*128/8, MLP 2*3*53248/8: 65,088 bytes.
+        let layout = Layout { tensor: 8, sequence_parallel: true, ..ONE };
+        assert_eq!(kept(layout, &llama_405b(), 8_192, &FUSED), Bytes::new(8_192.0 * 65_088.0));
+        // A sequence split four ways keeps a quarter.
+        assert_eq!(kept(Layout { context: 4, ..layout }, &llama_405b(), 8_192, &FUSED), Bytes::new(2_048.0 * 65_088.0));
+    }
+
+    #[test]
+    fn alternate_matmuls_keep_half_of_the_projections() {
+        // Per token of Llama 3.1 8B: input, query, attention's output and the down-projection 4*4096, value 1024, gate
+        // 14336 of 2 bytes each, and log-sums 4*32.
+        let model = crate::workload::shapes::llama(32, 4_096, 32, 14_336);
+        let layout = Layout { recompute: Recompute::Selective, ..ONE };
+        let software = Software { selective_recompute: SelectiveRecompute::AlternateMatmuls, ..FUSED };
+        assert_eq!(
+            kept(layout, &model, 8_192, &software),
+            Bytes::new(8_192.0 * (2.0 * (4.0 * 4_096.0 + 1_024.0 + 14_336.0) + 128.0))
+        );
+    }
+
+    #[test]
+    fn a_layer_of_mixtral_by_hand() {
+        // Per token: norms 2*4*4096, query and output 2*2*4096, keys and values 2*2*1024, log-sums 4*32, router 2*4*8, two
+        // visits of 2*2*4096 outside and 2*3*14336 inside.
+        let layout = Layout { data: 8, expert: 8, ..ONE };
+        let layer =
+            |layout: Layout| layout.layer_activations(&mixtral_8x7b(), LayerKind::Moe, &job(4_096, 256), &FUSED).kept;
+        let by_hand =
+            8.0 * 4_096.0 + 4.0 * 4_096.0 + 4.0 * 1_024.0 + 128.0 + 64.0 + 2.0 * (4.0 * 4_096.0 + 6.0 * 14_336.0);
+        assert_eq!(layer(layout), Bytes::new(4_096.0 * by_hand));
+        // Where the experts lie does not change how much passes through a rank, if tokens are spread evenly.
+        assert_eq!(layer(Layout { expert: 1, ..layout }), layer(layout));
+    }
+}

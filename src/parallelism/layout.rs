@@ -1,0 +1,252 @@
+//! The degrees of parallelism and the policies that go with them.
+
+use super::LayoutError;
+use crate::document::choices;
+use crate::units::Flops;
+use crate::workload::{AttentionCount, LayerKind, TrainingJob, Transformer};
+
+choices! {
+    /// The order of forward and backward passes in a pipeline.
+    pub enum Schedule {
+        /// All forward, then all backward.
+        Gpipe = "gpipe",
+        /// One forward, one backward once the pipeline is full.
+        OneF1b = "1f1b",
+        /// 1F1B with several chunks of layers on each stage.
+        Interleaved = "interleaved",
+    }
+}
+
+choices! {
+    /// What data-parallel ranks split among themselves instead of each holding a copy.
+    pub enum Sharding {
+        /// Nothing.
+        None = "none",
+        /// Optimizer states (ZeRO stage 1, Megatron's distributed optimizer).
+        Optimizer = "optimizer",
+        /// Optimizer states and gradients (ZeRO stage 2).
+        OptimizerGradients = "optimizer+gradients",
+        /// Weights too (ZeRO stage 3, fully sharded data parallelism).
+        Full = "full",
+    }
+}
+
+choices! {
+    /// What the backward pass computes again instead of keeping it from the forward pass.
+    pub enum Recompute {
+        /// Nothing.
+        None = "none",
+        /// What is large and cheap; the training framework says which tensors.
+        Selective = "selective",
+        /// Each layer, from its input.
+        Full = "full",
+    }
+}
+
+choices! {
+    /// How parallel axes are laid on global ranks, fastest axis first.
+    pub enum RankOrder {
+        /// Tensor, context, expert, data, pipeline: Megatron's default.
+        TpCpEpDpPp = "tp-cp-ep-dp-pp",
+        /// Tensor, context, pipeline, data: Llama 3 (arXiv 2407.21783, section 3.3.2).
+        TpCpPpDp = "tp-cp-pp-dp",
+    }
+}
+
+impl Sharding {
+    /// Whether optimizer states are split.
+    pub const fn optimizer(self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    /// Whether gradients are split.
+    pub const fn gradients(self) -> bool {
+        matches!(self, Self::OptimizerGradients | Self::Full)
+    }
+
+    /// Whether weights are split.
+    pub const fn weights(self) -> bool {
+        matches!(self, Self::Full)
+    }
+}
+
+impl Recompute {
+    /// Operations of one token that the backward pass repeats: hardware operations are a model's and these.
+    ///
+    /// Full recomputation repeats the forward pass of every layer, so that a GPT takes
+    /// `96 L h^2 (1 + s/(6h) + V/(16 L h))` a token (SC21, arXiv 2104.04473, equation 3). Selective recomputation is taken
+    /// as repeating the core of attention.
+    pub fn flops_per_token(self, model: &Transformer, sequence_length: u32, count: AttentionCount) -> Flops {
+        match self {
+            Self::None => Flops::ZERO,
+            Self::Selective => {
+                let core = model.layer_flops(LayerKind::Dense, sequence_length, count).attention;
+                core * f64::from(model.layers)
+            }
+            Self::Full => model.layers_flops(sequence_length, count),
+        }
+    }
+}
+
+/// One way to spread a training job over accelerators.
+///
+/// With `expert` above one, experts are spread over the ranks of tensor, context and data axes together and not split
+/// inside (expert tensor parallelism of one, as Megatron-Core folds it, arXiv 2504.14960); with `expert` at one, each
+/// expert is split by `tensor` as an MLP is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Ranks that split every matrix.
+    pub tensor: u32,
+    /// Ranks that split the sequence.
+    pub context: u32,
+    /// Stages that split the layers.
+    pub pipeline: u32,
+    /// Replicas that split the batch.
+    pub data: u32,
+    /// Ranks that split a layer's experts.
+    pub expert: u32,
+    /// Chunks of layers on a stage.
+    pub virtual_stages: u32,
+    /// Sequences of a forward pass.
+    pub micro_batch: u32,
+    /// The order of passes.
+    pub schedule: Schedule,
+    /// What data-parallel ranks split.
+    pub sharding: Sharding,
+    /// What is computed again.
+    pub recompute: Recompute,
+    /// Whether tensor ranks also split what lies between the matrices along the sequence.
+    pub sequence_parallel: bool,
+    /// The order of axes on ranks.
+    pub order: RankOrder,
+}
+
+impl Layout {
+    /// Ranks that hold one copy of the model.
+    pub const fn replica(&self) -> u64 {
+        self.tensor as u64 * self.context as u64 * self.pipeline as u64
+    }
+
+    /// Ranks in all.
+    pub const fn accelerators(&self) -> u64 {
+        self.replica() * self.data as u64
+    }
+
+    /// This layout with as many data-parallel replicas as fill the accelerators.
+    ///
+    /// # Errors
+    /// When a degree is zero, or the accelerators are no multiple of a replica.
+    pub fn over(self, accelerators: u32) -> Result<Self, LayoutError> {
+        let replica = self.replica();
+        if replica == 0 || self.expert == 0 || self.virtual_stages == 0 || self.micro_batch == 0 {
+            return Err(LayoutError::Zero);
+        }
+        let error = LayoutError::Accelerators {
+            accelerators,
+            tensor: self.tensor,
+            context: self.context,
+            pipeline: self.pipeline,
+        };
+        match u32::try_from(u64::from(accelerators) / replica) {
+            Ok(data) if data > 0 && u64::from(data) * replica == u64::from(accelerators) => Ok(Self { data, ..self }),
+            _ => Err(error),
+        }
+    }
+
+    /// Forward passes of a replica in an optimizer step; exact for a layout that [`Layout::check`] let pass.
+    pub const fn microbatches(&self, global_batch: u32) -> u32 {
+        global_batch / (self.data * self.micro_batch)
+    }
+
+    /// Tokens of a microbatch on one rank of the context axis.
+    pub fn tokens_per_microbatch(&self, job: &TrainingJob) -> f64 {
+        f64::from(self.micro_batch) * f64::from(job.sequence_length) / f64::from(self.context)
+    }
+
+    /// Ranks that split what lies between the matrices.
+    pub const fn sequence_shards(&self) -> u32 {
+        if self.sequence_parallel { self.tensor } else { 1 }
+    }
+
+    /// Key and value heads on a rank of a model with so many: at least one, so that they are copied beyond that.
+    pub const fn kv_heads_per_rank(&self, kv_heads: u32) -> u32 {
+        if kv_heads > self.tensor { kv_heads / self.tensor } else { 1 }
+    }
+
+    /// Into how many parts the weights of a layer's experts are cut.
+    pub const fn expert_shards(&self) -> u32 {
+        if self.expert > 1 { self.expert } else { self.tensor }
+    }
+
+    /// Ranks that hold the same dense weights and split the batch and the sequence: they reduce gradients together, and
+    /// split what `sharding` says.
+    pub const fn data_ranks(&self) -> u32 {
+        self.data * self.context
+    }
+
+    /// Ranks that hold the same experts.
+    pub const fn expert_data_ranks(&self) -> u32 {
+        self.tensor * self.context * self.data / self.expert_shards()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::workload::shapes::gpt;
+
+    /// A layout with every degree at one.
+    pub(crate) const SINGLE: Layout = Layout {
+        tensor: 1,
+        context: 1,
+        pipeline: 1,
+        data: 1,
+        expert: 1,
+        virtual_stages: 1,
+        micro_batch: 1,
+        schedule: Schedule::OneF1b,
+        sharding: Sharding::None,
+        recompute: Recompute::None,
+        sequence_parallel: false,
+        order: RankOrder::TpCpEpDpPp,
+    };
+
+    #[test]
+    fn data_parallel_fills_the_accelerators() {
+        let layout = Layout { tensor: 8, pipeline: 16, ..SINGLE };
+        let filled = layout.over(16_384).unwrap();
+        assert_eq!((filled.data, filled.microbatches(2_048)), (128, 16));
+        let error = layout.over(16_200).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "16200 accelerators are no multiple of the 128 of a replica (tensor 8 x context 1 x pipeline 16); 16128 or 16256 would be"
+        );
+        assert_eq!(Layout { tensor: 0, ..SINGLE }.over(8), Err(LayoutError::Zero));
+    }
+
+    #[test]
+    fn full_recomputation_takes_the_hardware_flops_of_the_megatron_paper() {
+        for (layers, hidden, heads) in [(24, 2_304, 24), (80, 12_288, 96), (128, 25_600, 160)] {
+            let model = gpt(layers, hidden, heads);
+            let (l, h, s, v) = (f64::from(layers), f64::from(hidden), 2_048.0, 51_200.0);
+            let equation = 96.0 * l * h * h * (1.0 + s / (6.0 * h) + v / (16.0 * l * h));
+            let ours = model.model_flops_per_token(2_048, AttentionCount::Full)
+                + Recompute::Full.flops_per_token(&model, 2_048, AttentionCount::Full);
+            assert!((ours / Flops::new(equation) - 1.0).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn key_and_value_heads_are_copied_beyond_their_number() {
+        let at = |tensor| Layout { tensor, ..SINGLE }.kv_heads_per_rank(8);
+        assert_eq!([at(1), at(4), at(8), at(16)], [8, 2, 1, 1]);
+    }
+
+    #[test]
+    fn experts_are_split_by_expert_or_else_by_tensor() {
+        let layout = Layout { tensor: 2, data: 8, ..SINGLE };
+        assert_eq!((layout.expert_shards(), layout.expert_data_ranks()), (2, 8));
+        let spread = Layout { expert: 8, ..layout };
+        assert_eq!((spread.expert_shards(), spread.expert_data_ranks()), (8, 2));
+    }
+}

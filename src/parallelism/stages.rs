@@ -1,0 +1,198 @@
+//! Which layers a pipeline stage holds, and how many microbatches it keeps activations of.
+
+use super::{Layout, Schedule};
+use crate::workload::Transformer;
+
+/// Layers spread over the chunks of a pipeline, as evenly as they go.
+///
+/// Layers that divide are split evenly. Where they don't, the embedding and the loss count as a layer each: 126 layers
+/// make 128 slots, eight on each of 16 stages, and the first and the last stage hold seven layers, as Llama 3 does
+/// (arXiv 2407.21783, section 3.3.2). Slots left over go to the chunks after the first, one each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StagePlan {
+    layers: u32,
+    pipeline: u32,
+    virtual_stages: u32,
+}
+
+/// What a pipeline stage holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// Layers with an ordinary MLP.
+    pub dense_layers: u32,
+    /// Layers with experts.
+    pub moe_layers: u32,
+    /// Whether the embedding is here.
+    pub embedding: bool,
+    /// Whether the last norm, the output projection and the loss are here.
+    pub head: bool,
+}
+
+impl Stage {
+    /// Layers of either kind.
+    pub const fn layers(&self) -> u32 {
+        self.dense_layers + self.moe_layers
+    }
+}
+
+impl StagePlan {
+    /// The plan of a model's layers over a layout's stages.
+    pub const fn new(layers: u32, layout: &Layout) -> Self {
+        Self { layers, pipeline: layout.pipeline, virtual_stages: layout.virtual_stages }
+    }
+
+    /// Chunks in all.
+    pub const fn chunks(&self) -> u32 {
+        self.pipeline * self.virtual_stages
+    }
+
+    /// Layers in the chunks before that one; for the number of chunks, all layers.
+    fn layers_before(&self, chunk: u32) -> u32 {
+        let chunks = self.chunks();
+        if chunk >= chunks {
+            return self.layers;
+        }
+        if self.layers.is_multiple_of(chunks) {
+            return chunk * (self.layers / chunks);
+        }
+        let slots = self.layers + 2;
+        let (each, left_over) = (slots / chunks, slots % chunks);
+        // The first slot is the embedding's.
+        (chunk * each + chunk.saturating_sub(1).min(left_over)).saturating_sub(1)
+    }
+
+    /// First layer, and the one after the last, of each chunk of a stage; of interleaved chunks, every `pipeline`-th.
+    fn of_stage(self, stage: u32) -> impl Iterator<Item = [u32; 2]> {
+        (stage..self.chunks())
+            .step_by(self.pipeline as usize)
+            .map(move |chunk| [self.layers_before(chunk), self.layers_before(chunk + 1)])
+    }
+
+    /// Layers on the stage of that index.
+    fn layers_on(self, stage: u32) -> u32 {
+        self.of_stage(stage).map(|[from, to]| to - from).sum()
+    }
+
+    /// What the stage of that index holds.
+    pub fn stage(&self, stage: u32, model: &Transformer) -> Stage {
+        let (mut layers, mut dense_layers) = (0, 0);
+        for [from, to] in self.of_stage(stage) {
+            layers += to - from;
+            dense_layers += model.dense_before(to) - model.dense_before(from);
+        }
+        let (embedding, head) = (stage == 0, stage + 1 == self.pipeline);
+        Stage { dense_layers, moe_layers: layers - dense_layers, embedding, head }
+    }
+}
+
+impl Layout {
+    /// Most layers of a stage: left-over slots go to the second chunk first, so no later stage holds more than the second.
+    pub fn most_layers(&self, layers: u32) -> u32 {
+        let plan = StagePlan::new(layers, self);
+        plan.layers_on(0).max(plan.layers_on(1.min(self.pipeline - 1)))
+    }
+
+    /// Layers on the last stage.
+    pub fn last_stage_layers(&self, layers: u32) -> u32 {
+        StagePlan::new(layers, self).layers_on(self.pipeline - 1)
+    }
+
+    /// Microbatches whose activations a stage holds at its fullest, of so many in a step. A fraction under interleaving,
+    /// where chunks of a stage hold different numbers.
+    ///
+    /// 1F1B holds as many as there are stages from this one on. Interleaved, rank `r` of `p` with `v` chunks runs
+    /// `2(p - r - 1) + (v - 1)p` chunk passes ahead, and one more: on the first stage `p (1 + (p - 1)/(p v))`
+    /// microbatches (Korthikanti et al., arXiv 2205.05198, section 4.2.3).
+    pub fn in_flight(&self, stage: u32, microbatches: u32) -> f64 {
+        if self.pipeline == 1 {
+            return 1.0;
+        }
+        let behind = self.pipeline - stage - 1;
+        match self.schedule {
+            Schedule::Gpipe => f64::from(microbatches),
+            Schedule::OneF1b => f64::from(microbatches.min(behind + 1)),
+            Schedule::Interleaved => {
+                let chunk_passes = 2 * behind + (self.virtual_stages - 1) * self.pipeline + 1;
+                f64::from(chunk_passes.min(microbatches * self.virtual_stages)) / f64::from(self.virtual_stages)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::tests::SINGLE;
+    use super::*;
+    use crate::workload::Experts;
+    use crate::workload::shapes::{gpt, llama_405b};
+
+    fn split(layers: u32, pipeline: u32, virtual_stages: u32) -> Vec<u32> {
+        let plan = StagePlan::new(layers, &Layout { pipeline, virtual_stages, ..SINGLE });
+        let model = Transformer { layers, ..llama_405b() };
+        (0..pipeline).map(|stage| plan.stage(stage, &model).layers()).collect()
+    }
+
+    #[test]
+    fn layers_that_divide_are_split_evenly() {
+        assert_eq!(split(96, 8, 3), [12; 8]);
+        assert_eq!(split(80, 1, 1), [80]);
+    }
+
+    #[test]
+    fn embedding_and_loss_count_as_slots() {
+        let llama = split(126, 16, 1);
+        assert_eq!((llama[0], llama[15]), (7, 7));
+        assert!(llama[1..15].iter().all(|layers| *layers == 8));
+        assert_eq!(split(126, 16, 4), llama);
+        assert_eq!(split(30, 4, 1), [7, 8, 8, 7]);
+        // 15 slots on four stages: three are left over.
+        assert_eq!(split(13, 4, 1), [2, 4, 4, 3]);
+    }
+
+    #[test]
+    fn the_fullest_stage_is_one_of_the_first_two() {
+        for layers in 1..60 {
+            for (pipeline, virtual_stages) in [(1, 1), (2, 1), (3, 1), (4, 2), (5, 3), (8, 1), (7, 2)] {
+                if pipeline * virtual_stages > layers + 2 {
+                    continue;
+                }
+                let stages = split(layers, pipeline, virtual_stages);
+                assert_eq!(stages.iter().sum::<u32>(), layers);
+                let layout = Layout { pipeline, virtual_stages, ..SINGLE };
+                assert_eq!(layout.last_stage_layers(layers), stages[stages.len() - 1]);
+                let most = stages.into_iter().max().unwrap();
+                assert_eq!(layout.most_layers(layers), most, "{layers} on {pipeline} x {virtual_stages}");
+            }
+        }
+    }
+
+    #[test]
+    fn leading_dense_layers_are_on_the_first_stages() {
+        let experts = Experts { count: 8, per_token: 2, ffn: 64, shared: 0, leading_dense_layers: 3 };
+        let model = Transformer { experts: Some(experts), ..gpt(8, 512, 8) };
+        let plan = StagePlan::new(8, &Layout { pipeline: 4, ..SINGLE });
+        let kinds: Vec<_> =
+            (0..4).map(|stage| plan.stage(stage, &model)).map(|s| (s.dense_layers, s.moe_layers)).collect();
+        assert_eq!(kinds, [(2, 0), (1, 1), (0, 2), (0, 2)]);
+    }
+
+    #[test]
+    fn activations_in_flight_follow_the_schedule() {
+        let layout = Layout { pipeline: 8, ..SINGLE };
+        let interleaved = Layout { schedule: Schedule::Interleaved, virtual_stages: 3, ..layout };
+        let cases = [
+            (layout, 0, 64, 8.0),
+            (layout, 1, 64, 7.0),
+            (layout, 7, 64, 1.0),
+            (layout, 0, 4, 4.0),
+            (Layout { schedule: Schedule::Gpipe, ..layout }, 7, 64, 64.0),
+            // p (1 + (p - 1)/(p v)) for three chunks.
+            (interleaved, 0, 64, 8.0 * (1.0 + 7.0 / 24.0)),
+            (interleaved, 0, 8, 8.0),
+            (SINGLE, 0, 64, 1.0),
+        ];
+        for (layout, stage, microbatches, held) in cases {
+            assert!((layout.in_flight(stage, microbatches) - held).abs() < 1e-12, "{layout:?}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Parameter counts of the models that ship, exact where they are published exactly.
+
+use clusterplan::catalog::Catalog;
+use clusterplan::diagnostics::{Sink, Sources, render};
+use clusterplan::provenance::Basis;
+use clusterplan::workload::Transformer;
+
+fn catalog() -> Catalog {
+    let (mut sources, sink) = (Sources::default(), Sink::default());
+    let catalog = clusterplan::load::catalog(&[], &mut sources, &sink);
+    assert!(sink.is_empty(), "{}", render(&sink.into_diagnostics(), &sources, false));
+    catalog
+}
+
+fn parameters(id: &str) -> u64 {
+    let catalog = catalog();
+    let model = catalog.models.get(id).unwrap_or_else(|| panic!("no model {id}"));
+    Transformer::from(&model.part).parameters().total()
+}
+
+#[test]
+fn exact_counts() {
+    // Bytes of the published bf16 weights, halved.
+    assert_eq!(parameters("llama-3.1-8b"), 8_030_261_248);
+    assert_eq!(parameters("llama-3.1-70b"), 70_553_706_496);
+    assert_eq!(parameters("llama-3.1-405b"), 405_853_388_800);
+    assert_eq!(parameters("mixtral-8x7b"), 46_702_792_704);
+    // 96 (12 h^2 + 13 h) + (50257 + 2048) h + 2 h with h = 12288.
+    assert_eq!(parameters("gpt-3-175b"), 174_604_259_328);
+}
+
+#[test]
+fn every_count_is_near_what_its_publisher_states() {
+    for entry in catalog().models.iter() {
+        let model = Transformer::from(&entry.part);
+        let counted = model.parameters().total() as f64;
+        if let Some(published) = entry.published_parameters {
+            // Names round to two digits: 1.65 billion are called 1.7.
+            assert!((counted / published as f64 - 1.0).abs() < 0.03, "{}: {counted} for {published}", entry.id);
+        }
+        if let Some(published) = entry.published_active_parameters {
+            let active = model.active_parameters() as f64;
+            assert!((active / published as f64 - 1.0).abs() < 0.005, "{}: {active} for {published}", entry.id);
+        }
+    }
+}
+
+#[test]
+fn megatron_sizes_round_to_the_figures_of_the_paper() {
+    // arXiv 2104.04473, table 1: billions, one digit after the point (the largest none).
+    for (id, billions) in [
+        ("megatron-gpt-1.7b", 1.7),
+        ("megatron-gpt-3.6b", 3.6),
+        ("megatron-gpt-7.5b", 7.5),
+        ("megatron-gpt-18.4b", 18.4),
+        ("megatron-gpt-39.1b", 39.1),
+        ("megatron-gpt-76.1b", 76.1),
+        ("megatron-gpt-145.6b", 145.6),
+        ("megatron-gpt-175b", 174.6),
+        ("megatron-gpt-310.1b", 310.1),
+        ("megatron-gpt-529.6b", 529.6),
+        ("megatron-gpt-1008b", 1_008.0),
+    ] {
+        let counted = parameters(id) as f64 / 1e9;
+        assert!((counted - billions).abs() < 0.05, "{id}: {counted}");
+    }
+}
+
+#[test]
+fn the_two_trillion_model_is_an_assumption_and_takes_32_tb_of_states() {
+    let catalog = catalog();
+    let model = catalog.models.get("dense-2t").unwrap();
+    assert_eq!(model.basis(), Basis::Assumed);
+    let count = Transformer::from(&model.part).parameters().total() as f64;
+    assert!((count / 2.0e12 - 1.0).abs() < 0.01, "{count}");
+    // 16 bytes a parameter: 400 H100 of 80 GB hold them and nothing else.
+    assert!((16.0 * count / 32e12 - 1.0).abs() < 0.01);
+}
