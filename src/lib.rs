@@ -6,6 +6,7 @@ pub mod collectives;
 pub mod compute;
 pub mod diagnostics;
 pub mod document;
+pub mod evaluate;
 pub mod facility;
 pub mod load;
 pub mod memory;

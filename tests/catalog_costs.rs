@@ -9,10 +9,12 @@ use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::facility::{Facility, Load, Racked, racks};
 use clusterplan::load;
 use clusterplan::reliability::{
-    ADAM_STATE_PER_PARAMETER, Checkpoint, CheckpointMode, Components, Interruptions, Recovery, goodput,
+    ADAM_STATE_PER_PARAMETER, Checkpoint, Components, Interruptions, Recovery, goodput,
 };
-use clusterplan::tco::{CostBreakdown, CostTotals, Drivers, Finance, Inputs, PartCost, breakdown};
+use clusterplan::scenario::Finance;
+use clusterplan::tco::{CostBreakdown, CostTotals, Drivers, Inputs, PartCost, breakdown};
 use clusterplan::units::{Fraction, SECONDS_PER_YEAR, Seconds, Watts};
+use clusterplan::workload::CheckpointMode;
 
 fn catalog() -> Catalog {
     let (mut sources, sink) = (Sources::default(), Sink::default());

@@ -105,6 +105,17 @@ pub struct Fabric {
     pub spine_efficiency: Ranged<Fraction>,
     /// Whether the switches can add up what passes through them (SHARP).
     pub in_network_reduction: bool,
+    /// Servers that run the fabric's manager, plugged into the fabric itself.
+    pub managers: Option<Managers>,
+}
+
+/// Servers that run a fabric's manager and take ports of its leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Managers {
+    /// Servers.
+    pub servers: u32,
+    /// Ports that each takes.
+    pub ports_per_server: u32,
 }
 
 impl Fabric {
@@ -130,6 +141,10 @@ impl Fabric {
             load_balancing: reader.get("load_balancing"),
             spine_efficiency: reader.get("spine_efficiency"),
             in_network_reduction: reader.get("in_network_reduction"),
+            managers: reader.optional_table("managers", |reader| Managers {
+                servers: reader.get("servers"),
+                ports_per_server: reader.get("ports_per_server"),
+            }),
         };
         if reader.sink().len() == before {
             fabric.check_fields(reader);

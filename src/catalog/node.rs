@@ -60,6 +60,8 @@ pub struct NicSlots {
     pub speed: Bandwidth,
     /// The way from the accelerators.
     pub path: NicPath,
+    /// Power of the maker's own cards for these slots, part of `max_power`; the fabric's cards come instead.
+    pub included_power: Watts,
 }
 
 /// Ports towards the storage network.
@@ -115,6 +117,7 @@ impl Node {
                 count: reader.get("count"),
                 speed: positive(reader, "speed"),
                 path: reader.get("path"),
+                included_power: reader.get("included_power"),
             }),
             storage_ports: reader.table("storage_ports", |reader| StoragePorts {
                 count: reader.get("count"),

@@ -138,7 +138,7 @@ pub struct Exposure {
     pub data_window: Ranged<Factor>,
     /// The part of data-parallel communication that nothing hides.
     pub data_tail: Ranged<Factor>,
-    /// Slowdown of compute by fully sharded gathers beside it.
+    /// Bytes moved through memory per byte communicated beside compute.
     pub contention: Ranged<Factor>,
 }
 
@@ -243,6 +243,12 @@ impl TrainingEfficiency {
     /// The era of a date (decimal year), or `None` before the first.
     pub fn era(&self, date: f64) -> Option<&Era> {
         self.eras.iter().rev().find(|era| era.from <= date)
+    }
+
+    /// Whether a framework of a date overlaps tensor-parallel and data-parallel communication unless told otherwise.
+    pub fn usual_overlap(&self, framework: Framework, date: f64) -> (bool, bool) {
+        let can = self.frameworks.get(framework.word()).is_some_and(|traits| traits.tensor_overlap);
+        self.era(date).map_or((false, false), |era| (era.tensor_overlap && can, era.data_overlap))
     }
 }
 

@@ -1,21 +1,11 @@
 //! The size, time and best spacing of checkpoints.
 
-use crate::document::choices;
 use crate::units::{Bandwidth, Bytes, Seconds};
+use crate::workload::CheckpointMode;
 
 /// What a checkpoint keeps of a parameter in mixed precision with Adam: a BF16 weight (2 bytes) and its master copy and
 /// two moments in FP32 (4 each).
 pub const ADAM_STATE_PER_PARAMETER: Bytes = Bytes::new(14.0);
-
-choices! {
-    /// Whether training waits until a checkpoint is stored.
-    pub enum CheckpointMode {
-        /// Training goes on once the state is copied to the hosts, which store it in the background.
-        Asynchronous = "asynchronous",
-        /// Training waits until all is stored.
-        Blocking = "blocking",
-    }
-}
 
 /// What one checkpoint takes.
 #[derive(Clone, Copy, Debug, PartialEq)]

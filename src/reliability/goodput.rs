@@ -95,9 +95,9 @@ pub fn goodput_at(interval: Seconds, mtbf: Seconds, checkpoint: &Checkpoint, rec
 
 #[cfg(test)]
 mod tests {
-    use super::super::checkpoint::CheckpointMode;
     use super::*;
     use crate::units::{Bandwidth, Bytes};
+    use crate::workload::CheckpointMode;
     use proptest::prelude::*;
 
     const MINUTE: Seconds = Seconds::new(60.0);

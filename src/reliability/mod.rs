@@ -8,6 +8,6 @@ mod checkpoint;
 mod failures;
 mod goodput;
 
-pub use checkpoint::{ADAM_STATE_PER_PARAMETER, Checkpoint, CheckpointMode, daly_interval, young_interval};
+pub use checkpoint::{ADAM_STATE_PER_PARAMETER, Checkpoint, daly_interval, young_interval};
 pub use failures::{Components, Interruptions};
 pub use goodput::{Goodput, Losses, Recovery, goodput, goodput_at};

@@ -6,7 +6,7 @@ use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{FromNode, Node, Reader, Value, choices};
 use crate::parallelism::{RankOrder, Recompute, Schedule, Sharding};
 use crate::units::{Fraction, Quantity, Seconds, Tokens};
-use crate::workload::{GradientPrecision, Optimizer, Precision};
+use crate::workload::{CheckpointMode, GradientPrecision, Optimizer, Precision};
 
 choices! {
     /// The kind of network topology.
@@ -119,6 +119,8 @@ pub struct TrainingFile {
     pub global_batch_at: Span,
     /// Tokens of the run.
     pub tokens: Tokens,
+    /// How checkpoints are written.
+    pub checkpoint: Option<CheckpointMode>,
     /// The layout.
     pub layout: LayoutFile,
 }
@@ -282,6 +284,7 @@ impl TrainingFile {
             global_batch: r.get("global_batch"),
             global_batch_at: r.place("global_batch"),
             tokens: positive_tokens(r),
+            checkpoint: r.optional("checkpoint"),
             layout: r.table("layout", LayoutFile::read),
         }
     }

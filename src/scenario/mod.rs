@@ -1,7 +1,11 @@
 //! A scenario: what the user typed, and what is true once every id is bound and every default applied.
 
 mod file;
+mod resolve;
 mod software;
 
-pub use file::ScenarioFile;
+pub use file::{CompareFile, ScenarioFile, TierCount, TopologyKind};
+pub use resolve::{
+    Assumption, BoundFabric, Cluster, Finance, LinkParts, MANAGER_PART, Scenario, TopologyChoice, Training,
+};
 pub use software::{MissingEfficiency, Overlap, Software, StepEfficiency};

@@ -121,7 +121,7 @@ pub struct StepEfficiency {
     pub data_window: f64,
     /// Part of it that nothing hides.
     pub data_tail: f64,
-    /// Slowdown of compute by fully sharded gathers.
+    /// Bytes moved through memory per byte communicated beside compute.
     pub contention: f64,
     /// Reached share of the network in fully sharded gathers.
     pub fully_sharded_bandwidth: f64,

@@ -13,20 +13,7 @@ pub use breakdown::{CostBreakdown, CostLine, Inputs, PartCost, Spending, breakdo
 pub use drivers::Drivers;
 pub use unit_costs::{CostTotals, UnitCosts};
 
-use crate::units::{Fraction, SECONDS_PER_YEAR, Seconds};
-
-/// How the cluster is financed and used.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Finance {
-    /// The time that costs are added up over.
-    pub horizon: Seconds,
-    /// The time over which accelerators, and all parts bought with them, are written off.
-    pub accelerator_life: Seconds,
-    /// What capital costs a year, of debt and equity together.
-    pub cost_of_capital: Fraction,
-    /// Share of the owned hours that are sold, or at work on a job; more than zero.
-    pub utilisation: Fraction,
-}
+use crate::units::{SECONDS_PER_YEAR, Seconds};
 
 /// A time in planning years.
 fn years(time: Seconds) -> f64 {

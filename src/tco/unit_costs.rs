@@ -1,6 +1,7 @@
 //! Dollars an hour and dollars a run.
 
-use super::{CostBreakdown, Drivers, Finance};
+use super::{CostBreakdown, Drivers};
+use crate::scenario::Finance;
 use crate::units::{Fraction, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
 
 /// What unit costs need of a cluster's costs.

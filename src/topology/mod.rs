@@ -27,6 +27,16 @@ pub enum Tier {
 }
 
 impl Tier {
+    /// The word that reports use.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Leaf => "leaf",
+            Self::Spine => "spine",
+            Self::Core => "core",
+        }
+    }
+
     /// Switches on the way between two ranks whose path turns around at this tier: 0, 1, 3 or 5.
     pub const fn switches_crossed(self) -> u32 {
         match self {

@@ -79,9 +79,14 @@ impl StepModel {
         self.collective(Collective::SendRecv, message, &pair) * (2.0 * f64::from(layout.virtual_stages))
     }
 
-    /// Reduction of so many bytes of gradients and gathering of so many of weights over a data-parallel group, once.
-    pub(super) fn reduce_and_gather(&self, gradients: Bytes, weights: Bytes, group: &Group) -> Seconds {
-        self.collective(Collective::ReduceScatter, gradients, group) + self.collective(Collective::AllGather, weights, group)
+    /// Reduction of so many bytes of gradients to shards over a data-parallel group.
+    pub(super) fn reduce(&self, gradients: Bytes, group: &Group) -> Seconds {
+        self.collective(Collective::ReduceScatter, gradients, group)
+    }
+
+    /// Gathering of so many bytes of weights from shards over a data-parallel group.
+    pub(super) fn gather(&self, weights: Bytes, group: &Group) -> Seconds {
+        self.collective(Collective::AllGather, weights, group)
     }
 
     /// All-reduction of so many bytes of gradients, where every rank keeps all states.

@@ -202,25 +202,40 @@ impl StepModel {
             // Weights are gathered for the forward and again for the backward pass.
             let once = over_parts(&|count, group| {
                 let share = Group { network_share: group.network_share * efficiency.fully_sharded_bandwidth, ..*group };
-                self.reduce_and_gather(gradient * count, weight * (2.0 * count), &share)
+                self.reduce(gradient * count, &share) + self.gather(weight * (2.0 * count), &share)
             });
-            let beside = efficiency.contention * once.min(stage);
+            let bytes = (gradient + weight * 2.0) * local.total();
             let exposed = if self.overlap.data { once.saturating_sub(stage * efficiency.data_window) } else { once * efficiency.data_exposed };
-            return (exposed + beside) * microbatches;
+            return (exposed + self.contention(bytes, once, stage)) * microbatches;
         }
-        let once = over_parts(&|count, group| {
-            if layout.sharding == Sharding::None {
-                self.all_reduce(gradient * count, group)
-            } else {
-                self.reduce_and_gather(gradient * count, weight * count, group)
-            }
+        let reduction = over_parts(&|count, group| match layout.sharding {
+            Sharding::None => self.all_reduce(gradient * count, group),
+            _ => self.reduce(gradient * count, group),
         });
-        if self.overlap.data {
-            let hidden = once.min(window * efficiency.data_window);
-            (once - hidden) + hidden * efficiency.data_tail
-        } else {
-            once * efficiency.data_exposed
+        let gathering = over_parts(&|count, group| match layout.sharding {
+            Sharding::None => Seconds::ZERO,
+            _ => self.gather(weight * count, group),
+        });
+        // Sharded gradients are reduced after every microbatch, beside the next one's passes; only the last waits with
+        // the weights' gathering.
+        let earlier = if layout.sharding.gradients() { microbatches - 1.0 } else { 0.0 };
+        let last = reduction + gathering;
+        if !self.overlap.data {
+            return (last + reduction * earlier) * efficiency.data_exposed;
         }
+        let beside = reduction.saturating_sub(stage * efficiency.data_window)
+            + self.contention(gradient * local.total(), reduction, stage);
+        let hidden = last.min(window * efficiency.data_window);
+        (last - hidden) + hidden * efficiency.data_tail + beside * earlier
+    }
+
+    /// What compute loses to communication that runs beside it: the bytes it moves through memory meanwhile.
+    fn contention(&self, bytes: Bytes, communication: Seconds, compute: Seconds) -> Seconds {
+        if communication <= Seconds::ZERO {
+            return Seconds::ZERO;
+        }
+        let beside = (compute / communication).min(1.0);
+        self.silicon.stream(bytes * (self.efficiency.contention * beside))
     }
 
     /// The optimizer's pass over the states of this rank, and over the 16-bit weights and the gradients.

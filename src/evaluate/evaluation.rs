@@ -1,0 +1,85 @@
+//! One scenario's answer, with all that a report shows.
+
+use super::{Bases, BuiltCluster, Infeasible, Point, Prepared};
+use crate::scenario::{Assumption, Scenario};
+use crate::topology::{PartKind, Tier};
+use crate::units::{Bytes, Seconds};
+
+/// Counted parts of the fabric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FabricCounts {
+    /// Leaf switches.
+    pub leaf_switches: u64,
+    /// Spine switches.
+    pub spine_switches: u64,
+    /// Core switches.
+    pub core_switches: u64,
+    /// Optical modules.
+    pub optics: u64,
+    /// Cables.
+    pub cables: u64,
+    /// Network cards.
+    pub nics: u64,
+}
+
+/// A scenario's answer.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// What was asked.
+    pub scenario: Scenario,
+    /// What is built.
+    pub built: BuiltCluster,
+    /// The layout's figures.
+    pub point: Point,
+    /// Memory that a job may use on one accelerator.
+    pub usable_memory: Bytes,
+    /// The weakest basis of each group.
+    pub bases: Bases,
+}
+
+impl Evaluation {
+    /// Parts of the fabric, counted.
+    pub fn fabric(&self) -> FabricCounts {
+        let count = |kind: PartKind, tier: Option<Tier>| {
+            let parts = self.built.parts.iter().filter(|part| part.kind == kind && tier.is_none_or(|tier| part.tier == tier));
+            parts.map(|part| part.count).sum()
+        };
+        FabricCounts {
+            leaf_switches: count(PartKind::Switch, Some(Tier::Leaf)),
+            spine_switches: count(PartKind::Switch, Some(Tier::Spine)),
+            core_switches: count(PartKind::Switch, Some(Tier::Core)),
+            optics: count(PartKind::Optic, None),
+            cables: count(PartKind::Cable, None),
+            nics: count(PartKind::Nic, None),
+        }
+    }
+
+    /// Time of the run with failures.
+    pub fn effective_duration(&self) -> Seconds {
+        self.point.duration / self.point.goodput.ratio
+    }
+
+    /// Bytes of weights, gradients and optimizer states of the whole model, unsharded.
+    pub fn model_states(&self) -> Bytes {
+        let training = &self.scenario.training;
+        let per_parameter = training.job.precision.size() + training.job.gradients.size() + training.job.optimizer.state_size();
+        per_parameter * training.transformer.parameters().total() as f64
+    }
+
+    /// Defaults that were applied.
+    pub fn assumed(&self) -> &[Assumption] {
+        &self.scenario.assumed
+    }
+}
+
+/// Evaluates a scenario.
+///
+/// # Errors
+/// When the cluster cannot be built, the layout cannot be, or its worst stage does not fit.
+pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
+    let built = BuiltCluster::new(&scenario.cluster, &scenario.finance)?;
+    let prepared = Prepared::new(&scenario, &built);
+    let point = prepared.point(&scenario.training.layout)?;
+    let bases = Bases::new(&scenario, &built);
+    Ok(Evaluation { built, point, usable_memory: prepared.usable_memory, bases, scenario })
+}

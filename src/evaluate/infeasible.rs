@@ -1,0 +1,47 @@
+//! Why a scenario cannot be: a result with numbers, not an error.
+
+use crate::facility::TooDense;
+use crate::memory::MemoryFootprint;
+use crate::parallelism::LayoutError;
+use crate::topology::TopologyError;
+use crate::units::Bytes;
+
+/// A typed reason.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Infeasible {
+    /// The layout cannot be spread.
+    #[error("{0}")]
+    Layout(#[from] LayoutError),
+    /// A stage needs more than an accelerator has.
+    #[error("stage {stage} needs {} a GPU, {} of them usable: short by {}", footprint.total(), usable, footprint.total() - *usable)]
+    Memory {
+        /// The worst pipeline stage.
+        stage: u32,
+        /// What it needs.
+        footprint: MemoryFootprint,
+        /// What is usable.
+        usable: Bytes,
+    },
+    /// Nodes would be part filled.
+    #[error("{accelerators} accelerators do not fill nodes of {per_node}; {} or {} would", accelerators / per_node * per_node, (accelerators / per_node + 1) * per_node)]
+    PartNode {
+        /// Accelerators asked for.
+        accelerators: u32,
+        /// Accelerators of a node.
+        per_node: u32,
+    },
+    /// A pod that is no number of whole nodes.
+    #[error("a pod of {pod} accelerators is no number of whole nodes of {per_node}")]
+    PartPod {
+        /// Accelerators of a pod.
+        pod: u32,
+        /// Accelerators of a node.
+        per_node: u32,
+    },
+    /// The fabric cannot be built.
+    #[error("{0}")]
+    Topology(#[from] TopologyError),
+    /// A part does not fit a rack of the site.
+    #[error("{0}")]
+    Racks(#[from] TooDense),
+}

@@ -1,0 +1,16 @@
+//! The whole model for one scenario: memory, step time, goodput, bill of materials, power and cost.
+//!
+//! Two stages: [`Prepared`] binds what does not depend on the layout, once; [`Prepared::point`] evaluates one layout
+//! without allocating. [`evaluate`] adds what only a report needs.
+
+mod bases;
+mod cluster;
+mod evaluation;
+mod infeasible;
+mod prepared;
+
+pub use bases::Bases;
+pub use cluster::{BuiltCluster, PartLine};
+pub use evaluation::{Evaluation, FabricCounts, evaluate};
+pub use infeasible::Infeasible;
+pub use prepared::{Point, Prepared};

@@ -1,0 +1,441 @@
+//! Binding: every id found, every default applied and written down, every clash of fields reported.
+
+use std::sync::Arc;
+
+use super::file::{FinanceFile, LayoutFile, ScenarioFile, TierCount, TopologyFile, TopologyKind, TrainingFile, sequences};
+use super::software::{MissingEfficiency, Overlap, Software, StepEfficiency};
+use crate::catalog::accelerator::DataType;
+use crate::catalog::collective_efficiency::CollectiveEfficiency;
+use crate::catalog::memory_allowance::FrameworkMemory;
+use crate::catalog::training_efficiency::{AttentionKernel, Framework, TrainingEfficiency};
+use crate::catalog::{
+    Accelerator, Cable, Catalog, Entry, Fabric, MemoryAllowance, Model, Nic, Node, Optic, PowerProfile, PriceBook, Reference, Reliability, Site, Storage, Switch,
+};
+use crate::diagnostics::{Code, Diagnostic, Sink, Span};
+use crate::parallelism::{Layout, RankOrder, Recompute, Schedule, Sharding};
+use crate::units::{Fraction, Quantity, SECONDS_PER_YEAR, Seconds};
+use crate::workload::{CheckpointMode, GradientPrecision, Optimizer, Precision, TrainingJob, Transformer};
+
+/// The id under which a price book has the servers that run a fabric's manager.
+pub const MANAGER_PART: &str = "fabric-manager-server";
+
+/// A default that was applied because the scenario left a key out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assumption {
+    /// The key.
+    pub key: &'static str,
+    /// The value, as text.
+    pub value: String,
+}
+
+/// The parts of one link kind.
+#[derive(Clone, Debug)]
+pub struct LinkParts {
+    /// Module at the upper end, where the link has modules.
+    pub upper: Option<Arc<Entry<Optic>>>,
+    /// Module at the lower end.
+    pub lower: Option<Arc<Entry<Optic>>>,
+    /// The cable.
+    pub cable: Arc<Entry<Cable>>,
+}
+
+/// A fabric with all its parts bound.
+#[derive(Clone, Debug)]
+pub struct BoundFabric {
+    /// The fabric.
+    pub entry: Arc<Entry<Fabric>>,
+    /// Its network card.
+    pub nic: Arc<Entry<Nic>>,
+    /// Its leaf, spine and core switches.
+    pub switches: [Arc<Entry<Switch>>; 3],
+    /// Ports of each at the fabric's link speed.
+    pub radix: [u32; 3],
+    /// Links from nodes to leaves.
+    pub node_link: LinkParts,
+    /// Links between switches.
+    pub switch_link: LinkParts,
+}
+
+/// How the fabric is to be built.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TopologyChoice {
+    /// Its kind.
+    pub kind: TopologyKind,
+    /// Tiers.
+    pub tiers: TierCount,
+    /// Accelerators of a pod.
+    pub pod: Option<u32>,
+    /// Leaf to spine.
+    pub leaf_oversubscription: f64,
+    /// Spine to core.
+    pub spine_oversubscription: f64,
+}
+
+/// What is built, where, and at which prices.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// The node.
+    pub node: Arc<Entry<Node>>,
+    /// Its accelerator.
+    pub accelerator: Arc<Entry<Accelerator>>,
+    /// Accelerators at work.
+    pub accelerators: u32,
+    /// Share bought on top.
+    pub spares: Fraction,
+    /// The fabric.
+    pub fabric: BoundFabric,
+    /// How it is built.
+    pub topology: TopologyChoice,
+    /// Where it stands.
+    pub site: Arc<Entry<Site>>,
+    /// What things cost.
+    pub prices: Arc<Entry<PriceBook>>,
+    /// What checkpoints are written to.
+    pub storage: Arc<Entry<Storage>>,
+    /// Units of it.
+    pub storage_units: u32,
+    /// How often things fail.
+    pub reliability: Arc<Entry<Reliability>>,
+    /// How power follows load.
+    pub power: Arc<Entry<PowerProfile>>,
+    /// What collectives reach.
+    pub collectives: Arc<Entry<CollectiveEfficiency>>,
+}
+
+/// The training job and how it is spread.
+#[derive(Clone, Debug)]
+pub struct Training {
+    /// The model's catalog entry.
+    pub model: Arc<Entry<Model>>,
+    /// Its arithmetic.
+    pub transformer: Transformer,
+    /// The job.
+    pub job: TrainingJob,
+    /// The layout with one replica; the accelerators at work say how many there are.
+    pub layout: Layout,
+    /// The software.
+    pub software: Software,
+    /// What it reaches.
+    pub efficiency: StepEfficiency,
+    /// How checkpoints are written.
+    pub checkpoint: CheckpointMode,
+    /// What the software keeps in memory beside the model.
+    pub memory: Arc<Entry<MemoryAllowance>>,
+    /// What of it the framework keeps.
+    pub framework_memory: FrameworkMemory,
+    /// The set of constants that the efficiency comes from.
+    pub efficiency_source: Arc<Entry<TrainingEfficiency>>,
+}
+
+/// How the cluster is financed and used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Finance {
+    /// The time that costs are added up over.
+    pub horizon: Seconds,
+    /// The time over which accelerators, and all parts bought with them, are written off.
+    pub accelerator_life: Seconds,
+    /// What capital costs a year, of debt and equity together.
+    pub cost_of_capital: Fraction,
+    /// Share of the owned hours that are sold, or at work on a job; more than zero.
+    pub utilisation: Fraction,
+}
+
+/// A scenario with nothing left open.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What is asked, in a line.
+    pub title: String,
+    /// What is built.
+    pub cluster: Cluster,
+    /// The job.
+    pub training: Training,
+    /// The money.
+    pub finance: Finance,
+    /// Defaults that were applied.
+    pub assumed: Vec<Assumption>,
+}
+
+/// Applies defaults and remembers them.
+#[derive(Default)]
+struct Defaults(Vec<Assumption>);
+
+impl Defaults {
+    fn or<T: ToString>(&mut self, key: &'static str, given: Option<T>, default: T) -> T {
+        given.unwrap_or_else(|| {
+            self.0.push(Assumption { key, value: default.to_string() });
+            default
+        })
+    }
+}
+
+/// Text of a share for the list of assumptions.
+struct Share(Fraction);
+
+impl std::fmt::Display for Share {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0.get())
+    }
+}
+
+impl Scenario {
+    /// Binds a scenario to a catalog; mistakes go to the sink, and there is a scenario only if there are none.
+    pub fn resolve(file: &ScenarioFile, catalog: &Catalog, sink: &Sink) -> Option<Self> {
+        let mut defaults = Defaults::default();
+        let cluster = cluster(file, catalog, &mut defaults, sink);
+        let training = file.training.as_ref().zip(cluster.as_ref());
+        let training = training.and_then(|(training, cluster)| self::training(training, file, cluster, catalog, &mut defaults, sink));
+        if file.training.as_ref().is_some_and(|_| cluster.is_none()) {
+            // The job's own ids are worth reporting even where the cluster's are wrong.
+            if let Some(training) = &file.training {
+                catalog.models.find(&training.model, &training.model.at, sink);
+            }
+        }
+        let finance = finance(&file.finance, &mut defaults);
+        let (cluster, training) = (cluster?, training?);
+        sink.is_empty().then(|| Self { title: file.title.clone(), cluster, training, finance, assumed: defaults.0 })
+    }
+}
+
+fn cluster(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaults, sink: &Sink) -> Option<Cluster> {
+    let wanted = &file.cluster;
+    let node = catalog.nodes.find(&wanted.node, &wanted.node.at, sink);
+    let accelerator = node.as_ref().and_then(|node| catalog.accelerators.find(&node.accelerator, &node.accelerator.at, sink));
+    let fabric = catalog.fabrics.find(&wanted.fabric, &wanted.fabric.at, sink).and_then(|entry| bind_fabric(entry, catalog, sink));
+    let site = catalog.sites.find(&wanted.site, &wanted.site.at, sink);
+    let prices = catalog.price_books.find(&wanted.prices, &wanted.prices.at, sink);
+    let storage = by_default("cluster.storage", wanted.storage.as_ref(), "parallel-flash", &wanted.node.at, defaults);
+    let storage = catalog.storage.find(&storage, &storage.at, sink);
+    let (node, accelerator, fabric, site, prices, storage) = (node?, accelerator?, fabric?, site?, prices?, storage?);
+
+    let reliability = by_default("cluster.reliability", wanted.reliability.as_ref(), &accelerator.generation, &wanted.node.at, defaults);
+    let reliability = catalog.reliability.find(&reliability, &reliability.at, sink);
+    let power = catalog.power_profiles.find("gpu-server", &wanted.node.at, sink);
+    let collectives = catalog.collective_efficiency.find("nccl", &wanted.node.at, sink);
+    let units = wanted.accelerators.div_ceil(storage.accelerators_per_unit);
+    check_adapter(&node, &fabric, &wanted.fabric.at, sink);
+    check_prices(&node, &fabric, &storage, &prices, &wanted.prices.at, sink);
+    if let Some(set) = &collectives {
+        check_wires(set, &node, &fabric, &wanted.node, &wanted.fabric, sink);
+    }
+    let spares = wanted.spares.unwrap_or_else(|| defaults.or("cluster.spares", None, Share(default_share(0.03))).0);
+    Some(Cluster {
+        accelerators: wanted.accelerators,
+        spares,
+        topology: topology(&wanted.topology, sink),
+        storage_units: defaults.or("cluster.storage_units", wanted.storage_units, units),
+        node,
+        accelerator,
+        fabric,
+        site,
+        prices,
+        storage,
+        reliability: reliability?,
+        power: power?,
+        collectives: collectives?,
+    })
+}
+
+/// The id given, or a default at the place that made it necessary.
+fn by_default(key: &'static str, given: Option<&Reference>, default: &str, at: &Span, defaults: &mut Defaults) -> Reference {
+    given.cloned().unwrap_or_else(|| Reference { id: defaults.or(key, None, default.to_owned()), at: at.clone() })
+}
+
+fn default_share(share: f64) -> Fraction {
+    Fraction::new(share).unwrap_or_default()
+}
+
+fn bind_fabric(entry: Arc<Entry<Fabric>>, catalog: &Catalog, sink: &Sink) -> Option<BoundFabric> {
+    let nic = catalog.nics.find(&entry.nic, &entry.nic.at, sink);
+    let tiers = [&entry.switch.leaf, &entry.switch.spine, &entry.switch.core];
+    let switches = tiers.map(|id| catalog.switches.find(id, &id.at, sink));
+    let link = |link: &crate::catalog::fabric::Link| {
+        let end = |id: &Reference| catalog.optics.find(id, &id.at, sink);
+        let (upper, lower) = link.optics.as_ref().map_or((None, None), |ends| (end(&ends.upper), end(&ends.lower)));
+        Some(LinkParts { upper, lower, cable: catalog.cables.find(&link.cable, &link.cable.at, sink)? })
+    };
+    let (node_link, switch_link) = (link(&entry.node_link), link(&entry.switch_link));
+    let [Some(leaf), Some(spine), Some(core)] = switches else { return None };
+    let radix = |switch: &Entry<Switch>| switch.ports_at(entry.link_speed).unwrap_or(0);
+    let radix = [radix(&leaf), radix(&spine), radix(&core)];
+    Some(BoundFabric { nic: nic?, switches: [leaf, spine, core], radix, node_link: node_link?, switch_link: switch_link?, entry })
+}
+
+fn topology(wanted: &TopologyFile, sink: &Sink) -> TopologyChoice {
+    // One figure a tier boundary, lowest first: node to leaf, leaf to spine, spine to core.
+    let ratio = |index: usize| wanted.oversubscription.get(index).copied().unwrap_or(1.0);
+    if ratio(0) > 1.0 {
+        let message = format!("an oversubscription of {} from node to leaf: a node's ports go to the leaf as they are", ratio(0));
+        sink.push(
+            Diagnostic::new(Code::OutOfRange, message).at(&wanted.at, "here").hint("the first figure is 1; the second is leaf to spine, the third spine to core"),
+        );
+    }
+    TopologyChoice {
+        kind: wanted.kind,
+        tiers: wanted.tiers,
+        pod: wanted.pod,
+        leaf_oversubscription: ratio(1),
+        spine_oversubscription: ratio(2),
+    }
+}
+
+/// A node's slots take the fabric's card at its speed.
+fn check_adapter(node: &Entry<Node>, fabric: &BoundFabric, at: &Span, sink: &Sink) {
+    if node.nic_slots.speed != fabric.nic.speed {
+        let speed = |rate: crate::units::Bandwidth| rate.in_unit("Gbit/s").unwrap_or_default();
+        let message = format!(
+            "`{}` has {} Gbit/s slots, and the card `{}` of `{}` runs at {} Gbit/s",
+            node.id,
+            speed(node.nic_slots.speed),
+            fabric.nic.id,
+            fabric.entry.id,
+            speed(fabric.nic.speed)
+        );
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "this fabric").hint("choose a fabric of the node's speed; `clusterplan catalog list` shows them"));
+    }
+}
+
+/// Every part that will be bought has a price.
+fn check_prices(node: &Entry<Node>, fabric: &BoundFabric, storage: &Entry<Storage>, prices: &Entry<PriceBook>, at: &Span, sink: &Sink) {
+    let mut parts = vec![node.id.as_str(), fabric.nic.id.as_str(), storage.id.as_str()];
+    parts.extend(fabric.switches.iter().map(|switch| switch.id.as_str()));
+    for link in [&fabric.node_link, &fabric.switch_link] {
+        parts.push(&link.cable.id);
+        parts.extend([&link.upper, &link.lower].into_iter().flatten().map(|optic| optic.id.as_str()));
+    }
+    if fabric.entry.managers.is_some() {
+        parts.push(MANAGER_PART);
+    }
+    parts.sort_unstable();
+    parts.dedup();
+    for part in parts.into_iter().filter(|part| prices.price(part).is_none()) {
+        let message = format!("price book `{}` has no price for `{part}`", prices.id);
+        sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "this price book").hint(format!("add a [[price]] with part = \"{part}\"")));
+    }
+}
+
+/// Collective constants exist for the node's links and the fabric's class.
+fn check_wires(set: &CollectiveEfficiency, node: &Entry<Node>, fabric: &BoundFabric, node_at: &Reference, fabric_at: &Reference, sink: &Sink) {
+    for (known, key, at, label) in [
+        (set.scale_up.contains_key(&node.scale_up.kind), &node.scale_up.kind, &node_at.at, "this node"),
+        (set.network.contains_key(&fabric.entry.class), &fabric.entry.class, &fabric_at.at, "this fabric"),
+    ] {
+        if !known {
+            let message = format!("no measured collective constants for \"{key}\"");
+            sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, label));
+        }
+    }
+}
+
+fn training(
+    wanted: &TrainingFile,
+    file: &ScenarioFile,
+    cluster: &Cluster,
+    catalog: &Catalog,
+    defaults: &mut Defaults,
+    sink: &Sink,
+) -> Option<Training> {
+    let model = catalog.models.find(&wanted.model, &wanted.model.at, sink)?;
+    let constants = catalog.training_efficiency.find("published-runs", &wanted.model.at, sink)?;
+    let memory = catalog.memory_allowances.find("cuda", &wanted.model.at, sink)?;
+    let software = software(file, cluster, &constants, defaults);
+    let job = TrainingJob {
+        sequence_length: wanted.sequence_length,
+        global_batch: sequences(wanted.global_batch, &wanted.global_batch_at, wanted.sequence_length, sink),
+        tokens: wanted.tokens,
+        precision: wanted.precision,
+        gradients: defaults.or("training.gradients", wanted.gradients, GradientPrecision::Fp32),
+        optimizer: defaults.or("training.optimizer", wanted.optimizer, Optimizer::Adam),
+    };
+    let data_type = match job.precision {
+        Precision::Bf16 => DataType::Bf16,
+        Precision::Fp16 => DataType::Fp16,
+    };
+    let at = if file.software.attention_kernel.is_some() { &file.software.at } else { &file.cluster.node.at };
+    let efficiency = StepEfficiency::bind(&constants, &cluster.accelerator, cluster.node.host, data_type, &software);
+    let efficiency = efficiency.map_err(|missing| report_missing(&missing, at, sink)).ok()?;
+    let framework_memory = memory.framework(software.framework);
+    if framework_memory.is_none() {
+        let message = format!("no measured memory allowance for framework \"{}\"", software.framework);
+        sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "needed for this"));
+    }
+    Some(Training {
+        transformer: Transformer::from(&model.part),
+        model,
+        job,
+        layout: layout(&wanted.layout, software.framework, defaults),
+        software,
+        efficiency,
+        checkpoint: defaults.or("training.checkpoint", wanted.checkpoint, CheckpointMode::Asynchronous),
+        framework_memory: framework_memory?,
+        memory,
+        efficiency_source: constants,
+    })
+}
+
+fn report_missing(missing: &MissingEfficiency, at: &Span, sink: &Sink) {
+    let hint = match missing {
+        MissingEfficiency::Kernel { .. } => "set software.attention_kernel to a measured one",
+        _ => "add the constants to an overlay of catalogs/efficiency/training and pass it with --catalog",
+    };
+    sink.push(Diagnostic::new(Code::NotInCatalog, missing.to_string()).at(at, "needed for this").hint(hint));
+}
+
+/// The software, filled by what was usual at its date on that accelerator.
+fn software(file: &ScenarioFile, cluster: &Cluster, constants: &TrainingEfficiency, defaults: &mut Defaults) -> Software {
+    let wanted = &file.software;
+    let date = match wanted.date {
+        Some(date) => date.0,
+        None => defaults.or("software.date", None, 2026.5),
+    };
+    let framework = defaults.or("software.framework", wanted.framework, Framework::MegatronCore);
+    // FlashAttention came into training frameworks in 2023; on Hopper cuDNN's kernel is Megatron-Core's default.
+    let usual = if date < 2023.0 {
+        AttentionKernel::Unfused
+    } else if cluster.accelerator.generation == "ampere" || date < 2023.8 {
+        AttentionKernel::Fa2
+    } else {
+        AttentionKernel::Cudnn
+    };
+    let attention_kernel = defaults.or("software.attention_kernel", wanted.attention_kernel, usual);
+    let overlap = constants.usual_overlap(framework, date);
+    let [tensor, data, expert] = wanted.overlap;
+    let overlap = Overlap {
+        tensor: defaults.or("software.overlap.tensor", tensor, overlap.0),
+        data: defaults.or("software.overlap.data", data, overlap.1),
+        expert: defaults.or("software.overlap.expert", expert, false),
+    };
+    Software { date, framework, attention_kernel, overlap }
+}
+
+fn layout(wanted: &LayoutFile, framework: Framework, defaults: &mut Defaults) -> Layout {
+    let virtual_stages = wanted.virtual_stages.unwrap_or(1);
+    let usual = if virtual_stages > 1 { Schedule::Interleaved } else { Schedule::OneF1b };
+    let order = if framework == Framework::PytorchNative { RankOrder::TpCpPpDp } else { RankOrder::TpCpEpDpPp };
+    Layout {
+        tensor: wanted.tensor,
+        context: wanted.context.unwrap_or(1),
+        pipeline: wanted.pipeline,
+        data: 1,
+        expert: wanted.expert.unwrap_or(1),
+        virtual_stages,
+        micro_batch: wanted.micro_batch,
+        schedule: defaults.or("training.layout.schedule", wanted.schedule, usual),
+        sharding: defaults.or("training.layout.sharding", wanted.sharding, Sharding::Optimizer),
+        recompute: defaults.or("training.layout.recompute", wanted.recompute, Recompute::None),
+        sequence_parallel: defaults.or("training.layout.sequence_parallel", wanted.sequence_parallel, wanted.tensor > 1),
+        order: defaults.or("training.layout.order", wanted.order, order),
+    }
+}
+
+fn finance(wanted: &FinanceFile, defaults: &mut Defaults) -> Finance {
+    let years = |count: f64| Seconds::new(count * SECONDS_PER_YEAR);
+    let share = |given: Option<Fraction>, default: f64, key: &'static str, defaults: &mut Defaults| {
+        defaults.or(key, given.map(Share), Share(default_share(default))).0
+    };
+    Finance {
+        horizon: defaults.or("finance.horizon", wanted.horizon, years(5.0)),
+        accelerator_life: defaults.or("finance.accelerator_life", wanted.accelerator_life, years(5.0)),
+        cost_of_capital: share(wanted.cost_of_capital, 0.11, "finance.cost_of_capital", defaults),
+        utilisation: share(wanted.utilisation, 0.8, "finance.utilisation", defaults),
+    }
+}
