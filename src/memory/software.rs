@@ -1,7 +1,7 @@
 //! What the training software keeps beside the model's tensors.
 
-use crate::catalog::memory_allowance::{MemoryAllowance, SelectiveRecompute};
-use crate::catalog::training_efficiency::{AttentionKernel, Framework};
+use crate::catalog::memory_allowance::{FrameworkMemory, MemoryAllowance, SelectiveRecompute};
+use crate::catalog::training_efficiency::AttentionKernel;
 use crate::units::{Bytes, Fraction};
 
 /// The software's allowances and habits, bound.
@@ -25,18 +25,17 @@ pub struct Software {
 }
 
 impl Software {
-    /// Binds the catalog's typical values; `None` where it does not know the framework.
-    pub fn new(allowance: &MemoryAllowance, framework: Framework, kernel: AttentionKernel) -> Option<Self> {
-        let own = allowance.framework(framework)?;
-        Some(Self {
+    /// Binds the catalog's typical values with what the framework keeps.
+    pub fn new(allowance: &MemoryAllowance, framework: FrameworkMemory, kernel: AttentionKernel) -> Self {
+        Self {
             driver_reserve: allowance.driver_reserve.value,
             context: allowance.context.value,
             communicator: allowance.communicator.value,
             fragmentation: allowance.fragmentation.value,
-            logit: own.logit,
-            selective_recompute: own.selective_recompute,
+            logit: framework.logit,
+            selective_recompute: framework.selective_recompute,
             fused_attention: kernel != AttentionKernel::Unfused,
-        })
+        }
     }
 
     /// What a process can have of an accelerator's memory, of the capacity that the driver reports.
