@@ -26,7 +26,7 @@ pub enum LayoutError {
         pipeline: u32,
     },
     /// Query heads don't split evenly.
-    #[error("{heads} heads do not split over tensor {tensor}; {} do", divisors(*heads))]
+    #[error("{heads} heads do not split over tensor {tensor}; {} do, and pipeline splits layers instead", divisors(*heads))]
     Heads {
         /// Query heads of the model.
         heads: u32,
@@ -228,7 +228,7 @@ mod tests {
         let model = llama_405b();
         assert_eq!(
             message(Layout { tensor: 3, ..SINGLE }, &model, 16),
-            "128 heads do not split over tensor 3; 1, 2, 4, 8, 16, 32, 64 or 128 do"
+            "128 heads do not split over tensor 3; 1, 2, 4, 8, 16, 32, 64 or 128 do, and pipeline splits layers instead"
         );
         let grouped = Transformer { kv_heads: 12, heads: 96, ..model };
         assert_eq!(

@@ -181,11 +181,6 @@ impl From<&Model> for Transformer {
 }
 
 impl Transformer {
-    /// The kind of the layer of that index.
-    pub const fn kind(&self, layer: u32) -> LayerKind {
-        if layer < self.dense_before(self.layers) { LayerKind::Dense } else { LayerKind::Moe }
-    }
-
     /// Layers with an ordinary MLP among the first so many.
     pub const fn dense_before(&self, layer: u32) -> u32 {
         match self.experts {
@@ -377,8 +372,8 @@ mod tests {
     fn shared_experts_and_leading_dense_layers_count() {
         let experts = Experts { count: 8, per_token: 2, ffn: 1_024, shared: 1, leading_dense_layers: 1 };
         let model = Transformer { experts: Some(experts), ..llama(4, 4_096, 32, 14_336) };
-        assert_eq!([model.kind(0), model.kind(1)], [LayerKind::Dense, LayerKind::Moe]);
-        assert_eq!((model.dense_before(3), model.moe_layers()), (1, 3));
+        assert_eq!([0, 1, 3].map(|layers| model.dense_before(layers)), [0, 1, 1]);
+        assert_eq!(model.moe_layers(), 3);
         let expert = 3 * 4_096 * 1_024;
         let moe = model.layer_parameters(LayerKind::Moe);
         assert_eq!((moe.experts, moe.shared_experts, moe.router), (8 * expert, expert, 8 * 4_096));
