@@ -3,8 +3,9 @@
 use super::Infeasible;
 use crate::facility::{Facility, Load, Racked, racks};
 use crate::provenance::Basis;
-use crate::scenario::{Cluster, Finance, LinkParts, MANAGER_PART, TierCount};
+use crate::catalog::Node;
 use crate::catalog::pricebook::Driver;
+use crate::scenario::{BoundFabric, Cluster, Finance, LinkParts, MANAGER_PART, TierCount, TopologyChoice};
 use crate::tco::{self, CostBreakdown, Drivers, PartCost};
 use crate::topology::{
     self, BillOfMaterials, ByTier, Carrier, FatTreeSpec, Managers, Oversubscription, PartKind, PartNames, Tier, Tiers, Topology,
@@ -65,7 +66,7 @@ impl BuiltCluster {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count of nodes")]
         let spare_nodes = (f64::from(at_work) * cluster.spares.get()).ceil() as u32;
         let nodes = at_work + spare_nodes;
-        let topology = Topology::fat_tree(&spec(cluster, nodes)?)?;
+        let topology = Topology::fat_tree(&fat_tree_spec(&cluster.node, &cluster.fabric, &cluster.topology, nodes)?)?;
         let parts = part_lines(cluster, &topology.bill(&part_names(cluster)));
         let racks = racks(&racked(cluster, nodes, &parts), cluster.site.rack)?;
         let facility = Facility::new(&loads(cluster, at_work, spare_nodes, &parts, finance), &cluster.site);
@@ -104,21 +105,23 @@ impl BuiltCluster {
     }
 }
 
-/// What the topology is counted from.
-fn spec(cluster: &Cluster, nodes: u32) -> Result<FatTreeSpec, Infeasible> {
-    let per_node = cluster.node.accelerators;
-    let choice = &cluster.topology;
+/// What the topology of so many nodes on a fabric is counted from.
+///
+/// # Errors
+/// When a pod is no number of whole nodes.
+pub fn fat_tree_spec(node: &Node, fabric: &BoundFabric, choice: &TopologyChoice, nodes: u32) -> Result<FatTreeSpec, Infeasible> {
+    let per_node = node.accelerators;
     let pod_nodes = match choice.pod {
         Some(pod) if pod.is_multiple_of(per_node) => Some(pod / per_node),
         Some(pod) => return Err(Infeasible::PartPod { pod, per_node }),
         None => None,
     };
-    let [leaf, spine, core] = cluster.fabric.radix;
-    let managers = cluster.fabric.entry.managers.unwrap_or_default();
+    let [leaf, spine, core] = fabric.radix;
+    let managers = fabric.entry.managers.unwrap_or_default();
     Ok(FatTreeSpec {
         nodes,
-        nics_per_node: cluster.node.nic_slots.count,
-        rails: cluster.node.nic_slots.count,
+        nics_per_node: node.nic_slots.count,
+        rails: node.nic_slots.count,
         radix: ByTier { leaf, spine, core },
         planes: 1,
         tiers: match choice.tiers {

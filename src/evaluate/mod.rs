@@ -8,9 +8,11 @@ mod cluster;
 mod evaluation;
 mod infeasible;
 mod prepared;
+mod step;
 
 pub use bases::Bases;
-pub use cluster::{BuiltCluster, PartLine};
+pub use cluster::{BuiltCluster, PartLine, fat_tree_spec};
 pub use evaluation::{Evaluation, FabricCounts, evaluate};
 pub use infeasible::Infeasible;
 pub use prepared::{Point, Prepared};
+pub use step::StepInputs;

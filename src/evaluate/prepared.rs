@@ -1,19 +1,14 @@
 //! What does not depend on the layout, bound once; and one layout's evaluation.
 
+use super::step::StepInputs;
 use super::{BuiltCluster, Infeasible};
-use crate::collectives::{Network, ScaleUp, Wires};
-use crate::compute::{AttentionRate, Silicon};
-use crate::catalog::training_efficiency::AttentionKernel;
 use crate::memory::{self, MemoryFootprint};
 use crate::parallelism::Layout;
 use crate::reliability::{ADAM_STATE_PER_PARAMETER, Checkpoint, Components, Goodput, Interruptions, Recovery, goodput};
-use crate::scenario::{Cluster, Scenario, Training};
+use crate::scenario::Scenario;
 use crate::tco::{CostTotals, UnitCosts};
-use crate::topology;
 use crate::training::{StepModel, TrainingEstimate};
-use crate::units::{Bytes, FlopRate, Seconds, Usd};
-use crate::workload::Precision;
-use crate::catalog::accelerator::DataType;
+use crate::units::{Bytes, Seconds, Usd};
 
 /// Everything that evaluating a layout needs; `Copy`.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +61,18 @@ impl Prepared {
             hosts: u64::from(cluster.accelerators / cluster.node.accelerators),
         };
         Self {
-            step: step_model(cluster, training, built),
+            step: StepInputs {
+                transformer: training.transformer,
+                job: training.job,
+                node: &cluster.node,
+                accelerator: &cluster.accelerator,
+                fabric: &cluster.fabric,
+                collectives: &cluster.collectives,
+                topology: &built.topology,
+                software: &training.software,
+                efficiency: training.efficiency,
+            }
+            .bind(),
             accelerators: cluster.accelerators,
             usable_memory: allowances.usable(cluster.accelerator.memory_capacity),
             allowances,
@@ -109,65 +115,5 @@ impl Prepared {
             unit_costs: self.costs.unit_costs(goodput.ratio),
             run: self.costs.run(duration, goodput.ratio),
         })
-    }
-}
-
-/// Binds what a step's time depends on but the layout.
-pub(super) fn step_model(cluster: &Cluster, training: &Training, built: &BuiltCluster) -> StepModel {
-    let scale_up = topology::ScaleUp { accelerators_per_node: cluster.node.accelerators, domain: cluster.node.scale_up.domain };
-    StepModel {
-        transformer: training.transformer,
-        job: training.job,
-        silicon: silicon(cluster, training),
-        efficiency: training.efficiency,
-        overlap: training.software.overlap,
-        wires: wires(cluster),
-        reach: built.topology.reach(scale_up, cluster.fabric.entry.spine_efficiency.value),
-        peak: peak(cluster, data_type(training.job.precision)),
-        memory: cluster.accelerator.memory_capacity,
-    }
-}
-
-const fn data_type(precision: Precision) -> DataType {
-    match precision {
-        Precision::Bf16 => DataType::Bf16,
-        Precision::Fp16 => DataType::Fp16,
-    }
-}
-
-/// Dense peak of a data type; resolving the scenario has checked that there is one.
-fn peak(cluster: &Cluster, data_type: DataType) -> FlopRate {
-    cluster.accelerator.peak_dense.get(data_type).unwrap_or(FlopRate::ZERO)
-}
-
-fn silicon(cluster: &Cluster, training: &Training) -> Silicon {
-    let efficiency = &training.efficiency;
-    let bf16 = peak(cluster, DataType::Bf16);
-    Silicon {
-        sms: f64::from(cluster.accelerator.sm_count),
-        gemm_rate: peak(cluster, data_type(training.job.precision)) * efficiency.gemm,
-        logits_rate: bf16 * efficiency.gemm_bf16,
-        tile_epilogue: efficiency.tile_epilogue,
-        memory_bandwidth: cluster.accelerator.memory_bandwidth * efficiency.memory,
-        attention: AttentionRate {
-            forward: bf16 * efficiency.attention,
-            half_length: efficiency.attention_half_length,
-            backward: efficiency.attention_backward,
-            fused: training.software.attention_kernel != AttentionKernel::Unfused,
-            softmax: efficiency.softmax,
-            misaligned_head: efficiency.misaligned_head,
-        },
-    }
-}
-
-/// The wires; resolving the scenario has checked that the constants exist.
-fn wires(cluster: &Cluster) -> Wires {
-    let (set, node, fabric) = (&cluster.collectives, &cluster.node, &cluster.fabric);
-    let scale_up = set.scale_up.get(&node.scale_up.kind).copied().unwrap_or_default();
-    let network = set.network.get(&fabric.entry.class).copied().unwrap_or_default();
-    Wires {
-        scale_up: ScaleUp::typical(node.scale_up.bandwidth_per_direction, &scale_up, node.scale_up.in_network_reduction),
-        network: Network { line_rate: fabric.nic.speed * f64::from(fabric.nic.ports), efficiency: network.value },
-        library: set.library.value,
     }
 }

@@ -7,12 +7,12 @@ use super::software::{MissingEfficiency, Overlap, Software, StepEfficiency};
 use crate::catalog::accelerator::DataType;
 use crate::catalog::collective_efficiency::CollectiveEfficiency;
 use crate::catalog::memory_allowance::FrameworkMemory;
-use crate::catalog::training_efficiency::{AttentionKernel, Framework, TrainingEfficiency};
+use crate::catalog::training_efficiency::{Framework, TrainingEfficiency};
 use crate::catalog::{
     Accelerator, Cable, Catalog, Entry, Fabric, MemoryAllowance, Model, Nic, Node, Optic, PowerProfile, PriceBook, Reference, Reliability, Site, Storage, Switch,
 };
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
-use crate::parallelism::{Layout, RankOrder, Recompute, Schedule, Sharding};
+use crate::parallelism::{Layout, Recompute, Schedule, Sharding};
 use crate::units::{Fraction, Quantity, SECONDS_PER_YEAR, Seconds};
 use crate::workload::{CheckpointMode, GradientPrecision, Optimizer, Precision, TrainingJob, Transformer};
 
@@ -54,6 +54,25 @@ pub struct BoundFabric {
     pub node_link: LinkParts,
     /// Links between switches.
     pub switch_link: LinkParts,
+}
+
+impl BoundFabric {
+    /// Finds a fabric's parts; those that are missing are reported.
+    pub fn bind(entry: Arc<Entry<Fabric>>, catalog: &Catalog, sink: &Sink) -> Option<Self> {
+        let nic = catalog.nics.find(&entry.nic, &entry.nic.at, sink);
+        let tiers = [&entry.switch.leaf, &entry.switch.spine, &entry.switch.core];
+        let switches = tiers.map(|id| catalog.switches.find(id, &id.at, sink));
+        let link = |link: &crate::catalog::fabric::Link| {
+            let end = |id: &Reference| catalog.optics.find(id, &id.at, sink);
+            let (upper, lower) = link.optics.as_ref().map_or((None, None), |ends| (end(&ends.upper), end(&ends.lower)));
+            Some(LinkParts { upper, lower, cable: catalog.cables.find(&link.cable, &link.cable.at, sink)? })
+        };
+        let (node_link, switch_link) = (link(&entry.node_link), link(&entry.switch_link));
+        let [Some(leaf), Some(spine), Some(core)] = switches else { return None };
+        let radix = |switch: &Entry<Switch>| switch.ports_at(entry.link_speed).unwrap_or(0);
+        let radix = [radix(&leaf), radix(&spine), radix(&core)];
+        Some(Self { nic: nic?, switches: [leaf, spine, core], radix, node_link: node_link?, switch_link: switch_link?, entry })
+    }
 }
 
 /// How the fabric is to be built.
@@ -200,7 +219,7 @@ fn cluster(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaults, sink
     let wanted = &file.cluster;
     let node = catalog.nodes.find(&wanted.node, &wanted.node.at, sink);
     let accelerator = node.as_ref().and_then(|node| catalog.accelerators.find(&node.accelerator, &node.accelerator.at, sink));
-    let fabric = catalog.fabrics.find(&wanted.fabric, &wanted.fabric.at, sink).and_then(|entry| bind_fabric(entry, catalog, sink));
+    let fabric = catalog.fabrics.find(&wanted.fabric, &wanted.fabric.at, sink).and_then(|entry| BoundFabric::bind(entry, catalog, sink));
     let site = catalog.sites.find(&wanted.site, &wanted.site.at, sink);
     let prices = catalog.price_books.find(&wanted.prices, &wanted.prices.at, sink);
     let storage = by_default("cluster.storage", wanted.storage.as_ref(), "parallel-flash", &wanted.node.at, defaults);
@@ -242,22 +261,6 @@ fn by_default(key: &'static str, given: Option<&Reference>, default: &str, at: &
 
 fn default_share(share: f64) -> Fraction {
     Fraction::new(share).unwrap_or_default()
-}
-
-fn bind_fabric(entry: Arc<Entry<Fabric>>, catalog: &Catalog, sink: &Sink) -> Option<BoundFabric> {
-    let nic = catalog.nics.find(&entry.nic, &entry.nic.at, sink);
-    let tiers = [&entry.switch.leaf, &entry.switch.spine, &entry.switch.core];
-    let switches = tiers.map(|id| catalog.switches.find(id, &id.at, sink));
-    let link = |link: &crate::catalog::fabric::Link| {
-        let end = |id: &Reference| catalog.optics.find(id, &id.at, sink);
-        let (upper, lower) = link.optics.as_ref().map_or((None, None), |ends| (end(&ends.upper), end(&ends.lower)));
-        Some(LinkParts { upper, lower, cable: catalog.cables.find(&link.cable, &link.cable.at, sink)? })
-    };
-    let (node_link, switch_link) = (link(&entry.node_link), link(&entry.switch_link));
-    let [Some(leaf), Some(spine), Some(core)] = switches else { return None };
-    let radix = |switch: &Entry<Switch>| switch.ports_at(entry.link_speed).unwrap_or(0);
-    let radix = [radix(&leaf), radix(&spine), radix(&core)];
-    Some(BoundFabric { nic: nic?, switches: [leaf, spine, core], radix, node_link: node_link?, switch_link: switch_link?, entry })
 }
 
 fn topology(wanted: &TopologyFile, sink: &Sink) -> TopologyChoice {
@@ -388,14 +391,7 @@ fn software(file: &ScenarioFile, cluster: &Cluster, constants: &TrainingEfficien
         None => defaults.or("software.date", None, 2026.5),
     };
     let framework = defaults.or("software.framework", wanted.framework, Framework::MegatronCore);
-    // FlashAttention came into training frameworks in 2023; on Hopper cuDNN's kernel is Megatron-Core's default.
-    let usual = if date < 2023.0 {
-        AttentionKernel::Unfused
-    } else if cluster.accelerator.generation == "ampere" || date < 2023.8 {
-        AttentionKernel::Fa2
-    } else {
-        AttentionKernel::Cudnn
-    };
+    let usual = Software::usual_kernel(&cluster.accelerator.generation, date);
     let attention_kernel = defaults.or("software.attention_kernel", wanted.attention_kernel, usual);
     let overlap = constants.usual_overlap(framework, date);
     let [tensor, data, expert] = wanted.overlap;
@@ -410,7 +406,7 @@ fn software(file: &ScenarioFile, cluster: &Cluster, constants: &TrainingEfficien
 fn layout(wanted: &LayoutFile, framework: Framework, defaults: &mut Defaults) -> Layout {
     let virtual_stages = wanted.virtual_stages.unwrap_or(1);
     let usual = if virtual_stages > 1 { Schedule::Interleaved } else { Schedule::OneF1b };
-    let order = if framework == Framework::PytorchNative { RankOrder::TpCpPpDp } else { RankOrder::TpCpEpDpPp };
+    let order = Software::usual_order(framework);
     Layout {
         tensor: wanted.tensor,
         context: wanted.context.unwrap_or(1),

@@ -4,6 +4,7 @@ use crate::catalog::training_efficiency::{AttentionKernel, Framework, TrainingEf
 use crate::catalog::Accelerator;
 use crate::catalog::accelerator::DataType;
 use crate::catalog::node::Host;
+use crate::parallelism::RankOrder;
 use crate::units::{Factor, Ranged, Seconds};
 
 /// Which communication compute may hide.
@@ -28,6 +29,28 @@ pub struct Software {
     pub attention_kernel: AttentionKernel,
     /// What is overlapped.
     pub overlap: Overlap,
+}
+
+impl Software {
+    /// The attention kernel that was usual on a generation at a date: FlashAttention came into training frameworks in
+    /// 2023, and on Hopper cuDNN's kernel is Megatron-Core's default.
+    pub fn usual_kernel(generation: &str, date: f64) -> AttentionKernel {
+        if date < 2023.0 {
+            AttentionKernel::Unfused
+        } else if generation == "ampere" || date < 2023.8 {
+            AttentionKernel::Fa2
+        } else {
+            AttentionKernel::Cudnn
+        }
+    }
+
+    /// The order in which a framework lays its axes on ranks.
+    pub const fn usual_order(framework: Framework) -> RankOrder {
+        match framework {
+            Framework::PytorchNative => RankOrder::TpCpPpDp,
+            _ => RankOrder::TpCpEpDpPp,
+        }
+    }
 }
 
 /// Why no constants fit the software on the hardware.

@@ -1,0 +1,103 @@
+//! Binds what a step's time depends on but the layout: hardware, wires and what software reaches on them. Nothing here
+//! knows of sites or prices, so that a run can be timed which nobody buys (as validation does).
+
+use crate::catalog::accelerator::DataType;
+use crate::catalog::training_efficiency::AttentionKernel;
+use crate::catalog::{Accelerator, CollectiveEfficiency, Node};
+use crate::collectives::{Network, ScaleUp, Wires};
+use crate::compute::{AttentionRate, Silicon};
+use crate::scenario::{BoundFabric, Software, StepEfficiency};
+use crate::topology::{self, Topology};
+use crate::training::StepModel;
+use crate::units::FlopRate;
+use crate::workload::{Precision, TrainingJob, Transformer};
+
+/// What a step model is bound from. Whoever fills it has checked that the constants exist: the accelerator's peak for the
+/// job's precision, and collective constants for the node's links and the fabric's class.
+#[derive(Clone, Copy, Debug)]
+pub struct StepInputs<'a> {
+    /// The model.
+    pub transformer: Transformer,
+    /// The job.
+    pub job: TrainingJob,
+    /// The node.
+    pub node: &'a Node,
+    /// Its accelerator.
+    pub accelerator: &'a Accelerator,
+    /// The fabric.
+    pub fabric: &'a BoundFabric,
+    /// What collectives reach.
+    pub collectives: &'a CollectiveEfficiency,
+    /// How the fabric is built.
+    pub topology: &'a Topology,
+    /// The software.
+    pub software: &'a Software,
+    /// What it reaches.
+    pub efficiency: StepEfficiency,
+}
+
+impl StepInputs<'_> {
+    /// The step model of these parts.
+    pub fn bind(&self) -> StepModel {
+        let node = self.node;
+        let scale_up = topology::ScaleUp { accelerators_per_node: node.accelerators, domain: node.scale_up.domain };
+        StepModel {
+            transformer: self.transformer,
+            job: self.job,
+            silicon: self.silicon(),
+            efficiency: self.efficiency,
+            overlap: self.software.overlap,
+            wires: self.wires(),
+            reach: self.topology.reach(scale_up, self.fabric.entry.spine_efficiency.value),
+            peak: self.peak(data_type(self.job.precision)),
+            memory: self.accelerator.memory_capacity,
+        }
+    }
+
+    /// Dense peak of a data type.
+    fn peak(&self, data_type: DataType) -> FlopRate {
+        self.accelerator.peak_dense.get(data_type).unwrap_or(FlopRate::ZERO)
+    }
+
+    fn silicon(&self) -> Silicon {
+        let efficiency = &self.efficiency;
+        let bf16 = self.peak(DataType::Bf16);
+        Silicon {
+            sms: f64::from(self.accelerator.sm_count),
+            gemm_rate: self.peak(data_type(self.job.precision)) * efficiency.gemm,
+            logits_rate: bf16 * efficiency.gemm_bf16,
+            tile_epilogue: efficiency.tile_epilogue,
+            memory_bandwidth: self.accelerator.memory_bandwidth * efficiency.memory,
+            attention: AttentionRate {
+                forward: bf16 * efficiency.attention,
+                half_length: efficiency.attention_half_length,
+                backward: efficiency.attention_backward,
+                fused: self.software.attention_kernel != AttentionKernel::Unfused,
+                softmax: efficiency.softmax,
+                misaligned_head: efficiency.misaligned_head,
+            },
+        }
+    }
+
+    fn wires(&self) -> Wires {
+        let (set, node, fabric) = (self.collectives, self.node, self.fabric);
+        let scale_up = set.scale_up.get(&node.scale_up.kind).copied().unwrap_or_default();
+        let network = set.network.get(&fabric.entry.class).copied().unwrap_or_default();
+        Wires {
+            scale_up: ScaleUp::typical(
+                node.scale_up.bandwidth_per_direction,
+                &scale_up,
+                node.scale_up.in_network_reduction,
+            ),
+            network: Network { line_rate: fabric.nic.speed * f64::from(fabric.nic.ports), efficiency: network.value },
+            library: set.library.value,
+        }
+    }
+}
+
+const fn data_type(precision: Precision) -> DataType {
+    match precision {
+        Precision::Bf16 => DataType::Bf16,
+        Precision::Fp16 => DataType::Fp16,
+    }
+}
