@@ -14,6 +14,7 @@ pub mod parallelism;
 pub mod provenance;
 pub mod reliability;
 pub mod scenario;
+pub mod search;
 pub mod tco;
 pub mod topology;
 pub mod training;

@@ -4,7 +4,7 @@ mod file;
 mod resolve;
 mod software;
 
-pub use file::{CompareFile, ScenarioFile, TierCount, TopologyKind};
+pub use file::{CompareFile, ScenarioFile, SoftwareDate, TierCount, TopologyKind};
 pub use resolve::{
     Assumption, BoundFabric, Cluster, Finance, LinkParts, MANAGER_PART, Scenario, TopologyChoice, Training,
 };

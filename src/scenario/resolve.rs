@@ -349,6 +349,11 @@ fn training(
         gradients: defaults.or("training.gradients", wanted.gradients, GradientPrecision::Fp32),
         optimizer: defaults.or("training.optimizer", wanted.optimizer, Optimizer::Adam),
     };
+    if let Some(positions) = model.learned_positions.filter(|positions| *positions < job.sequence_length) {
+        let message = format!("`{}` has {positions} learned positions, fewer than a sequence of {} tokens", model.id, job.sequence_length);
+        let hint = format!("a sequence_length of {positions} or less");
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.model.at, "this model").hint(hint));
+    }
     let data_type = match job.precision {
         Precision::Bf16 => DataType::Bf16,
         Precision::Fp16 => DataType::Fp16,

@@ -198,7 +198,8 @@ impl StepModel {
         let over_parts = |time: &dyn Fn(f64, &Group) -> Seconds| -> Seconds {
             parts.iter().filter(|(count, ranks)| *count > 0.0 && ranks.size > 1).map(|(count, ranks)| time(*count, &self.group(*ranks))).sum()
         };
-        if layout.sharding == Sharding::Full {
+        // Under a pipeline, weights stay gathered and gradients whole over the step, as PyTorch does it.
+        if layout.sharding == Sharding::Full && layout.pipeline == 1 {
             // Weights are gathered for the forward and again for the backward pass.
             let once = over_parts(&|count, group| {
                 let share = Group { network_share: group.network_share * efficiency.fully_sharded_bandwidth, ..*group };
@@ -218,7 +219,7 @@ impl StepModel {
         });
         // Sharded gradients are reduced after every microbatch, beside the next one's passes; only the last waits with
         // the weights' gathering.
-        let earlier = if layout.sharding.gradients() { microbatches - 1.0 } else { 0.0 };
+        let earlier = if layout.sharding == Sharding::OptimizerGradients { microbatches - 1.0 } else { 0.0 };
         let last = reduction + gathering;
         if !self.overlap.data {
             return (last + reduction * earlier) * efficiency.data_exposed;
@@ -234,7 +235,7 @@ impl StepModel {
         if communication <= Seconds::ZERO {
             return Seconds::ZERO;
         }
-        let beside = (compute / communication).min(1.0);
+        let beside = (compute * self.efficiency.data_window / communication).min(1.0);
         self.silicon.stream(bytes * (self.efficiency.contention * beside))
     }
 

@@ -1,0 +1,142 @@
+//! What must hold for any input: parts add up, and a change moves exactly the figures that it should.
+
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use clusterplan::catalog::Catalog;
+use clusterplan::diagnostics::{Sink, Sources};
+use clusterplan::evaluate::{Evaluation, evaluate};
+use clusterplan::load;
+use clusterplan::scenario::{Scenario, ScenarioFile};
+use clusterplan::tco::Spending;
+use clusterplan::units::{Bandwidth, Seconds, Usd, UsdPerJoule};
+use proptest::prelude::*;
+
+static SCENARIO: LazyLock<Scenario> = LazyLock::new(|| {
+    let (mut sources, sink) = (Sources::default(), Sink::default());
+    let catalog: Catalog = load::catalog(&[], &mut sources, &sink);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/train-llama3.1-405b-16k-h100.toml");
+    let document = load::read(&path, &mut sources, &sink).unwrap();
+    Scenario::resolve(&ScenarioFile::read(&document, &sink), &catalog, &sink).unwrap()
+});
+
+static BASE: LazyLock<Evaluation> = LazyLock::new(|| evaluate(SCENARIO.clone()).unwrap());
+
+fn changed(change: impl FnOnce(&mut Scenario)) -> Evaluation {
+    let mut scenario = SCENARIO.clone();
+    change(&mut scenario);
+    evaluate(scenario).unwrap()
+}
+
+/// The fabric with its network cards at a multiple of their speed, all counts as they were.
+fn with_bandwidth(factor: f64) -> Evaluation {
+    changed(|scenario| {
+        let nic = Arc::make_mut(&mut scenario.cluster.fabric.nic);
+        nic.part.speed = Bandwidth::new(nic.part.speed.value() * factor);
+    })
+}
+
+/// Every part of the fabric at a multiple of its price.
+fn with_fabric_price(factor: f64) -> Evaluation {
+    let node = SCENARIO.cluster.node.id.clone();
+    let storage = SCENARIO.cluster.storage.id.clone();
+    changed(|scenario| {
+        let book = Arc::make_mut(&mut scenario.cluster.prices);
+        for price in book.part.prices.iter_mut().filter(|price| price.part.id != node && price.part.id != storage) {
+            price.usd.value = price.usd.value * factor;
+        }
+    })
+}
+
+fn with_tariff(factor: f64) -> Evaluation {
+    changed(|scenario| {
+        let site = Arc::make_mut(&mut scenario.cluster.site);
+        site.part.electricity.value = UsdPerJoule::new(site.part.electricity.value.value() * factor);
+    })
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn less_bandwidth_takes_longer_and_costs_more_a_run(factor in 0.1..0.95_f64) {
+        let slow = with_bandwidth(factor);
+        prop_assert!(slow.point.step.iteration() > BASE.point.step.iteration());
+        prop_assert!(slow.point.step.exposed.data > BASE.point.step.exposed.data);
+        prop_assert!(slow.point.step.exposed.pipeline > BASE.point.step.exposed.pipeline);
+        prop_assert!(slow.point.run > BASE.point.run);
+        // What the network does not touch stays.
+        prop_assert_eq!(slow.point.step.compute, BASE.point.step.compute);
+        prop_assert_eq!(slow.point.step.exposed.tensor, BASE.point.step.exposed.tensor);
+        prop_assert_eq!(slow.point.memory, BASE.point.memory);
+        prop_assert_eq!(slow.built.costs.capex, BASE.built.costs.capex);
+        prop_assert_eq!(slow.built.facility, BASE.built.facility);
+        prop_assert_eq!(slow.point.unit_costs.per_gpu_hour, BASE.point.unit_costs.per_gpu_hour);
+    }
+
+    #[test]
+    fn a_dearer_fabric_costs_more_and_is_no_slower(factor in 1.01..5.0_f64) {
+        let dear = with_fabric_price(factor);
+        prop_assert!(close(dear.built.fabric_capex() / BASE.built.fabric_capex(), factor));
+        prop_assert!(dear.built.costs.capex > BASE.built.costs.capex);
+        prop_assert!(dear.point.unit_costs.per_gpu_hour > BASE.point.unit_costs.per_gpu_hour);
+        prop_assert!(dear.point.run > BASE.point.run);
+        prop_assert_eq!(dear.point.step, BASE.point.step);
+        prop_assert_eq!(dear.point.goodput, BASE.point.goodput);
+        prop_assert_eq!(dear.point.memory, BASE.point.memory);
+        prop_assert_eq!(dear.built.facility, BASE.built.facility);
+    }
+
+    #[test]
+    fn dearer_power_moves_electricity_alone(factor in 1.01..5.0_f64) {
+        let dear = with_tariff(factor);
+        prop_assert_eq!(dear.built.costs.capex, BASE.built.costs.capex);
+        prop_assert!(dear.built.costs.opex_per_year > BASE.built.costs.opex_per_year);
+        prop_assert!(dear.point.unit_costs.per_gpu_hour > BASE.point.unit_costs.per_gpu_hour);
+        prop_assert_eq!(dear.point.step, BASE.point.step);
+        prop_assert_eq!(dear.built.facility, BASE.built.facility);
+        for (new, old) in dear.built.costs.lines.iter().zip(&BASE.built.costs.lines) {
+            let expected = if old.name == "Electricity" { factor } else { 1.0 };
+            prop_assert!(close(new.amount / old.amount, expected), "{}", old.name);
+        }
+    }
+
+    #[test]
+    fn prices_times_k_are_costs_times_k(factor in 0.1..10.0_f64) {
+        // Parts alone: lines that are a ratio of parts follow, lines in dollars stay.
+        let scaled = changed(|scenario| {
+            let book = Arc::make_mut(&mut scenario.cluster.prices);
+            for price in &mut book.part.prices {
+                price.usd.value = price.usd.value * factor;
+            }
+        });
+        for (part, old) in scaled.built.parts.iter().zip(&BASE.built.parts) {
+            prop_assert!(close(part.unit_price / old.unit_price, factor));
+        }
+        prop_assert!(close(scaled.built.fabric_capex() / BASE.built.fabric_capex(), factor));
+    }
+}
+
+#[test]
+fn time_memory_and_cost_parts_add_up() {
+    let step = &BASE.point.step;
+    let parts = step.compute + step.exposed.total() + step.bubble + step.optimizer + step.other.total();
+    assert_eq!(parts, step.iteration());
+    let memory = &BASE.point.memory;
+    let parts = memory.weights + memory.gradients + memory.optimizer + memory.activations + memory.kv_cache + memory.workspace;
+    assert_eq!(parts, memory.total());
+    let costs = &BASE.built.costs;
+    let sum = |capex: bool| -> Usd {
+        costs.lines.iter().filter(|line| matches!(line.spending, Spending::Capex { .. }) == capex).map(|line| line.amount).sum()
+    };
+    assert_eq!(sum(true), costs.capex);
+    assert_eq!(sum(false), costs.opex_per_year);
+    assert_eq!(costs.lines.iter().map(|line| line.annualised).sum::<Usd>(), costs.annualised);
+    let goodput = &BASE.point.goodput;
+    assert!((goodput.ratio + goodput.lost.total() - 1.0).abs() < 1e-12);
+    assert!(BASE.effective_duration() > BASE.point.duration && BASE.point.duration > Seconds::ZERO);
+}
