@@ -254,7 +254,7 @@ fn part_costs(cluster: &Cluster, nodes: u32, parts: &[PartLine]) -> Vec<PartCost
     };
     let mut lines = vec![
         bought(format!("Nodes: {}", cluster.node.id), Driver::Node, u64::from(nodes), &cluster.node.id),
-        bought(format!("Storage: {}", cluster.storage.id), Driver::StorageTb, u64::from(cluster.storage_units), &cluster.storage.id),
+        bought(format!("Storage units: {}", cluster.storage.id), Driver::Cluster, u64::from(cluster.storage_units), &cluster.storage.id),
     ];
     lines.extend(parts.iter().filter(|part| part.count > 0).map(|part| {
         let (what, per) = match part.kind {
