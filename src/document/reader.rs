@@ -21,6 +21,7 @@ pub struct Reader<'a> {
     at: &'a Span,
     path: String,
     asked: Vec<&'static str>,
+    known: &'static [&'static str],
     sink: &'a Sink,
 }
 
@@ -32,7 +33,14 @@ impl<'a> Reader<'a> {
             node.wrong_type(&path, "a table", sink);
             return None;
         };
-        Some(Self { table, at: &node.at, path, asked: Vec::new(), sink })
+        Some(Self { table, at: &node.at, path, asked: Vec::new(), known: &[], sink })
+    }
+
+    /// Names all keys of the document by dotted path, so that one at the wrong level is told where it belongs.
+    #[must_use]
+    pub fn knowing(mut self, keys: &'static [&'static str]) -> Self {
+        self.known = keys;
+        self
     }
 
     /// The place of the whole table.
@@ -90,7 +98,7 @@ impl<'a> Reader<'a> {
     /// A table that may be there, read by `read`.
     pub fn optional_table<T>(&mut self, key: &'static str, read: impl FnOnce(&mut Reader<'_>) -> T) -> Option<T> {
         let path = self.path_of(key);
-        let mut reader = Reader::new(self.node(key)?, path, self.sink)?;
+        let mut reader = Reader::new(self.node(key)?, path, self.sink)?.knowing(self.known);
         Some(read(&mut reader))
     }
 
@@ -111,7 +119,9 @@ impl<'a> Reader<'a> {
             node.wrong_type(&path, "a list of tables", self.sink);
             return Vec::new();
         };
-        items.iter().filter_map(|item| Reader::new(item, path.clone(), self.sink).map(|mut reader| read(&mut reader))).collect()
+        let known = self.known;
+        let reader = |item| Reader::new(item, path.clone(), self.sink).map(|reader| reader.knowing(known));
+        items.iter().filter_map(|item| reader(item).map(|mut reader| read(&mut reader))).collect()
     }
 
     /// Adds a mistake at a key of this table.
@@ -121,6 +131,23 @@ impl<'a> Reader<'a> {
 
     /// Reports the keys that were not asked for; the same happens when the reader is dropped.
     pub fn finish(self) {}
+
+    /// What may have been meant by a key that this table does not have.
+    fn hint(&self, typed: &str) -> String {
+        let named = |path: &&&str| path.rsplit_once('.').map_or(**path, |(_, key)| key) == typed;
+        let homes: Vec<String> = self.known.iter().filter(named).map(|path| format!("`{path}`")).collect();
+        if !homes.is_empty() {
+            return format!("it belongs at {}", homes.join(" or "));
+        }
+        let missing = self.asked.iter().copied().filter(|key| self.table.get(key).is_none());
+        if let Some(key) = did_you_mean(typed, missing) {
+            return format!("did you mean `{key}`?");
+        }
+        did_you_mean(typed, self.asked.iter().copied()).map_or_else(
+            || format!("the keys here are {}", quoted(&self.asked)),
+            |key| format!("did you mean `{key}`, which is also here?"),
+        )
+    }
 }
 
 impl Drop for Reader<'_> {
@@ -132,11 +159,7 @@ impl Drop for Reader<'_> {
             let place = if self.path.is_empty() { "at the top level".to_owned() } else { format!("in `{}`", self.path) };
             let mut diagnostic =
                 Diagnostic::new(Code::UnknownKey, format!("unknown key `{}` {place}", entry.key)).at(&entry.at, "not known here");
-            let free = self.asked.iter().copied().filter(|key| self.table.get(key).is_none());
-            diagnostic = match did_you_mean(&entry.key, free) {
-                Some(key) => diagnostic.hint(format!("did you mean `{key}`?")),
-                None => diagnostic.hint(format!("the keys here are {}", quoted(&self.asked))),
-            };
+            diagnostic = diagnostic.hint(self.hint(&entry.key));
             self.sink.push(diagnostic);
         }
     }

@@ -1,5 +1,6 @@
 //! What the user typed: ids with their places, quantities with their units, nothing bound yet.
 
+use super::keys::KEYS;
 use crate::catalog::Reference;
 use crate::catalog::training_efficiency::{AttentionKernel, Framework};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
@@ -188,8 +189,8 @@ pub struct CompareFile {
 impl ScenarioFile {
     /// Reads a scenario; mistakes go to the sink.
     pub fn read(document: &Node, sink: &Sink) -> Self {
-        let Some(mut reader) = Reader::new(document, "", sink) else { return Self::default() };
-        let reader = &mut reader;
+        let Some(reader) = Reader::new(document, "", sink) else { return Self::default() };
+        let reader = &mut reader.knowing(KEYS);
         let file = Self {
             title: reader.get("title"),
             cluster: reader.table("cluster", ClusterFile::read),

@@ -1,9 +1,11 @@
 //! A scenario: what the user typed, and what is true once every id is bound and every default applied.
 
 mod file;
+mod keys;
 mod resolve;
 mod software;
 
+pub use keys::KEYS;
 pub use file::{CompareFile, ScenarioFile, SoftwareDate, TierCount, TopologyKind};
 pub use resolve::{
     Assumption, BoundFabric, Cluster, Finance, LinkParts, MANAGER_PART, Scenario, TopologyChoice, Training,

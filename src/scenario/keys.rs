@@ -1,0 +1,112 @@
+//! Every key that a scenario may have.
+
+/// Dotted paths of all keys, tables too; a key at the wrong level is told its place from here.
+pub const KEYS: &[&str] = &[
+    "title",
+    "cluster",
+    "cluster.node",
+    "cluster.accelerators",
+    "cluster.spares",
+    "cluster.fabric",
+    "cluster.topology",
+    "cluster.topology.kind",
+    "cluster.topology.tiers",
+    "cluster.topology.pod",
+    "cluster.topology.oversubscription",
+    "cluster.site",
+    "cluster.prices",
+    "cluster.storage",
+    "cluster.storage_units",
+    "cluster.reliability",
+    "software",
+    "software.date",
+    "software.framework",
+    "software.attention_kernel",
+    "software.overlap",
+    "software.overlap.tensor",
+    "software.overlap.data",
+    "software.overlap.expert",
+    "training",
+    "training.model",
+    "training.precision",
+    "training.gradients",
+    "training.optimizer",
+    "training.sequence_length",
+    "training.global_batch",
+    "training.tokens",
+    "training.checkpoint",
+    "training.layout",
+    "training.layout.tensor",
+    "training.layout.pipeline",
+    "training.layout.virtual_stages",
+    "training.layout.context",
+    "training.layout.expert",
+    "training.layout.micro_batch",
+    "training.layout.schedule",
+    "training.layout.sharding",
+    "training.layout.recompute",
+    "training.layout.sequence_parallel",
+    "training.layout.order",
+    "finance",
+    "finance.horizon",
+    "finance.accelerator_life",
+    "finance.cost_of_capital",
+    "finance.utilisation",
+    "compare",
+    "compare.vary",
+    "compare.baseline",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::KEYS;
+    use crate::diagnostics::{Code, Sink};
+    use crate::document::{Node, Table, Value};
+    use crate::scenario::ScenarioFile;
+
+    fn leaf(value: Value) -> Node {
+        Node { value, ..Node::default() }
+    }
+
+    /// Messages of the unknown keys of a document with this value at this path, and the keys that are known there.
+    fn unknown(path: &str, value: Value) -> Vec<(String, String)> {
+        let mut root = Table::default();
+        root.set(path, leaf(value)).unwrap();
+        let sink = Sink::default();
+        ScenarioFile::read(&leaf(Value::Table(root)), &sink);
+        let all = sink.into_diagnostics().into_iter().filter(|diagnostic| diagnostic.code == Code::UnknownKey);
+        all.map(|diagnostic| (diagnostic.message, diagnostic.hint.unwrap_or_default())).collect()
+    }
+
+    #[test]
+    fn every_key_of_the_list_is_read() {
+        for key in KEYS {
+            assert_eq!(unknown(key, Value::Integer(1)), [], "`{key}`");
+        }
+    }
+
+    #[test]
+    fn every_key_that_is_read_is_in_the_list() {
+        let tables = KEYS.iter().filter(|table| KEYS.iter().any(|key| key.starts_with(&format!("{table}."))));
+        for table in tables.copied().chain([""]).filter(|table| *table != "compare.vary") {
+            let path = |key: &str| if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
+            let found = unknown(&path("qqq"), Value::Integer(1));
+            let [(_, hint)] = &found[..] else { panic!("`{table}`: {found:?}") };
+            for key in hint.trim_start_matches("the keys here are ").split(", ") {
+                let path = path(key.trim_matches('`'));
+                assert!(KEYS.contains(&path.as_str()), "`{path}` is read and not in the list");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_at_the_wrong_level_is_told_its_place() {
+        let found = unknown("cluster.utilisation", Value::Float(0.8));
+        assert_eq!(
+            found,
+            [("unknown key `utilisation` in `cluster`".to_owned(), "it belongs at `finance.utilisation`".to_owned())]
+        );
+        let found = unknown("training.tensor", Value::Integer(8));
+        assert_eq!(found[0].1, "it belongs at `software.overlap.tensor` or `training.layout.tensor`");
+    }
+}
