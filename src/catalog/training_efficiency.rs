@@ -45,7 +45,7 @@ choices! {
 pub struct GenerationEfficiency {
     /// The generation, as accelerators name it.
     pub id: String,
-    /// Sustained matrix-multiplication rate over the dense peak, by data type.
+    /// Sustained matrix-multiplication rate over the dense peak, by the word of a precision.
     pub gemm: BTreeMap<String, Ranged<Factor>>,
     /// Forward attention rate over the dense bf16 peak at long sequences, by kernel word.
     pub attention: BTreeMap<String, Ranged<Factor>>,
@@ -109,7 +109,7 @@ pub struct KernelEfficiency {
     pub softmax: Ranged<Factor>,
     /// Slowdown of attention when the head size is no multiple of 8.
     pub misaligned_head: Ranged<Factor>,
-    /// Cast bytes per element over four, by data type.
+    /// Cast bytes per element over four, by the word of a precision.
     pub cast: BTreeMap<String, Ranged<Factor>>,
     /// Gradient accumulation over 8 bytes a parameter.
     pub accumulate: Ranged<Factor>,

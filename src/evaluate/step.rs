@@ -10,7 +10,7 @@ use crate::scenario::{BoundFabric, Software, StepEfficiency};
 use crate::topology::{self, Topology};
 use crate::training::StepModel;
 use crate::units::FlopRate;
-use crate::workload::{Precision, TrainingJob, Transformer};
+use crate::workload::{TrainingJob, Transformer};
 
 /// What a step model is bound from. Whoever fills it has checked that the constants exist: the accelerator's peak for the
 /// job's precision, and collective constants for the node's links and the fabric's class.
@@ -49,7 +49,7 @@ impl StepInputs<'_> {
             overlap: self.software.overlap,
             wires: self.wires(),
             reach: self.topology.reach(scale_up, self.fabric.entry.spine_efficiency.value),
-            peak: self.peak(data_type(self.job.precision)),
+            peak: self.peak(self.job.precision.matrix_type()),
             memory: self.accelerator.memory_capacity,
         }
     }
@@ -64,7 +64,7 @@ impl StepInputs<'_> {
         let bf16 = self.peak(DataType::Bf16);
         Silicon {
             sms: f64::from(self.accelerator.sm_count),
-            gemm_rate: self.peak(data_type(self.job.precision)) * efficiency.gemm,
+            gemm_rate: self.peak(self.job.precision.matrix_type()) * efficiency.gemm,
             logits_rate: bf16 * efficiency.gemm_bf16,
             tile_epilogue: efficiency.tile_epilogue,
             memory_bandwidth: self.accelerator.memory_bandwidth * efficiency.memory,
@@ -92,12 +92,5 @@ impl StepInputs<'_> {
             network: Network { line_rate: fabric.nic.speed * f64::from(fabric.nic.ports), efficiency: network.value },
             library: set.library.value,
         }
-    }
-}
-
-const fn data_type(precision: Precision) -> DataType {
-    match precision {
-        Precision::Bf16 => DataType::Bf16,
-        Precision::Fp16 => DataType::Fp16,
     }
 }

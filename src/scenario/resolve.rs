@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::file::{FinanceFile, LayoutFile, ScenarioFile, TierCount, TopologyFile, TopologyKind, TrainingFile, sequences};
 use super::software::{MissingEfficiency, Overlap, Software, StepEfficiency};
-use crate::catalog::accelerator::DataType;
 use crate::catalog::collective_efficiency::CollectiveEfficiency;
 use crate::catalog::memory_allowance::FrameworkMemory;
 use crate::catalog::training_efficiency::{Framework, TrainingEfficiency};
@@ -14,7 +13,7 @@ use crate::catalog::{
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::parallelism::{Layout, Recompute, Schedule, Sharding};
 use crate::units::{Fraction, Quantity, SECONDS_PER_YEAR, Seconds};
-use crate::workload::{CheckpointMode, GradientPrecision, Optimizer, Precision, TrainingJob, Transformer};
+use crate::workload::{CheckpointMode, GradientPrecision, Optimizer, TrainingJob, Transformer};
 
 /// The id under which a price book has the servers that run a fabric's manager.
 pub const MANAGER_PART: &str = "fabric-manager-server";
@@ -354,12 +353,8 @@ fn training(
         let hint = format!("a sequence_length of {positions} or less");
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.model.at, "this model").hint(hint));
     }
-    let data_type = match job.precision {
-        Precision::Bf16 => DataType::Bf16,
-        Precision::Fp16 => DataType::Fp16,
-    };
     let at = if file.software.attention_kernel.is_some() { &file.software.at } else { &file.cluster.node.at };
-    let efficiency = StepEfficiency::bind(&constants, &cluster.accelerator, cluster.node.host, data_type, &software);
+    let efficiency = StepEfficiency::bind(&constants, &cluster.accelerator, cluster.node.host, job.precision, &software);
     let efficiency = efficiency.map_err(|missing| report_missing(&missing, at, sink)).ok()?;
     let framework_memory = memory.framework(software.framework);
     if framework_memory.is_none() {

@@ -2,10 +2,10 @@
 
 use crate::catalog::training_efficiency::{AttentionKernel, Framework, TrainingEfficiency};
 use crate::catalog::Accelerator;
-use crate::catalog::accelerator::DataType;
 use crate::catalog::node::Host;
 use crate::parallelism::RankOrder;
 use crate::units::{Factor, Ranged, Seconds};
+use crate::workload::Precision;
 
 /// Which communication compute may hide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +59,11 @@ pub enum MissingEfficiency {
     /// The generation was never measured.
     #[error("no measured efficiency for accelerators of generation \"{0}\"")]
     Generation(String),
-    /// The data type was never measured on the generation.
-    #[error("no measured {data_type} efficiency for generation \"{generation}\"")]
-    DataType {
-        /// The data type.
-        data_type: DataType,
+    /// The precision was never measured on the generation.
+    #[error("no measured {precision} efficiency for generation \"{generation}\"")]
+    Precision {
+        /// The precision.
+        precision: Precision,
         /// The generation.
         generation: String,
     },
@@ -94,7 +94,7 @@ pub enum MissingEfficiency {
 /// Constants of the step-time form for one software on one accelerator, at their typical values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepEfficiency {
-    /// Sustained over peak rate of the linear layers' data type.
+    /// Sustained over peak rate in the linear layers' precision.
     pub gemm: f64,
     /// The same of bf16, for logits.
     pub gemm_bf16: f64,
@@ -167,15 +167,15 @@ impl StepEfficiency {
         set: &TrainingEfficiency,
         accelerator: &Accelerator,
         host: Host,
-        data_type: DataType,
+        precision: Precision,
         software: &Software,
     ) -> Result<Self, MissingEfficiency> {
         let name = || accelerator.generation.clone();
         let generation = set.generation(&accelerator.generation).ok_or_else(|| MissingEfficiency::Generation(name()))?;
         let board = set.boards.get(&accelerator.board).ok_or_else(|| MissingEfficiency::Board(accelerator.board.clone()))?.get();
-        let gemm = |data_type: DataType| {
-            let missing = || MissingEfficiency::DataType { data_type, generation: name() };
-            generation.gemm.get(data_type.word()).map(|rate| typical(rate) * board).ok_or_else(missing)
+        let gemm = |precision: Precision| {
+            let missing = || MissingEfficiency::Precision { precision, generation: name() };
+            generation.gemm.get(precision.word()).map(|rate| typical(rate) * board).ok_or_else(missing)
         };
         let kernel = software.attention_kernel;
         let attention = if kernel == AttentionKernel::Unfused {
@@ -193,8 +193,8 @@ impl StepEfficiency {
         let elementwise = if traits.eager { &kernels.elementwise_eager } else { &era.elementwise };
         let tensor = if software.overlap.tensor { &exposure.tensor_overlapped } else { &exposure.tensor };
         Ok(Self {
-            gemm: gemm(data_type)?,
-            gemm_bf16: gemm(DataType::Bf16)?,
+            gemm: gemm(precision)?,
+            gemm_bf16: gemm(Precision::Bf16)?,
             attention,
             tile_epilogue: kernels.tile_epilogue,
             memory: typical(&kernels.memory),
@@ -203,7 +203,7 @@ impl StepEfficiency {
             softmax: typical(&kernels.softmax),
             misaligned_head: typical(&kernels.misaligned_head),
             elementwise: typical(elementwise),
-            cast: kernels.cast.get(data_type.word()).map_or(0.0, typical),
+            cast: kernels.cast.get(precision.word()).map_or(0.0, typical),
             accumulate: typical(&kernels.accumulate),
             optimizer_bytes: typical(&kernels.optimizer_bytes),
             moe_bytes: typical(&era.moe_bytes),

@@ -193,7 +193,7 @@ impl StepModel {
     fn data_parallel(&self, layout: &Layout, local: &RankParameters, window: Seconds, stage: Seconds, microbatches: f64) -> Seconds {
         let groups = layout.groups();
         let parts = [(local.dense(), groups.data), (local.experts, groups.expert_data)];
-        let (gradient, weight) = (self.job.gradients.size(), self.job.precision.size());
+        let (gradient, weight) = (self.job.gradients.size(), self.job.precision.gathered_size());
         let efficiency = &self.efficiency;
         let over_parts = |time: &dyn Fn(f64, &Group) -> Seconds| -> Seconds {
             parts.iter().filter(|(count, ranks)| *count > 0.0 && ranks.size > 1).map(|(count, ranks)| time(*count, &self.group(*ranks))).sum()

@@ -1,5 +1,6 @@
 //! A training job: how much data in which steps, and in which number formats.
 
+use crate::catalog::accelerator::DataType;
 use crate::document::choices;
 use crate::units::{Bytes, Tokens};
 
@@ -10,6 +11,12 @@ choices! {
         Bf16 = "bf16",
         /// IEEE half precision, with loss scaling.
         Fp16 = "fp16",
+        /// Matrix multiplications in FP8 with scales of whole tensors (current or delayed scaling).
+        Fp8 = "fp8",
+        /// Matrix multiplications in FP8 with a scale for each block of 32.
+        Mxfp8 = "mxfp8",
+        /// Matrix multiplications in FP4 with a scale for each block of 16.
+        Nvfp4 = "nvfp4",
     }
 }
 
@@ -42,10 +49,26 @@ choices! {
 }
 
 impl Precision {
-    /// Memory of one number.
+    /// Memory of one weight or activation: 16 bits also where matrix multiplications cast to less.
     pub const fn size(self) -> Bytes {
+        Bytes::new(2.0)
+    }
+
+    /// Size of a weight on the wire: low precisions are gathered as they are multiplied, in 8 bits.
+    pub const fn gathered_size(self) -> Bytes {
         match self {
             Self::Bf16 | Self::Fp16 => Bytes::new(2.0),
+            Self::Fp8 | Self::Mxfp8 | Self::Nvfp4 => Bytes::new(1.0),
+        }
+    }
+
+    /// The data type of an accelerator that multiplies matrices in this precision.
+    pub const fn matrix_type(self) -> DataType {
+        match self {
+            Self::Bf16 => DataType::Bf16,
+            Self::Fp16 => DataType::Fp16,
+            Self::Fp8 | Self::Mxfp8 => DataType::Fp8,
+            Self::Nvfp4 => DataType::Fp4,
         }
     }
 }
