@@ -15,6 +15,7 @@ pub mod provenance;
 pub mod reliability;
 pub mod scenario;
 pub mod search;
+pub mod study;
 pub mod tco;
 pub mod topology;
 pub mod training;

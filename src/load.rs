@@ -1,4 +1,10 @@
-//! The only reader of files, and the only parser of TOML.
+//! The only reader and writer of files, and the only parser of TOML.
+
+mod output;
+mod settings;
+
+pub use output::write;
+pub use settings::{axis, setting};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,9 +19,17 @@ use crate::document::{Entry, Node, Table, Value};
 
 static BUILT_IN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/catalogs");
 
+/// The texts of a catalog by folder and id, in that order.
+pub type CatalogDocuments = BTreeMap<(String, String), Node>;
+
 /// The built-in catalog with directories laid over it, later ones winning field by field; mistakes go to the sink.
 pub fn catalog(overlays: &[PathBuf], sources: &mut Sources, sink: &Sink) -> Catalog {
-    let mut documents = BTreeMap::new();
+    bind(&catalog_documents(overlays, sources, sink), sink)
+}
+
+/// The texts of the built-in catalog with directories laid over them; mistakes go to the sink.
+pub fn catalog_documents(overlays: &[PathBuf], sources: &mut Sources, sink: &Sink) -> CatalogDocuments {
+    let mut documents = CatalogDocuments::new();
     for file in files_of(&BUILT_IN) {
         let path = file.path();
         if let (Some(key), Some(text)) = (catalog_key(path), file.contents_utf8()) {
@@ -39,8 +53,13 @@ pub fn catalog(overlays: &[PathBuf], sources: &mut Sources, sink: &Sink) -> Cata
             }
         }
     }
+    documents
+}
+
+/// The catalog of these texts; mistakes go to the sink.
+pub fn bind(documents: &CatalogDocuments, sink: &Sink) -> Catalog {
     let mut catalog = Catalog::default();
-    for ((folder, id), document) in &documents {
+    for ((folder, id), document) in documents {
         if !catalog.add(folder, id, document, sink) {
             let hint = format!("the folders are {}", Catalog::FOLDERS.join(", "));
             sink.push(

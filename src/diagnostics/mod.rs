@@ -142,6 +142,16 @@ impl Sink {
         self.0.borrow_mut().push(diagnostic);
     }
 
+    /// Adds those of another sink that are not here yet.
+    pub fn merge(&self, other: Self) {
+        let mut all = self.0.borrow_mut();
+        for diagnostic in other.0.into_inner() {
+            if !all.contains(&diagnostic) {
+                all.push(diagnostic);
+            }
+        }
+    }
+
     /// Whether there is none yet.
     pub fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()

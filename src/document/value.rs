@@ -1,5 +1,7 @@
 //! The spanned tree.
 
+use std::fmt;
+
 use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
 
 /// A value and its place.
@@ -57,6 +59,32 @@ pub struct Entry {
 /// A calendar date as TOML writes it, `2026-11-29`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Date(pub String);
+
+impl fmt::Display for Node {
+    /// As TOML writes it, with texts bare.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.value {
+            Value::String(text) | Value::Date(text) => f.write_str(text),
+            Value::Integer(number) => number.fmt(f),
+            Value::Float(number) => number.fmt(f),
+            Value::Boolean(value) => value.fmt(f),
+            Value::Array(items) => {
+                f.write_str("[")?;
+                for (index, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", if index > 0 { ", " } else { "" })?;
+                }
+                f.write_str("]")
+            }
+            Value::Table(table) => {
+                f.write_str("{")?;
+                for (index, entry) in table.entries.iter().enumerate() {
+                    write!(f, "{}{} = {}", if index > 0 { ", " } else { " " }, entry.key, entry.node)?;
+                }
+                f.write_str(" }")
+            }
+        }
+    }
+}
 
 impl Table {
     /// The value of a key.

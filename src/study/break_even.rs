@@ -1,0 +1,144 @@
+//! Where the order of two variants turns: the value of one of the other's properties at which a run costs the same on
+//! both.
+
+use std::sync::Arc;
+
+use roots::{SimpleConvergency, find_root_brent};
+
+use crate::evaluate::{Evaluation, evaluate};
+use crate::scenario::Scenario;
+use crate::units::{Fraction, Ranged, Seconds, Usd};
+
+/// The lowest spine efficiency that is tried: a hundredth of the payload rate.
+const LEAST_EFFICIENCY: f64 = 0.01;
+
+/// The property that is moved, of the variant that is no baseline; all else stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variable {
+    /// What all parts of its fabric cost.
+    FabricCapex,
+    /// The share of the payload rate that traffic through the spines of its fabric keeps.
+    SpineEfficiency,
+    /// The time of its training step, goodput being the same.
+    StepTime,
+}
+
+/// A value of a property.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Level {
+    /// Of a price.
+    Price(Usd),
+    /// Of an efficiency.
+    Efficiency(Fraction),
+    /// Of a time.
+    Time(Seconds),
+}
+
+/// Whether and where the order turns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Turn {
+    /// At this value.
+    At(Level),
+    /// Nowhere between these values: the variant of that index costs less at each of them.
+    Never {
+        /// Index of the variant that costs less.
+        winner: usize,
+        /// The lowest value tried.
+        from: Level,
+        /// The highest.
+        to: Level,
+    },
+}
+
+/// Where the order of two variants turns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BreakEven {
+    /// Indices of the baseline and the other variant.
+    pub between: (usize, usize),
+    /// The property of the other that is moved.
+    pub variable: Variable,
+    /// Its value now.
+    pub present: Level,
+    /// Where a run costs the same on both.
+    pub turn: Turn,
+}
+
+/// The break-even in each property between a baseline and another variant, each with its index.
+pub fn break_even(baseline: (usize, &Evaluation), other: (usize, &Evaluation)) -> [BreakEven; 3] {
+    let between = (baseline.0, other.0);
+    let found = [
+        (Variable::FabricCapex, Level::Price(other.1.built.fabric_capex()), fabric_capex(baseline, other)),
+        (
+            Variable::SpineEfficiency,
+            Level::Efficiency(other.1.scenario.cluster.fabric.entry.spine_efficiency.value),
+            spine_efficiency(baseline, other),
+        ),
+        (Variable::StepTime, Level::Time(other.1.point.step.iteration()), step_time(baseline.1, other.1)),
+    ];
+    found.map(|(variable, present, turn)| BreakEven { between, variable, present, turn })
+}
+
+/// A run's cost is linear in the price of the fabric's parts, lines that are a share of the parts included; the line is
+/// drawn through a free fabric and the present one.
+fn fabric_capex(baseline: (usize, &Evaluation), other: (usize, &Evaluation)) -> Turn {
+    let present = other.1.built.fabric_capex();
+    let never = |winner| Turn::Never { winner, from: Level::Price(Usd::ZERO), to: Level::Price(present) };
+    let Some(free) = run_cost(with_fabric_price(other.1, 0.0)) else { return never(baseline.0) };
+    if free > baseline.1.point.run {
+        return never(baseline.0);
+    }
+    let share = (baseline.1.point.run - free) / (other.1.point.run - free);
+    // A fabric whose price moves nothing leaves the order as it is.
+    if share.is_finite() { Turn::At(Level::Price(present * share)) } else { never(other.0) }
+}
+
+/// Found by evaluating the other variant again and again: every step time depends on the efficiency in its own way.
+fn spine_efficiency(baseline: (usize, &Evaluation), other: (usize, &Evaluation)) -> Turn {
+    let target = baseline.1.point.run;
+    let excess = |efficiency: f64| {
+        let run = Fraction::new(efficiency).and_then(|share| run_cost(with_spine_efficiency(&other.1.scenario, share)));
+        run.map_or(f64::NAN, |run| run / target - 1.0)
+    };
+    let mut precision = SimpleConvergency { eps: 1e-9, max_iter: 60 };
+    let level = |efficiency| Level::Efficiency(Fraction::new(efficiency).unwrap_or_default());
+    let (low, high) = (excess(LEAST_EFFICIENCY), excess(1.0));
+    let winner = if high < 0.0 { other.0 } else { baseline.0 };
+    let never = Turn::Never { winner, from: level(LEAST_EFFICIENCY), to: level(1.0) };
+    if (low < 0.0) == (high < 0.0) {
+        return never;
+    }
+    find_root_brent(LEAST_EFFICIENCY, 1.0, excess, &mut precision).map_or(never, |root| Turn::At(level(root)))
+}
+
+/// A run's cost is proportional to the time of a step as long as goodput does not change with it, which it only does
+/// where a step takes longer than the interval between checkpoints.
+fn step_time(baseline: &Evaluation, other: &Evaluation) -> Turn {
+    Turn::At(Level::Time(other.point.step.iteration() * (baseline.point.run / other.point.run)))
+}
+
+/// What the run of a scenario costs, where it can be.
+fn run_cost(scenario: Scenario) -> Option<Usd> {
+    evaluate(scenario).ok().map(|evaluation| evaluation.point.run)
+}
+
+/// The scenario with every part of its fabric at so many times its price.
+fn with_fabric_price(evaluation: &Evaluation, factor: f64) -> Scenario {
+    let mut scenario = evaluation.scenario.clone();
+    let mut book = (*scenario.cluster.prices).clone();
+    for price in &mut book.part.prices {
+        if evaluation.built.parts.iter().any(|part| part.id == price.part.id) {
+            price.usd = Ranged::exact(price.usd.value * factor);
+        }
+    }
+    scenario.cluster.prices = Arc::new(book);
+    scenario
+}
+
+/// The scenario with another efficiency of its fabric's spines.
+fn with_spine_efficiency(scenario: &Scenario, efficiency: Fraction) -> Scenario {
+    let mut scenario = scenario.clone();
+    let mut fabric = (*scenario.cluster.fabric.entry).clone();
+    fabric.part.spine_efficiency = Ranged::exact(efficiency);
+    scenario.cluster.fabric.entry = Arc::new(fabric);
+    scenario
+}
