@@ -5,10 +5,12 @@
 
 mod merge;
 mod reader;
+mod schema;
 mod value;
 
 pub use merge::SetError;
 pub use reader::{FromNode, Reader};
+pub use schema::{Property, Schema};
 pub use value::{Date, Entry, Node, Table, Value};
 
 /// Declares an enum of words for a closed set: the field's own word in text, a variant in the program.
@@ -48,6 +50,10 @@ macro_rules! choices {
         impl $crate::document::FromNode for $name {
             fn from_node(node: &$crate::document::Node, path: &str, sink: &$crate::diagnostics::Sink) -> Self {
                 node.one_of(path, Self::ALL, |choice| choice.word(), sink).unwrap_or_default()
+            }
+
+            fn schema() -> $crate::document::Schema {
+                $crate::document::Schema::Words(Self::ALL.iter().map(|choice| choice.word()).collect())
             }
         }
     };

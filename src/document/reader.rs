@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::schema::{Record, Schema};
 use super::value::{Date, Node, Table, Value};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
 use crate::units::{Factor, Fraction, Quantity, Ranged};
@@ -13,6 +14,11 @@ use crate::units::{Factor, Fraction, Quantity, Ranged};
 pub trait FromNode: Default {
     /// Reads the value at a dotted path.
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self;
+
+    /// The kind of value that it is read from.
+    fn schema() -> Schema {
+        Schema::Any
+    }
 }
 
 /// Reads one table. [`Reader::finish`] (or dropping it) reports the keys that nobody asked for.
@@ -23,6 +29,7 @@ pub struct Reader<'a> {
     asked: Vec<&'static str>,
     known: &'static [&'static str],
     sink: &'a Sink,
+    record: Option<&'a Record>,
 }
 
 impl<'a> Reader<'a> {
@@ -33,7 +40,19 @@ impl<'a> Reader<'a> {
             node.wrong_type(&path, "a table", sink);
             return None;
         };
-        Some(Self { table, at: &node.at, path, asked: Vec::new(), known: &[], sink })
+        Some(Self { table, at: &node.at, path, asked: Vec::new(), known: &[], sink, record: None })
+    }
+
+    /// The shape of the table that `read` reads.
+    pub fn describe<T>(read: impl FnOnce(&mut Reader<'_>) -> T) -> Schema {
+        let (nothing, sink, record) = (Node::default(), Sink::default(), Record::default());
+        let mut reader = Reader::new(&nothing, "", &sink);
+        if let Some(reader) = &mut reader {
+            reader.record = Some(&record);
+            read(reader);
+        }
+        drop(reader);
+        record.into_schema()
     }
 
     /// Names all keys of the document by dotted path, so that one at the wrong level is told where it belongs.
@@ -60,6 +79,7 @@ impl<'a> Reader<'a> {
 
     /// The value of a key, unread.
     pub fn node(&mut self, key: &'static str) -> Option<&'a Node> {
+        self.note(key, Schema::default, false);
         self.asked.push(key);
         self.table.get(key)
     }
@@ -71,6 +91,7 @@ impl<'a> Reader<'a> {
 
     /// A value that must be there.
     pub fn get<T: FromNode>(&mut self, key: &'static str) -> T {
+        self.note(key, T::schema, true);
         if let Some(value) = self.optional(key) {
             return value;
         }
@@ -86,6 +107,7 @@ impl<'a> Reader<'a> {
 
     /// A value that may be there.
     pub fn optional<T: FromNode>(&mut self, key: &'static str) -> Option<T> {
+        self.note(key, T::schema, false);
         let path = self.path_of(key);
         self.node(key).map(|node| T::from_node(node, &path, self.sink))
     }
@@ -95,8 +117,30 @@ impl<'a> Reader<'a> {
         self.optional(key).unwrap_or(default)
     }
 
+    /// A value of one type, or of another where `second` says so.
+    pub fn either<A: FromNode, B: FromNode, T>(
+        &mut self,
+        key: &'static str,
+        second: bool,
+        (one, other): (fn(A) -> T, fn(B) -> T),
+    ) -> T {
+        self.note(key, || Schema::Either(Box::new(A::schema()), Box::new(B::schema())), true);
+        if second { other(self.get(key)) } else { one(self.get(key)) }
+    }
+
+    /// Writes down what a key takes, where that is asked for.
+    fn note(&self, key: &'static str, schema: impl FnOnce() -> Schema, required: bool) {
+        if let Some(record) = self.record {
+            record.add(key, schema(), required);
+        }
+    }
+
     /// A table that may be there, read by `read`.
     pub fn optional_table<T>(&mut self, key: &'static str, read: impl FnOnce(&mut Reader<'_>) -> T) -> Option<T> {
+        if self.record.is_some() {
+            self.note(key, || Reader::describe(read), false);
+            return None;
+        }
         let path = self.path_of(key);
         let mut reader = Reader::new(self.node(key)?, path, self.sink)?.knowing(self.known);
         Some(read(&mut reader))
@@ -104,6 +148,10 @@ impl<'a> Reader<'a> {
 
     /// A table that must be there, read by `read`.
     pub fn table<T: Default>(&mut self, key: &'static str, read: impl FnOnce(&mut Reader<'_>) -> T) -> T {
+        if self.record.is_some() {
+            self.note(key, || Reader::describe(read), true);
+            return T::default();
+        }
         if self.table.get(key).is_none() {
             self.get::<Missing>(key);
             return T::default();
@@ -113,6 +161,10 @@ impl<'a> Reader<'a> {
 
     /// The tables of a list, each read by `read`; an absent list is empty.
     pub fn tables<T>(&mut self, key: &'static str, mut read: impl FnMut(&mut Reader<'_>) -> T) -> Vec<T> {
+        if self.record.is_some() {
+            self.note(key, || Schema::List(Box::new(Reader::describe(read))), false);
+            return Vec::new();
+        }
         let path = self.path_of(key);
         let Some(node) = self.node(key) else { return Vec::new() };
         let Value::Array(items) = &node.value else {
@@ -183,6 +235,10 @@ impl FromNode for Missing {
 }
 
 impl FromNode for String {
+    fn schema() -> Schema {
+        Schema::Text
+    }
+
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         match node.as_str() {
             Some(text) if !text.trim().is_empty() => text.to_owned(),
@@ -199,6 +255,10 @@ impl FromNode for String {
 }
 
 impl FromNode for bool {
+    fn schema() -> Schema {
+        Schema::Boolean
+    }
+
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         if let Value::Boolean(value) = node.value {
             return value;
@@ -225,12 +285,20 @@ fn whole(node: &Node, path: &str, sink: &Sink, low: i64, high: i64) -> i64 {
 }
 
 impl FromNode for u32 {
+    fn schema() -> Schema {
+        Schema::Integer { low: 1, high: i64::from(i32::MAX) }
+    }
+
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         Self::try_from(whole(node, path, sink, 1, i64::from(i32::MAX))).unwrap_or(1)
     }
 }
 
 impl FromNode for u64 {
+    fn schema() -> Schema {
+        Schema::Integer { low: 1, high: 1_i64 << 52 }
+    }
+
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         Self::try_from(whole(node, path, sink, 1, 1_i64 << 52)).unwrap_or(1)
     }
@@ -254,12 +322,20 @@ fn number(node: &Node, path: &str, sink: &Sink) -> Option<f64> {
 }
 
 impl FromNode for f64 {
+    fn schema() -> Schema {
+        Schema::Number { low: None, high: None }
+    }
+
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         number(node, path, sink).unwrap_or_default()
     }
 }
 
 impl FromNode for Fraction {
+    fn schema() -> Schema {
+        Schema::Number { low: Some(0.0), high: Some(1.0) }
+    }
+
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         let Some(value) = number(node, path, sink) else { return Self::ZERO };
         Self::new(value).unwrap_or_else(|| {
@@ -271,6 +347,10 @@ impl FromNode for Fraction {
 }
 
 impl FromNode for Factor {
+    fn schema() -> Schema {
+        Schema::Number { low: Some(0.0), high: None }
+    }
+
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         let Some(value) = number(node, path, sink) else { return Self::default() };
         Self::new(value).unwrap_or_else(|| {
@@ -281,6 +361,10 @@ impl FromNode for Factor {
 }
 
 impl<Q: Quantity> FromNode for Q {
+    fn schema() -> Schema {
+        Schema::Quantity { what: Q::WHAT, example: Q::EXAMPLE }
+    }
+
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         let error = match &node.value {
             Value::String(text) => match Q::parse(text) {
@@ -303,6 +387,10 @@ impl<Q: Quantity> FromNode for Q {
 }
 
 impl FromNode for Date {
+    fn schema() -> Schema {
+        Schema::Date
+    }
+
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         match &node.value {
             Value::Date(text) => Self(text.clone()),
@@ -315,6 +403,10 @@ impl FromNode for Date {
 }
 
 impl<T: FromNode> FromNode for Vec<T> {
+    fn schema() -> Schema {
+        Schema::List(Box::new(T::schema()))
+    }
+
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         let Value::Array(items) = &node.value else {
             node.wrong_type(path, "a list", sink);
@@ -325,6 +417,10 @@ impl<T: FromNode> FromNode for Vec<T> {
 }
 
 impl<T: FromNode> FromNode for BTreeMap<String, T> {
+    fn schema() -> Schema {
+        Schema::Keyed(Box::new(T::schema()))
+    }
+
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         let Some(table) = node.as_table() else {
             node.wrong_type(path, "a table", sink);
@@ -338,6 +434,10 @@ impl<T: FromNode> FromNode for BTreeMap<String, T> {
 }
 
 impl<T: FromNode + Copy + PartialOrd> FromNode for Ranged<T> {
+    fn schema() -> Schema {
+        T::schema().ranged()
+    }
+
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         if node.as_table().is_none() {
             return Self::exact(T::from_node(node, path, sink));

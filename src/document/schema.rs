@@ -1,0 +1,160 @@
+//! The shape of a file as JSON Schema, recorded from the very code that reads it.
+//!
+//! A reader in describing mode answers every question with a placeholder and writes down what was asked: the keys, the
+//! kind of value behind each, and whether it must be there. So what editors check and what the program takes cannot
+//! drift apart.
+
+use std::cell::RefCell;
+
+use serde_json::{Map, Value as Json, json};
+
+/// The kind of value that a key takes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Schema {
+    /// Anything: the reader looks at it itself.
+    #[default]
+    Any,
+    /// Yes or no.
+    Boolean,
+    /// Text.
+    Text,
+    /// A calendar date.
+    Date,
+    /// A number with its unit, as text.
+    Quantity {
+        /// What it is, in words with an article.
+        what: &'static str,
+        /// A text that is one.
+        example: &'static str,
+    },
+    /// A whole number within a range.
+    Integer {
+        /// The least.
+        low: i64,
+        /// The greatest.
+        high: i64,
+    },
+    /// A number within a range, open above where there is no high end.
+    Number {
+        /// The least, if there is one.
+        low: Option<f64>,
+        /// The greatest, if there is one.
+        high: Option<f64>,
+    },
+    /// One of a closed set of words.
+    Words(Vec<&'static str>),
+    /// A list.
+    List(Box<Schema>),
+    /// A table of free keys.
+    Keyed(Box<Schema>),
+    /// A table of known keys.
+    Table(Vec<Property>),
+    /// One kind or another.
+    Either(Box<Schema>, Box<Schema>),
+}
+
+/// A key of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Property {
+    /// The key.
+    pub key: &'static str,
+    /// What it takes.
+    pub schema: Schema,
+    /// Whether it must be there.
+    pub required: bool,
+}
+
+/// What a describing reader has been asked so far.
+#[derive(Debug, Default)]
+pub(super) struct Record(RefCell<Vec<Property>>);
+
+impl Record {
+    /// Writes a question down; the first about a key counts.
+    pub(super) fn add(&self, key: &'static str, schema: Schema, required: bool) {
+        let mut properties = self.0.borrow_mut();
+        if properties.iter().all(|property| property.key != key) {
+            properties.push(Property { key, schema, required });
+        }
+    }
+
+    /// The table that was asked for.
+    pub(super) fn into_schema(self) -> Schema {
+        Schema::Table(self.0.into_inner())
+    }
+}
+
+impl Schema {
+    /// A value, or a value with its range.
+    #[must_use]
+    pub fn ranged(self) -> Self {
+        let property = |key, required| Property { key, schema: self.clone(), required };
+        let range = Self::Table(vec![property("value", true), property("low", false), property("high", false)]);
+        Self::Either(Box::new(self), Box::new(range))
+    }
+
+    /// As JSON Schema, draft 2020-12.
+    pub fn to_json(&self) -> Json {
+        match self {
+            Self::Any => json!({}),
+            Self::Boolean => json!({ "type": "boolean" }),
+            Self::Text => json!({ "type": "string", "minLength": 1 }),
+            Self::Date => json!({ "description": "a date such as 2026-11-29, without quotes" }),
+            Self::Quantity { what, example } => {
+                json!({ "type": "string", "description": format!("{what}, with its unit"), "examples": [example] })
+            }
+            Self::Integer { low, high } => json!({ "type": "integer", "minimum": low, "maximum": high }),
+            Self::Number { low, high } => {
+                let mut schema = Map::from_iter([("type".to_owned(), json!("number"))]);
+                schema.extend(low.map(|low| ("minimum".to_owned(), json!(low))));
+                schema.extend(high.map(|high| ("maximum".to_owned(), json!(high))));
+                Json::Object(schema)
+            }
+            Self::Words(words) => json!({ "enum": words }),
+            Self::List(item) => json!({ "type": "array", "items": item.to_json() }),
+            Self::Keyed(item) => json!({ "type": "object", "additionalProperties": item.to_json() }),
+            Self::Either(one, other) => json!({ "anyOf": [one.to_json(), other.to_json()] }),
+            Self::Table(properties) => {
+                let required: Vec<_> =
+                    properties.iter().filter(|property| property.required).map(|property| property.key).collect();
+                let each = properties.iter().map(|property| (property.key.to_owned(), property.schema.to_json()));
+                json!({
+                    "type": "object",
+                    "properties": each.collect::<Map<_, _>>(),
+                    "required": required,
+                    "additionalProperties": false,
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Reader;
+    use crate::units::{Fraction, Ranged, Watts};
+
+    #[test]
+    fn a_reader_describes_what_it_reads() {
+        let schema = Reader::describe(|reader| {
+            let _: Watts = reader.get("tdp");
+            let _: Option<Ranged<Fraction>> = reader.optional("share");
+            reader.tables("ports", |reader| reader.get::<u32>("count"));
+        });
+        let json = schema.to_json();
+        assert_eq!(json["required"], json!(["tdp"]));
+        assert_eq!(json["additionalProperties"], json!(false));
+        assert_eq!(json["properties"]["tdp"]["examples"], json!(["700 W"]));
+        assert_eq!(json["properties"]["share"]["anyOf"][1]["required"], json!(["value"]));
+        assert_eq!(json["properties"]["ports"]["items"]["properties"]["count"]["minimum"], json!(1));
+    }
+
+    #[test]
+    fn both_kinds_of_a_value_are_described() {
+        let schema = Reader::describe(|reader| {
+            reader.either("amount", false, (|_: Watts| (), |_: Fraction| ()));
+        });
+        let Schema::Table(properties) = schema else { panic!("not a table") };
+        assert!(matches!(properties[0].schema, Schema::Either(..)));
+    }
+}
