@@ -20,4 +20,5 @@ pub mod tco;
 pub mod topology;
 pub mod training;
 pub mod units;
+pub mod validation;
 pub mod workload;

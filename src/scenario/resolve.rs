@@ -388,7 +388,7 @@ fn software(file: &ScenarioFile, cluster: &Cluster, constants: &TrainingEfficien
     let wanted = &file.software;
     let date = match wanted.date {
         Some(date) => date.0,
-        None => defaults.or("software.date", None, 2026.5),
+        None => defaults.or("software.date", None, Software::USUAL_DATE),
     };
     let framework = defaults.or("software.framework", wanted.framework, Framework::MegatronCore);
     let usual = Software::usual_kernel(&cluster.accelerator.generation, date);

@@ -32,6 +32,9 @@ pub struct Software {
 }
 
 impl Software {
+    /// The date of software where none is given, a decimal year.
+    pub const USUAL_DATE: f64 = 2026.5;
+
     /// The attention kernel that was usual on a generation at a date: FlashAttention came into training frameworks in
     /// 2023, and on Hopper cuDNN's kernel is Megatron-Core's default.
     pub fn usual_kernel(generation: &str, date: f64) -> AttentionKernel {

@@ -1,0 +1,238 @@
+//! Published names and the catalog's: a table of patterns in which the first match holds.
+
+use crate::catalog::model::Norm;
+use crate::diagnostics::Sink;
+use crate::document::{Node, Reader};
+use crate::parallelism::{Recompute, Sharding};
+use crate::workload::{AttentionCount, Precision};
+
+/// What a text must be or contain, in lower case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Pattern {
+    is: Vec<String>,
+    all: Vec<String>,
+    any: Vec<String>,
+    without: Vec<String>,
+}
+
+impl Pattern {
+    fn read(r: &mut Reader<'_>) -> Self {
+        Self {
+            is: r.or("is", Vec::new()),
+            all: r.or("all", Vec::new()),
+            any: r.or("any", Vec::new()),
+            without: r.or("without", Vec::new()),
+        }
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        let holds = |part: &String| text.contains(part.as_str());
+        if self.without.iter().any(holds) {
+            return false;
+        }
+        if self.is.contains(&text) {
+            return true;
+        }
+        let stated = !(self.all.is_empty() && self.any.is_empty());
+        stated && self.all.iter().all(holds) && (self.any.is_empty() || self.any.iter().any(holds))
+    }
+}
+
+/// A pattern and what it stands for.
+type Alias<T> = (Pattern, T);
+
+fn first<'a, T>(aliases: &'a [Alias<T>], text: &str) -> Option<&'a T> {
+    aliases.iter().find(|(pattern, _)| pattern.matches(text)).map(|(_, meaning)| meaning)
+}
+
+fn aliases<T>(r: &mut Reader<'_>, key: &'static str, read: impl Fn(&mut Reader<'_>) -> T) -> Vec<Alias<T>> {
+    r.tables(key, |r| (Pattern::read(r), read(r)))
+}
+
+/// Catalog ids that stand for a GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Hardware {
+    /// The node.
+    pub(super) node: String,
+    /// The fabric where a row states none.
+    pub(super) fabric: String,
+}
+
+/// What the layers of a family of models are like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Family {
+    /// Whether MLPs and experts are gated.
+    pub(super) gated: bool,
+    /// The normalisation.
+    pub(super) norm: Norm,
+    /// Whether projections have biases.
+    pub(super) biases: bool,
+    /// Whether the output projection is the embedding again.
+    pub(super) tied_embeddings: bool,
+    /// Whether positions are learned, one for each place of the sequence.
+    pub(super) learned_positions: bool,
+    /// Channels of a head, where they are not hidden over heads.
+    pub(super) head_dim: Option<u32>,
+    /// The usual vocabulary.
+    pub(super) vocab: Option<u32>,
+}
+
+/// How a published FLOP rate counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Convention {
+    kind: Vec<String>,
+    source: Vec<String>,
+    /// Whether recomputed operations count.
+    pub(super) recomputed: bool,
+    /// How attention's scores count.
+    pub(super) attention: AttentionCount,
+}
+
+/// A rule about the data that leaves rows out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Exclusion {
+    pattern: Pattern,
+    /// The columns that it looks at.
+    pub(super) columns: Vec<String>,
+    /// The reason.
+    pub(super) reason: String,
+}
+
+impl Exclusion {
+    /// Whether the text of one of its columns calls for it.
+    pub(super) fn holds(&self, text: &str) -> bool {
+        self.pattern.matches(text)
+    }
+}
+
+/// A meaning, or why there is none.
+type Supported<T> = Result<T, String>;
+
+fn supported<T>(r: &mut Reader<'_>, read: impl Fn(&mut Reader<'_>) -> T) -> Supported<T> {
+    match r.optional::<String>("unsupported") {
+        Some(reason) => Err(reason),
+        None => Ok(read(r)),
+    }
+}
+
+/// The alias table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Aliases {
+    exclusions: Vec<Exclusion>,
+    hardware: Vec<Alias<Hardware>>,
+    fabrics: Vec<Alias<Vec<String>>>,
+    families: Vec<Alias<Supported<Family>>>,
+    models: Vec<Alias<String>>,
+    precisions: Vec<Alias<Precision>>,
+    shardings: Vec<Alias<Sharding>>,
+    recomputes: Vec<Alias<Option<Recompute>>>,
+    no_sequence_parallel: Vec<Alias<()>>,
+    conventions: Vec<Convention>,
+}
+
+impl Aliases {
+    /// Reads an alias table; mistakes go to the sink.
+    pub fn read(document: &Node, sink: &Sink) -> Self {
+        let Some(mut reader) = Reader::new(document, "", sink) else { return Self::default() };
+        let r = &mut reader;
+        Self {
+            exclusions: r.tables("exclude", |r| Exclusion {
+                pattern: Pattern::read(r),
+                columns: r.optional("column").map_or_else(|| r.get("columns"), |column| vec![column]),
+                reason: r.get("reason"),
+            }),
+            hardware: aliases(r, "accelerator", |r| Hardware { node: r.get("node"), fabric: r.get("fabric") }),
+            fabrics: aliases(r, "fabric", |r| r.get("fabrics")),
+            families: aliases(r, "family", |r| {
+                supported(r, |r| Family {
+                    gated: r.get("gated"),
+                    norm: r.get("norm"),
+                    biases: r.get("biases"),
+                    tied_embeddings: r.get("tied_embeddings"),
+                    learned_positions: r.get("learned_positions"),
+                    head_dim: r.optional("head_dim"),
+                    vocab: r.optional("vocab"),
+                })
+            }),
+            models: aliases(r, "model", |r| r.get("model")),
+            precisions: aliases(r, "precision", |r| r.get("precision")),
+            shardings: aliases(r, "sharding", |r| r.get("sharding")),
+            recomputes: aliases(r, "recompute", |r| r.optional("recompute")),
+            no_sequence_parallel: aliases(r, "no_sequence_parallel", |_| ()),
+            conventions: r.tables("convention", |r| Convention {
+                kind: r.get("kind"),
+                source: r.or("source", Vec::new()),
+                recomputed: r.get("recomputed"),
+                attention: r.get("attention"),
+            }),
+        }
+    }
+
+    pub(super) fn exclusions(&self) -> &[Exclusion] {
+        &self.exclusions
+    }
+
+    pub(super) fn hardware(&self, gpu: &str) -> Option<&Hardware> {
+        first(&self.hardware, gpu)
+    }
+
+    /// Fabric ids of a class, slowest first.
+    pub(super) fn fabrics(&self, class: &str) -> Option<&[String]> {
+        first(&self.fabrics, class).map(Vec::as_slice)
+    }
+
+    pub(super) fn family(&self, model: &str) -> Option<&Supported<Family>> {
+        first(&self.families, model)
+    }
+
+    /// The catalog's id of a model.
+    pub(super) fn model(&self, model: &str) -> Option<&str> {
+        first(&self.models, model).map(String::as_str)
+    }
+
+    pub(super) fn precision(&self, precision: &str) -> Option<Precision> {
+        first(&self.precisions, precision).copied()
+    }
+
+    pub(super) fn sharding(&self, text: &str) -> Option<Sharding> {
+        first(&self.shardings, text).copied()
+    }
+
+    /// What is recomputed; an inner `None` where the text says that nothing is stated.
+    pub(super) fn recompute(&self, text: &str) -> Option<Option<Recompute>> {
+        first(&self.recomputes, text).copied()
+    }
+
+    pub(super) fn denies_sequence_parallel(&self, notes: &str) -> bool {
+        first(&self.no_sequence_parallel, notes).is_some()
+    }
+
+    /// How a FLOP rate of that kind counts in that source.
+    pub(super) fn convention(&self, kind: &str, source: &str) -> Option<&Convention> {
+        let (kind, source) = (kind.to_lowercase(), source.to_lowercase());
+        let begins = |words: &[String]| words.iter().any(|word| kind.starts_with(word.as_str()));
+        let within = |words: &[String]| words.is_empty() || words.iter().any(|word| source.contains(word.as_str()));
+        self.conventions.iter().find(|convention| begins(&convention.kind) && within(&convention.source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_pattern_is_met_by_its_words() {
+        let pattern = Pattern { all: words(&["h100", "80gb"]), without: words(&["pcie"]), ..Pattern::default() };
+        assert!(pattern.matches("NVIDIA H100-SXM5-80GB"));
+        assert!(!pattern.matches("H100-PCIe-80GB"));
+        assert!(!pattern.matches("H100-96GB"));
+        let pattern = Pattern { is: words(&["ib"]), any: words(&["infiniband"]), ..Pattern::default() };
+        assert!(pattern.matches("IB") && pattern.matches("HDR InfiniBand") && !pattern.matches("IB or RoCE?"));
+        assert!(!Pattern::default().matches("anything"));
+    }
+}

@@ -1,0 +1,99 @@
+//! The model held against measurements: published ones, or a planner's own runs in the same columns.
+//!
+//! A row is *excluded* by a rule about the data, *skipped* where the model cannot take it, with the reason, or predicted.
+//! The error of a row is predicted over measured, less one, of what was compared: a time that is too long and a rate that
+//! is too high are both positive.
+
+mod aliases;
+mod outcome;
+mod table;
+mod training;
+
+use crate::catalog::Catalog;
+use crate::document::choices;
+
+pub use aliases::Aliases;
+pub use outcome::{CaseResult, Fill, Outcome, Prediction, Summary};
+pub use table::TableError;
+use table::Row;
+
+choices! {
+    /// What is held against measurements.
+    pub enum Domain {
+        /// Time of training steps.
+        Training = "training",
+    }
+}
+
+/// The project's alias table, TOML.
+pub const ALIASES: &str = include_str!("../../tests/validation/aliases.toml");
+
+impl Domain {
+    /// The project's own table of the domain, CSV.
+    pub const fn own_cases(self) -> &'static str {
+        match self {
+            Self::Training => include_str!("../../tests/validation/training.csv"),
+        }
+    }
+}
+
+/// The model against a table of cases.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Validation {
+    /// The domain.
+    pub domain: Domain,
+    /// Every row, in the order of the table.
+    pub rows: Vec<CaseResult>,
+}
+
+impl Validation {
+    /// Holds the model against a table of cases.
+    ///
+    /// # Errors
+    /// Where the text is no CSV, or lacks a column that every table of the domain has.
+    pub fn new(domain: Domain, text: &str, catalog: &Catalog, aliases: &Aliases) -> Result<Self, TableError> {
+        let rows = match domain {
+            Domain::Training => table::rows(text, training::COLUMNS)?
+                .iter()
+                .map(|row| {
+                    let (filled, outcome) = match excluded(row, aliases) {
+                        Some(reason) => (Vec::new(), Outcome::Excluded(reason)),
+                        None => training::case(row, catalog, aliases),
+                    };
+                    let cell = |column| row.text(column).unwrap_or_default().to_owned();
+                    CaseResult { id: cell("id"), group: cell("source"), filled, outcome }
+                })
+                .collect(),
+        };
+        Ok(Self { domain, rows })
+    }
+
+    /// Figures of all rows.
+    pub fn summary(&self) -> Summary {
+        Summary::of(&self.rows)
+    }
+
+    /// Figures by group, in the order of the table.
+    pub fn groups(&self) -> Vec<(&str, Summary)> {
+        let mut names: Vec<&str> = Vec::new();
+        for row in &self.rows {
+            if !names.contains(&row.group.as_str()) {
+                names.push(&row.group);
+            }
+        }
+        let of = |name: &str| Summary::of(self.rows.iter().filter(|row| row.group == name));
+        names.into_iter().map(|name| (name, of(name))).collect()
+    }
+}
+
+/// Why a rule about the data leaves a row out, if one does.
+fn excluded(row: &Row, aliases: &Aliases) -> Option<String> {
+    if let Some(flags) = row.text("clean_flags").filter(|flags| *flags != "ok") {
+        return Some(format!("clean_flags: {flags}"));
+    }
+    let holds = |column: &String| row.text(column).map(str::to_owned);
+    let rule = |exclusion: &&aliases::Exclusion| {
+        exclusion.columns.iter().filter_map(holds).any(|text| exclusion.holds(&text))
+    };
+    aliases.exclusions().iter().find(rule).map(|exclusion| exclusion.reason.clone())
+}

@@ -1,0 +1,101 @@
+//! A table of cases: CSV text as rows whose cells are asked for by the name of their column.
+
+use std::collections::BTreeMap;
+
+/// Why a text is no table of cases.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum TableError {
+    /// The text is not CSV.
+    #[error("not a CSV file: {0}")]
+    Csv(String),
+    /// A column that every table of the domain has is missing.
+    #[error("the column `{column}` is missing; the columns are {}", found.join(", "))]
+    MissingColumn {
+        /// The column.
+        column: &'static str,
+        /// Those that are there.
+        found: Vec<String>,
+    },
+}
+
+/// Why a cell cannot be used; the reason for which its row is skipped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unusable(pub(super) String);
+
+/// One row; empty cells and columns that the file doesn't have are the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Row {
+    cells: BTreeMap<String, String>,
+}
+
+impl Row {
+    /// The text of a cell.
+    pub(super) fn text(&self, column: &str) -> Option<&str> {
+        self.cells.get(column).map(String::as_str)
+    }
+
+    /// A cell that must be there.
+    pub(super) fn needed(&self, column: &str) -> Result<&str, Unusable> {
+        self.text(column).ok_or_else(|| Unusable(format!("{column} is missing")))
+    }
+
+    /// A finite number, or nothing where the cell is empty.
+    pub(super) fn number(&self, column: &str) -> Result<Option<f64>, Unusable> {
+        let Some(text) = self.text(column) else { return Ok(None) };
+        match text.parse::<f64>() {
+            Ok(value) if value.is_finite() => Ok(Some(value)),
+            _ => Err(Unusable(format!("{column} is no number: \"{text}\""))),
+        }
+    }
+
+    /// A positive whole number, or nothing where the cell is empty.
+    pub(super) fn count(&self, column: &str) -> Result<Option<u32>, Unusable> {
+        let Some(value) = self.number(column)? else { return Ok(None) };
+        let whole = value.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&value);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be a whole number in range")]
+        if whole { Ok(Some(value as u32)) } else { Err(Unusable(format!("{column} is {value}, no count"))) }
+    }
+
+    /// A positive whole number that must be there.
+    pub(super) fn needed_count(&self, column: &str) -> Result<u32, Unusable> {
+        self.count(column)?.ok_or_else(|| Unusable(format!("{column} is missing")))
+    }
+}
+
+/// The rows of a CSV text, trimmed; `needed` columns must be there.
+pub(super) fn rows(text: &str, needed: &[&'static str]) -> Result<Vec<Row>, TableError> {
+    let csv_error = |error: csv::Error| TableError::Csv(error.to_string());
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.trim_start_matches('\u{feff}').as_bytes());
+    let head: Vec<String> = reader.headers().map_err(csv_error)?.iter().map(str::to_owned).collect();
+    if let Some(column) = needed.iter().find(|column| !head.iter().any(|found| found == *column)) {
+        return Err(TableError::MissingColumn { column, found: head });
+    }
+    let row = |record: csv::StringRecord| {
+        let cells = head.iter().cloned().zip(record.iter().map(str::to_owned));
+        Row { cells: cells.filter(|(_, cell)| !cell.is_empty()).collect() }
+    };
+    reader.records().map(|record| record.map(row).map_err(csv_error)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_asked_for_by_column() {
+        let rows = rows("\u{feff}id,gpus,note\na, 8 ,\"x, y\"\nb,2.5,\nc,many,\n", &["id"]).unwrap();
+        assert_eq!(rows[0].text("note"), Some("x, y"));
+        assert_eq!(rows[0].count("gpus"), Ok(Some(8)));
+        assert_eq!(rows[1].text("note"), None);
+        assert_eq!(rows[1].count("gpus"), Err(Unusable("gpus is 2.5, no count".to_owned())));
+        assert_eq!(rows[2].number("gpus"), Err(Unusable("gpus is no number: \"many\"".to_owned())));
+        assert_eq!(rows[2].needed_count("nodes"), Err(Unusable("nodes is missing".to_owned())));
+    }
+
+    #[test]
+    fn a_missing_column_says_what_is_there() {
+        let error = rows("name,value\na,1\n", &["id"]).unwrap_err();
+        assert_eq!(error.to_string(), "the column `id` is missing; the columns are name, value");
+        assert!(matches!(rows("id,a\n1\n", &["id"]).unwrap_err(), TableError::Csv(_)));
+    }
+}

@@ -1,0 +1,167 @@
+//! Training runs: the row's own sizes and layout, timed by the same step model as a scenario.
+//!
+//! A row need not state everything. What it leaves open is filled by the rules below, and every filled field is listed
+//! with the row.
+//!
+//! - Sizes of the model come from the row, else from the catalog's model of that name. Its layers are shaped as its
+//!   family is: gated MLPs, RMS norms and no biases in Llama, Mistral and Qwen, plain ones in GPT and MPT. Heads of keys
+//!   and values are as many as those of queries, a head has hidden over heads channels (128 in Qwen3), a GPT's vocabulary
+//!   is 51,200.
+//! - The network is what the fabric's text says for one GPU: a rate "per node" is shared by its GPUs. Where nothing is
+//!   stated it is what the node is usually built with; where the rate is another than the catalog's fabric of that class
+//!   has, cards of the stated rate stand in its place.
+//! - Microbatches are of one sequence with a pipeline, else of the largest divisor of a replica's share up to four.
+//! - Virtual stages: one before 2022; later the fewest chunks that divide a stage's layers and keep the bubble
+//!   `(p - 1)/(v m)` below 8 %, else as many as there are.
+//! - Recomputation: the least (none, selective, full) whose estimated memory is at most 1.05 of the GPU's. Memory decides
+//!   nothing else: a published run did fit.
+//! - Gradients travel in 32 bits with bf16, and in 16 bits before 2023 and with narrower formats.
+//! - Tensor ranks split the sequence in software since 2022; not in runs before 2023 that recompute everything, nor in
+//!   Megatron-DeepSpeed.
+//! - Pipelines of Megatron and DeepSpeed add up whole gradients, so that sharded gradients ("ZeRO-2") count there as a
+//!   sharded optimizer alone.
+//! - A blank framework is Megatron-LM before 2023 and Megatron-Core after; a blank attention kernel is the usual one of
+//!   the date; a blank date is that of a scenario that gives none.
+
+mod fabric_text;
+mod hardware;
+mod layout;
+mod metric;
+mod model;
+
+use self::hardware::Machine;
+use self::layout::Known;
+use self::metric::Metric;
+use super::aliases::Aliases;
+use super::outcome::{Fill, Outcome, Prediction};
+use super::table::{Row, Unusable};
+use crate::catalog::Catalog;
+use crate::catalog::training_efficiency::{AttentionKernel, Framework, TrainingEfficiency};
+use crate::evaluate::StepInputs;
+use crate::memory;
+use crate::scenario::{Overlap, Software, StepEfficiency};
+use crate::units::Tokens;
+use crate::workload::{GradientPrecision, Optimizer, Precision, TrainingJob};
+
+/// Columns that a table of training runs must have; others may be missing or blank.
+pub(super) const COLUMNS: &[&str] = &["id", "model", "gpu", "num_gpus", "seq", "gbs", "tp", "pp", "precision"];
+
+/// Fields filled so far.
+#[derive(Default)]
+struct Filled(Vec<Fill>);
+
+impl Filled {
+    fn push(&mut self, field: &'static str, value: impl ToString, rule: impl Into<String>) {
+        self.0.push(Fill { field, value: value.to_string(), rule: rule.into() });
+    }
+}
+
+/// Predicts one row, which no rule about the data leaves out.
+pub(super) fn case(row: &Row, catalog: &Catalog, aliases: &Aliases) -> (Vec<Fill>, Outcome) {
+    let mut filled = Filled::default();
+    let outcome = match Metric::read(row) {
+        Ok(None) => Outcome::Excluded("no numeric value of iter_s, tokens_s_gpu or tflops_per_gpu".to_owned()),
+        Ok(Some(metric)) => predict(row, &metric, catalog, aliases, &mut filled)
+            .map_or_else(|Unusable(reason)| Outcome::Skipped(reason), Outcome::Predicted),
+        Err(Unusable(reason)) => Outcome::Excluded(reason),
+    };
+    (filled.0, outcome)
+}
+
+fn predict(row: &Row, metric: &Metric, catalog: &Catalog, aliases: &Aliases, filled: &mut Filled) -> Result<Prediction, Unusable> {
+    let counting = metric.counting(row, aliases)?;
+    let machine = Machine::read(row, catalog, aliases, filled)?;
+    let precision = precision(row, aliases)?;
+    let sequence_length = row.needed_count("seq")?;
+    let transformer = model::transformer(row, sequence_length, catalog, aliases, filled)?;
+    let missing = |what: &str| Unusable(format!("the catalog has no {what}"));
+    let set = catalog.training_efficiency.get("published-runs").ok_or_else(|| missing("training constants"))?;
+    let software = software(row, &machine, set, filled)?;
+    let efficiency = StepEfficiency::bind(set, &machine.accelerator, machine.node.host, precision, &software)
+        .map_err(|error| Unusable(error.to_string()))?;
+    let global_batch = row.needed_count("gbs")?;
+    let job = TrainingJob {
+        sequence_length,
+        global_batch,
+        tokens: Tokens::new(f64::from(global_batch) * f64::from(sequence_length)),
+        precision,
+        gradients: gradients(precision, software.date, filled),
+        optimizer: Optimizer::Adam,
+    };
+    let allowance = catalog.memory_allowances.get("cuda").ok_or_else(|| missing("memory allowances"))?;
+    let framework = allowance.framework(software.framework).ok_or_else(|| missing("memory allowance of the framework"))?;
+    let known = Known {
+        gpus: machine.gpus,
+        model: &transformer,
+        job: &job,
+        software: &software,
+        allowances: &memory::Software::new(allowance, framework, software.attention_kernel),
+        memory: machine.accelerator.memory_capacity,
+    };
+    let layout = layout::layout(row, &known, aliases, filled)?;
+    let mut step = StepInputs {
+        transformer,
+        job,
+        node: &machine.node,
+        accelerator: &machine.accelerator,
+        fabric: &machine.fabric,
+        collectives: &machine.collectives,
+        topology: &machine.topology,
+        software: &software,
+        efficiency,
+    }
+    .bind();
+    if let Some(line_rate) = machine.line_rate {
+        step.wires.network.line_rate = line_rate;
+    }
+    let estimate = step.estimate(&layout);
+    Ok(Prediction {
+        metric: metric.name.to_owned(),
+        measured: metric.measured,
+        predicted: metric.predicted(&estimate, &layout, &transformer, &job, counting),
+        convention: counting.map(|counting| counting.to_string()),
+        gpus: Some(machine.gpus),
+    })
+}
+
+/// The number format of the linear layers.
+fn precision(row: &Row, aliases: &Aliases) -> Result<Precision, Unusable> {
+    let text = row.needed("precision")?;
+    aliases.precision(text).ok_or_else(|| Unusable(format!("precision \"{text}\" is unknown")))
+}
+
+/// The format that gradients are reduced in.
+fn gradients(precision: Precision, date: f64, filled: &mut Filled) -> GradientPrecision {
+    let narrow = date < 2023.0 || !matches!(precision, Precision::Bf16 | Precision::Fp16);
+    let (gradients, bits) = if narrow { (GradientPrecision::Bf16, "16 bits") } else { (GradientPrecision::Fp32, "32 bits") };
+    filled.push("gradients", bits, "usual of the format and date");
+    gradients
+}
+
+fn software(row: &Row, machine: &Machine, set: &TrainingEfficiency, filled: &mut Filled) -> Result<Software, Unusable> {
+    let date = row.number("software_date")?.unwrap_or_else(|| {
+        filled.push("software_date", Software::USUAL_DATE, "not stated");
+        Software::USUAL_DATE
+    });
+    let framework = word(row, "framework", Framework::ALL, Framework::word)?.unwrap_or_else(|| {
+        let usual = if date < 2023.0 { Framework::MegatronLm } else { Framework::MegatronCore };
+        filled.push("framework", usual, "usual of the date");
+        usual
+    });
+    let attention_kernel = word(row, "attention_kernel", AttentionKernel::ALL, AttentionKernel::word)?.unwrap_or_else(|| {
+        let usual = Software::usual_kernel(&machine.accelerator.generation, date);
+        filled.push("attention_kernel", usual, "usual of the date");
+        usual
+    });
+    let (tensor, data) = set.usual_overlap(framework, date);
+    Ok(Software { date, framework, attention_kernel, overlap: Overlap { tensor, data, expert: false } })
+}
+
+/// A cell that is one of a closed set of words; nothing where it is empty.
+fn word<T: Copy>(row: &Row, column: &str, all: &[T], word: impl Fn(T) -> &'static str) -> Result<Option<T>, Unusable> {
+    let Some(text) = row.text(column) else { return Ok(None) };
+    match all.iter().find(|choice| word(**choice) == text) {
+        Some(choice) => Ok(Some(*choice)),
+        None => Err(Unusable(format!("{column} \"{text}\" is not modelled"))),
+    }
+}

@@ -1,0 +1,92 @@
+//! The model of a row: its own sizes, the catalog's where it has none, and the shape that its family has.
+
+use super::Filled;
+use crate::catalog::{Catalog, Model};
+use crate::validation::aliases::{Aliases, Family};
+use crate::validation::table::{Row, Unusable};
+use crate::workload::{Experts, Transformer};
+
+/// Reads the transformer of a row.
+pub(super) fn transformer(row: &Row, sequence: u32, catalog: &Catalog, aliases: &Aliases, filled: &mut Filled) -> Result<Transformer, Unusable> {
+    let name = row.needed("model")?;
+    let family = aliases.family(name).ok_or_else(|| Unusable(format!("model family of \"{name}\" is unknown")))?;
+    let family = family.as_ref().map_err(|reason| Unusable(reason.clone()))?;
+    let known = aliases.model(name).and_then(|id| Some((id, &catalog.models.get(id)?.part)));
+    let mut sizes = Sizes { row, known, filled };
+    let experts = row.count("experts")?;
+    let (layers, hidden, heads) = (
+        sizes.needed("layers", |model| Some(model.layers))?,
+        sizes.needed("hidden", |model| Some(model.hidden))?,
+        sizes.needed("heads", |model| Some(model.heads))?,
+    );
+    let kv_heads = sizes.find("kv_heads", |model| Some(model.kv_heads))?.unwrap_or_else(|| {
+        sizes.filled.push("kv_heads", heads, "as many as heads");
+        heads
+    });
+    let width = sizes.needed("ffn", |model| model.ffn.or(model.moe.map(|moe| moe.expert_ffn)))?;
+    let vocab = match (row.count("vocab")?, family.vocab) {
+        (Some(stated), _) => stated,
+        (None, Some(usual)) => {
+            sizes.filled.push("vocab", usual, "usual in this family of models");
+            usual
+        }
+        (None, None) => sizes.needed("vocab", |model| Some(model.vocab))?,
+    };
+    let head_dim = head_dim(family, known.map(|(_, model)| model), hidden, heads, &mut *sizes.filled)?;
+    let experts = match experts {
+        None => None,
+        Some(count) => Some(Experts { count, per_token: row.needed_count("topk")?, ffn: width, shared: 0, leading_dense_layers: 0 }),
+    };
+    Ok(Transformer {
+        layers,
+        hidden,
+        heads,
+        kv_heads,
+        head_dim,
+        ffn: if experts.is_some() { 0 } else { width },
+        gated: family.gated,
+        vocab,
+        tied_embeddings: family.tied_embeddings,
+        norm: family.norm,
+        biases: family.biases,
+        learned_positions: if family.learned_positions { sequence } else { 0 },
+        experts,
+    })
+}
+
+/// Channels of a head: the family's, else hidden over heads.
+fn head_dim(family: &Family, known: Option<&Model>, hidden: u32, heads: u32, filled: &mut Filled) -> Result<u32, Unusable> {
+    if let Some(usual) = family.head_dim {
+        filled.push("head_dim", usual, "usual in this family of models");
+        return Ok(usual);
+    }
+    match known {
+        Some(model) if model.hidden == hidden && model.heads == heads => Ok(model.head_dim),
+        _ if hidden.is_multiple_of(heads) => Ok(hidden / heads),
+        _ => Err(Unusable(format!("hidden {hidden} over heads {heads} is no head size"))),
+    }
+}
+
+/// Sizes by column, with the catalog's model behind them.
+struct Sizes<'a, 'f> {
+    row: &'a Row,
+    known: Option<(&'a str, &'a Model)>,
+    filled: &'f mut Filled,
+}
+
+impl Sizes<'_, '_> {
+    fn find(&mut self, column: &'static str, of: impl Fn(&Model) -> Option<u32>) -> Result<Option<u32>, Unusable> {
+        if let Some(stated) = self.row.count(column)? {
+            return Ok(Some(stated));
+        }
+        let found = self.known.and_then(|(id, model)| Some((id, of(model)?)));
+        Ok(found.map(|(id, size)| {
+            self.filled.push(column, size, format!("the catalog's {id}"));
+            size
+        }))
+    }
+
+    fn needed(&mut self, column: &'static str, of: impl Fn(&Model) -> Option<u32>) -> Result<u32, Unusable> {
+        self.find(column, of)?.ok_or_else(|| Unusable(format!("{column} is missing, and the catalog has no such model")))
+    }
+}
