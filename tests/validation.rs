@@ -1,37 +1,72 @@
 //! The model against published measurements.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking and shows its rows")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use clusterplan::catalog::Catalog;
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::load;
-use clusterplan::validation::{ALIASES, Aliases, Domain, Outcome, Validation};
+use clusterplan::validation::{ALIASES, Aliases, CaseResult, Domain, Outcome, TOLERANCES, Tolerances, Validation};
 
-fn known() -> (Catalog, Aliases) {
+fn known() -> (Catalog, Aliases, Tolerances) {
     let (mut sources, sink) = (Sources::default(), Sink::default());
     let catalog = load::catalog(&[], &mut sources, &sink);
-    let file = sources.add("aliases.toml", ALIASES);
-    let aliases = Aliases::read(&load::parse(&sources, file, &sink), &sink);
+    let mut parse = |name: &str, text: &str| {
+        let file = sources.add(name, text);
+        load::parse(&sources, file, &sink)
+    };
+    let (aliases, tolerances) = (parse("aliases.toml", ALIASES), parse("tolerances.toml", TOLERANCES));
+    let read = (Aliases::read(&aliases, &sink), Tolerances::read(&tolerances, &sink));
     assert!(sink.is_empty(), "{}", render(&sink.into_diagnostics(), &sources, false));
-    (catalog, aliases)
+    (catalog, read.0, read.1)
+}
+
+/// The model against a table of cases, the project's own where none is given.
+fn validation(domain: Domain, cases: Option<&str>) -> Validation {
+    let (catalog, aliases, _) = known();
+    Validation::new(domain, cases.unwrap_or(domain.own_cases()), &catalog, &aliases).unwrap()
+}
+
+fn line(row: &CaseResult) -> String {
+    match &row.outcome {
+        Outcome::Predicted(of) => {
+            format!(
+                "{}: {} measured {}, predicted {:.3}, {:+.1}%",
+                row.id,
+                of.metric,
+                of.measured,
+                of.predicted,
+                of.error() * 100.0
+            )
+        }
+        Outcome::Skipped(reason) => format!("{}: skipped, {reason}", row.id),
+        Outcome::Excluded(reason) => format!("{}: excluded, {reason}", row.id),
+    }
 }
 
 #[test]
-fn own_training_runs() {
-    let (catalog, aliases) = known();
-    let text = std::env::var("CASES").ok().map(|path| std::fs::read_to_string(path).unwrap());
-    let text = text.as_deref().unwrap_or(Domain::Training.own_cases());
-    let validation = Validation::new(Domain::Training, text, &catalog, &aliases).unwrap();
-    for row in &validation.rows {
-        let filled: Vec<String> = row.filled.iter().map(|fill| format!("{}={}", fill.field, fill.value)).collect();
-        match &row.outcome {
-            Outcome::Predicted(p) => println!("{:50} {:14} {:10.3} {:10.3} {:+6.1}%  {}", row.id, p.metric, p.measured, p.predicted, p.error() * 100.0, filled.join(", ")),
-            Outcome::Skipped(reason) => println!("{:50} skipped: {reason}", row.id),
-            Outcome::Excluded(reason) => println!("{:50} excluded: {reason}", row.id),
-        }
+fn own_tables_are_within_their_tolerances() {
+    let (_, _, tolerances) = known();
+    for domain in Domain::ALL {
+        let validation = validation(*domain, None);
+        let breaches = tolerances.breaches(&validation);
+        let rows: Vec<String> = validation.rows.iter().map(line).collect();
+        assert!(breaches.is_empty(), "{}\n\noutside:\n{}", rows.join("\n"), breaches.join("\n"));
     }
-    for (group, s) in validation.groups().into_iter().chain([("all", validation.summary())]) {
-        let p = |x: Option<f64>| x.map_or("-".into(), |x| format!("{:.1}", x * 100.0));
-        println!("{group:90} n {}/{}/{}/{} mape {} med {} p90 {} bias {} drift {}", s.rows, s.excluded, s.skipped, s.predicted, p(s.mape), p(s.median_abs_error), p(s.p90_abs_error), p(s.bias), p(s.drift_per_doubling));
-    }
+}
+
+#[test]
+fn all_own_rows_are_predicted_but_inputs() {
+    assert_eq!(validation(Domain::Training, None).summary().coverage, Some(1.0));
+    let topology = validation(Domain::Topology, None);
+    assert!(topology.rows.iter().all(|row| row.error().is_none_or(|error| error == 0.0)));
+    let reason = Outcome::Skipped("it is an input of the design".to_owned());
+    let open: Vec<&str> = topology.rows.iter().filter(|row| row.outcome == reason).map(|row| row.id.as_str()).collect();
+    let inputs = [
+        "DGX SuperPOD B300 XDR 18SU, nodes",
+        "Meta Llama3 24K RoCE, gpus",
+        "Meta Llama3 24K RoCE, gpus_per_pod",
+        "Meta Llama3 24K RoCE, agg_oversubscription",
+    ];
+    assert_eq!(open, inputs);
+    assert_eq!(topology.summary().predicted + inputs.len(), topology.rows.len());
 }

@@ -4,6 +4,7 @@ use crate::catalog::model::Norm;
 use crate::diagnostics::Sink;
 use crate::document::{Node, Reader};
 use crate::parallelism::{Recompute, Sharding};
+use crate::topology::Managers;
 use crate::workload::{AttentionCount, Precision};
 
 /// What a text must be or contain, in lower case.
@@ -78,6 +79,15 @@ pub(super) struct Family {
     pub(super) vocab: Option<u32>,
 }
 
+/// What a text says of recomputation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StatedRecompute {
+    /// That it says nothing.
+    Unstated,
+    /// What is computed again.
+    Is(Recompute),
+}
+
 /// How a published FLOP rate counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Convention {
@@ -87,6 +97,28 @@ pub(super) struct Convention {
     pub(super) recomputed: bool,
     /// How attention's scores count.
     pub(super) attention: AttentionCount,
+}
+
+/// What a published network is built of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Design {
+    /// Ports of a switch at the speed of a NIC; without it the name says.
+    pub(super) radix: Option<u32>,
+    /// Planes that ports are split into.
+    pub(super) planes: u32,
+    /// Fabric managers plugged in.
+    pub(super) managers: Managers,
+    /// Nodes, where the design was published without a size.
+    pub(super) nodes: Option<u32>,
+}
+
+/// A part of the catalog, by kind and id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum PartAlias {
+    /// A switch.
+    Switch(String),
+    /// A node.
+    Node(String),
 }
 
 /// A rule about the data that leaves rows out.
@@ -126,9 +158,11 @@ pub struct Aliases {
     models: Vec<Alias<String>>,
     precisions: Vec<Alias<Precision>>,
     shardings: Vec<Alias<Sharding>>,
-    recomputes: Vec<Alias<Option<Recompute>>>,
+    recomputes: Vec<Alias<StatedRecompute>>,
     no_sequence_parallel: Vec<Alias<()>>,
     conventions: Vec<Convention>,
+    designs: Vec<Alias<Design>>,
+    parts: Vec<Alias<PartAlias>>,
 }
 
 impl Aliases {
@@ -158,13 +192,25 @@ impl Aliases {
             models: aliases(r, "model", |r| r.get("model")),
             precisions: aliases(r, "precision", |r| r.get("precision")),
             shardings: aliases(r, "sharding", |r| r.get("sharding")),
-            recomputes: aliases(r, "recompute", |r| r.optional("recompute")),
+            recomputes: aliases(r, "recompute", |r| {
+                r.optional("recompute").map_or(StatedRecompute::Unstated, StatedRecompute::Is)
+            }),
             no_sequence_parallel: aliases(r, "no_sequence_parallel", |_| ()),
             conventions: r.tables("convention", |r| Convention {
                 kind: r.get("kind"),
                 source: r.or("source", Vec::new()),
                 recomputed: r.get("recomputed"),
                 attention: r.get("attention"),
+            }),
+            designs: aliases(r, "design", |r| Design {
+                radix: r.optional("radix"),
+                planes: r.or("planes", 1),
+                managers: r.optional_table("managers", managers).unwrap_or_default(),
+                nodes: r.optional("nodes"),
+            }),
+            parts: aliases(r, "part", |r| match r.optional("switch") {
+                Some(id) => PartAlias::Switch(id),
+                None => PartAlias::Node(r.get("node")),
             }),
         }
     }
@@ -199,13 +245,23 @@ impl Aliases {
         first(&self.shardings, text).copied()
     }
 
-    /// What is recomputed; an inner `None` where the text says that nothing is stated.
-    pub(super) fn recompute(&self, text: &str) -> Option<Option<Recompute>> {
+    /// What a text says of recomputation.
+    pub(super) fn recompute(&self, text: &str) -> Option<StatedRecompute> {
         first(&self.recomputes, text).copied()
     }
 
     pub(super) fn denies_sequence_parallel(&self, notes: &str) -> bool {
         first(&self.no_sequence_parallel, notes).is_some()
+    }
+
+    /// What a published network is built of.
+    pub(super) fn design(&self, name: &str) -> Option<&Design> {
+        first(&self.designs, name)
+    }
+
+    /// The catalog's part of a name.
+    pub(super) fn part(&self, name: &str) -> Option<&PartAlias> {
+        first(&self.parts, name)
     }
 
     /// How a FLOP rate of that kind counts in that source.
@@ -215,6 +271,10 @@ impl Aliases {
         let within = |words: &[String]| words.is_empty() || words.iter().any(|word| source.contains(word.as_str()));
         self.conventions.iter().find(|convention| begins(&convention.kind) && within(&convention.source))
     }
+}
+
+fn managers(r: &mut Reader<'_>) -> Managers {
+    Managers { servers: r.get("servers"), ports_per_server: r.get("ports_per_server") }
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@
 mod aliases;
 mod outcome;
 mod table;
+mod tolerance;
+mod topology;
 mod training;
 
 use crate::catalog::Catalog;
@@ -14,25 +16,32 @@ use crate::document::choices;
 
 pub use aliases::Aliases;
 pub use outcome::{CaseResult, Fill, Outcome, Prediction, Summary};
-pub use table::TableError;
 use table::Row;
+pub use table::TableError;
+pub use tolerance::Tolerances;
 
 choices! {
     /// What is held against measurements.
     pub enum Domain {
         /// Time of training steps.
         Training = "training",
+        /// Switches and cables of networks.
+        Topology = "topology",
     }
 }
 
 /// The project's alias table, TOML.
 pub const ALIASES: &str = include_str!("../../tests/validation/aliases.toml");
 
+/// The tolerances of the project's own tables, TOML.
+pub const TOLERANCES: &str = include_str!("../../tests/validation/tolerances.toml");
+
 impl Domain {
     /// The project's own table of the domain, CSV.
     pub const fn own_cases(self) -> &'static str {
         match self {
             Self::Training => include_str!("../../tests/validation/training.csv"),
+            Self::Topology => include_str!("../../tests/validation/topology.csv"),
         }
     }
 }
@@ -52,18 +61,27 @@ impl Validation {
     /// # Errors
     /// Where the text is no CSV, or lacks a column that every table of the domain has.
     pub fn new(domain: Domain, text: &str, catalog: &Catalog, aliases: &Aliases) -> Result<Self, TableError> {
+        let cell = |row: &Row, column| row.text(column).unwrap_or_default().to_owned();
         let rows = match domain {
             Domain::Training => table::rows(text, training::COLUMNS)?
                 .iter()
                 .map(|row| {
-                    let (filled, outcome) = match excluded(row, aliases) {
-                        Some(reason) => (Vec::new(), Outcome::Excluded(reason)),
-                        None => training::case(row, catalog, aliases),
-                    };
-                    let cell = |column| row.text(column).unwrap_or_default().to_owned();
-                    CaseResult { id: cell("id"), group: cell("source"), filled, outcome }
+                    let (filled, outcome) = unless_excluded(row, aliases, || training::case(row, catalog, aliases));
+                    CaseResult { id: cell(row, "id"), group: cell(row, "source"), filled, outcome }
                 })
                 .collect(),
+            Domain::Topology => {
+                let rows = table::rows(text, topology::COLUMNS)?;
+                let case = |row: &Row| {
+                    let design: Vec<&Row> =
+                        rows.iter().filter(|other| other.text("name") == row.text("name")).collect();
+                    let predict = || topology::case(row, &design, catalog, aliases);
+                    let (filled, outcome) = unless_excluded(row, aliases, predict);
+                    let id = format!("{}, {}", cell(row, "name"), cell(row, "parameter"));
+                    CaseResult { id, group: cell(row, "name"), filled, outcome }
+                };
+                rows.iter().map(case).collect()
+            }
         };
         Ok(Self { domain, rows })
     }
@@ -86,14 +104,22 @@ impl Validation {
     }
 }
 
+/// What becomes of a row, where no rule about the data leaves it out.
+fn unless_excluded(
+    row: &Row,
+    aliases: &Aliases,
+    predict: impl FnOnce() -> (Vec<Fill>, Outcome),
+) -> (Vec<Fill>, Outcome) {
+    excluded(row, aliases).map_or_else(predict, |reason| (Vec::new(), Outcome::Excluded(reason)))
+}
+
 /// Why a rule about the data leaves a row out, if one does.
 fn excluded(row: &Row, aliases: &Aliases) -> Option<String> {
     if let Some(flags) = row.text("clean_flags").filter(|flags| *flags != "ok") {
         return Some(format!("clean_flags: {flags}"));
     }
     let holds = |column: &String| row.text(column).map(str::to_owned);
-    let rule = |exclusion: &&aliases::Exclusion| {
-        exclusion.columns.iter().filter_map(holds).any(|text| exclusion.holds(&text))
-    };
+    let rule =
+        |exclusion: &&aliases::Exclusion| exclusion.columns.iter().filter_map(holds).any(|text| exclusion.holds(&text));
     aliases.exclusions().iter().find(rule).map(|exclusion| exclusion.reason.clone())
 }

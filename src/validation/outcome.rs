@@ -158,7 +158,8 @@ mod tests {
     use super::*;
 
     fn row(gpus: u32, measured: f64, predicted: f64) -> CaseResult {
-        let prediction = Prediction { metric: "iter_s".into(), measured, predicted, convention: None, gpus: Some(gpus) };
+        let prediction =
+            Prediction { metric: "iter_s".into(), measured, predicted, convention: None, gpus: Some(gpus) };
         CaseResult { id: "a".into(), group: "s".into(), filled: vec![], outcome: Outcome::Predicted(prediction) }
     }
 

@@ -52,7 +52,11 @@ impl Row {
     pub(super) fn count(&self, column: &str) -> Result<Option<u32>, Unusable> {
         let Some(value) = self.number(column)? else { return Ok(None) };
         let whole = value.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&value);
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be a whole number in range")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be a whole number in range"
+        )]
         if whole { Ok(Some(value as u32)) } else { Err(Unusable(format!("{column} is {value}, no count"))) }
     }
 
@@ -65,7 +69,8 @@ impl Row {
 /// The rows of a CSV text, trimmed; `needed` columns must be there.
 pub(super) fn rows(text: &str, needed: &[&'static str]) -> Result<Vec<Row>, TableError> {
     let csv_error = |error: csv::Error| TableError::Csv(error.to_string());
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.trim_start_matches('\u{feff}').as_bytes());
+    let mut reader =
+        csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.trim_start_matches('\u{feff}').as_bytes());
     let head: Vec<String> = reader.headers().map_err(csv_error)?.iter().map(str::to_owned).collect();
     if let Some(column) = needed.iter().find(|column| !head.iter().any(|found| found == *column)) {
         return Err(TableError::MissingColumn { column, found: head });

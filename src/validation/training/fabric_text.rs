@@ -103,7 +103,10 @@ mod tests {
             ("8x200G RoCE, Tomahawk 4", Some(200.0)),
             ("4x ConnectX-7 IB NDR 400 Gb/s", Some(200.0)),
             ("1x Ethernet 100Gb/Sec, 8x NVIDIA Quantum-2 CX7 InfiniBand (400Gb/s)", Some(400.0)),
-            ("Storage+Management: 1x NVIDIA BlueField 2 DPU 100Gb/s, Compute: 8x NVIDIA ConnectX-7 IB NDR 400Gb/s", Some(400.0)),
+            (
+                "Storage+Management: 1x NVIDIA BlueField 2 DPU 100Gb/s, Compute: 8x NVIDIA ConnectX-7 IB NDR 400Gb/s",
+                Some(400.0),
+            ),
             ("Storage: 2x ConnectX-7 IB NDR 400Gb/s, Compute: 4x ConnectX-7 IB NDR 400Gb/s", Some(200.0)),
             ("2x Mellanox ConnectX-5 Ex 100Gb/s Ethernet; topo: L3 Fat Tree", Some(25.0)),
             ("HDR 200Gb/s", Some(200.0)),

@@ -73,7 +73,8 @@ fn fabric(
     let bind = |id: &str| {
         let entry = catalog.fabrics.get(id).ok_or_else(|| Unusable(format!("the catalog has no fabric \"{id}\"")))?;
         let sink = Sink::default();
-        BoundFabric::bind(Arc::clone(entry), catalog, &sink).ok_or_else(|| Unusable(format!("parts of fabric \"{id}\" are missing")))
+        BoundFabric::bind(Arc::clone(entry), catalog, &sink)
+            .ok_or_else(|| Unusable(format!("parts of fabric \"{id}\" are missing")))
     };
     let text = row.text("fabric").unwrap_or_default();
     let named = text.split(',').next().unwrap_or_default().trim();
@@ -81,7 +82,8 @@ fn fabric(
         return Ok((bind(named)?, None));
     }
     let unstated = text.is_empty() || text.to_lowercase().contains("not stated");
-    let class = row.text("fabric_class").or_else(|| text.split([' ', ',']).find(|word| aliases.fabrics(word).is_some()));
+    let class =
+        row.text("fabric_class").or_else(|| text.split([' ', ',']).find(|word| aliases.fabrics(word).is_some()));
     let known = class.and_then(|class| aliases.fabrics(class));
     if nodes == 1 && known.is_none() {
         // Nothing leaves the node.
@@ -108,8 +110,12 @@ fn fabric(
     let other = (fabric.nic.speed != speed).then_some(speed);
     if other.is_some() {
         let gbit = speed.in_unit("Gbit/s").unwrap_or_default();
-        let rule = if stated.gbit_per_gpu.is_some() { "stated speed, nearest fabric of its class" } else { "the node's slots" };
-        filled.push("fabric", format!("{} at {gbit} Gbit/s a card", fabric.entry.id), rule);
+        let rule = if stated.gbit_per_gpu.is_some() {
+            "stated speed, nearest fabric of its class"
+        } else {
+            "the node's slots"
+        };
+        filled.push("fabric", &format!("{} at {gbit} Gbit/s a card", fabric.entry.id), rule);
     } else if stated.gbit_per_gpu.is_none() {
         filled.push("fabric", &fabric.entry.id, "the node's slots, of the class stated");
     }

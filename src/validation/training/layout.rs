@@ -6,7 +6,7 @@ use crate::memory;
 use crate::parallelism::{Layout, Recompute, Schedule, Sharding};
 use crate::scenario::Software;
 use crate::units::Bytes;
-use crate::validation::aliases::Aliases;
+use crate::validation::aliases::{Aliases, StatedRecompute};
 use crate::validation::table::{Row, Unusable};
 use crate::workload::{TrainingJob, Transformer};
 
@@ -64,7 +64,7 @@ pub(super) fn layout(row: &Row, known: &Known<'_>, aliases: &Aliases, filled: &m
 fn one(row: &Row, column: &'static str, shown: bool, filled: &mut Filled) -> Result<u32, Unusable> {
     let stated = row.count(column)?;
     if stated.is_none() && shown {
-        filled.push(column, 1, "not stated");
+        filled.push(column, &1, "not stated");
     }
     Ok(stated.unwrap_or(1))
 }
@@ -80,7 +80,7 @@ fn micro_batch(row: &Row, layout: &Layout, global_batch: u32, filled: &mut Fille
     } else {
         ((1..=4).rev().find(|size| share.is_multiple_of(*size)).unwrap_or(1), "as a replica's share divides, up to 4")
     };
-    filled.push("mbs", size, rule);
+    filled.push("mbs", &size, rule);
     Ok(size)
 }
 
@@ -95,8 +95,12 @@ fn virtual_stages(row: &Row, layout: &Layout, known: &Known<'_>, filled: &mut Fi
     }
     let microbatches = layout.microbatches(known.job.global_batch);
     if known.software.date < 2022.0 || !microbatches.is_multiple_of(pipeline) {
-        let rule = if known.software.date < 2022.0 { "not interleaved before 2022" } else { "microbatches make no whole rounds" };
-        filled.push("vpp", 1, rule);
+        let rule = if known.software.date < 2022.0 {
+            "not interleaved before 2022"
+        } else {
+            "microbatches make no whole rounds"
+        };
+        filled.push("vpp", &1, rule);
         return Ok(1);
     }
     // Where layers do not divide, the embedding and the loss count as a layer each.
@@ -104,24 +108,34 @@ fn virtual_stages(row: &Row, layout: &Layout, known: &Known<'_>, filled: &mut Fi
     let slots = if layers.is_multiple_of(pipeline) { layers / pipeline } else { (layers + 2).div_ceil(pipeline) };
     let idle = |chunks: &u32| f64::from(pipeline - 1) / (f64::from(*chunks) * f64::from(microbatches));
     let fits = |chunks: &u32| slots.is_multiple_of(*chunks) && pipeline * chunks <= layers + 2;
-    let chunks = (1..=slots).filter(fits).find(|chunks| idle(chunks) <= BUBBLE).or_else(|| (1..=slots).rev().find(fits)).unwrap_or(1);
-    filled.push("vpp", chunks, "fewest chunks that keep the bubble below 8 %, else the most");
+    let chunks = (1..=slots)
+        .filter(fits)
+        .find(|chunks| idle(chunks) <= BUBBLE)
+        .or_else(|| (1..=slots).rev().find(fits))
+        .unwrap_or(1);
+    filled.push("vpp", &chunks, "fewest chunks that keep the bubble below 8 %, else the most");
     Ok(chunks)
 }
 
 /// What data-parallel ranks split.
-fn sharding(row: &Row, layout: &Layout, software: &Software, aliases: &Aliases, filled: &mut Filled) -> Result<Sharding, Unusable> {
+fn sharding(
+    row: &Row,
+    layout: &Layout,
+    software: &Software,
+    aliases: &Aliases,
+    filled: &mut Filled,
+) -> Result<Sharding, Unusable> {
     let pytorch = matches!(software.framework, Framework::PytorchNative | Framework::PytorchFsdp);
     let Some(text) = row.text("dp_sharding") else {
         let usual = if software.framework == Framework::PytorchFsdp { Sharding::Full } else { Sharding::Optimizer };
         let usual = if layout.data_ranks() == 1 { Sharding::None } else { usual };
-        filled.push("dp_sharding", usual, "usual of the framework");
+        filled.push("dp_sharding", &usual, "usual of the framework");
         return Ok(usual);
     };
     let stated = aliases.sharding(text).ok_or_else(|| Unusable(format!("dp_sharding \"{text}\" is unknown")))?;
     if stated == Sharding::OptimizerGradients && layout.pipeline > 1 && !pytorch {
         // Megatron and DeepSpeed pipelines add up whole gradients over the microbatches of a step.
-        filled.push("dp_sharding", Sharding::Optimizer, "a pipeline of this framework accumulates whole gradients");
+        filled.push("dp_sharding", &Sharding::Optimizer, "a pipeline of this framework accumulates whole gradients");
         return Ok(Sharding::Optimizer);
     }
     Ok(stated)
@@ -130,17 +144,22 @@ fn sharding(row: &Row, layout: &Layout, software: &Software, aliases: &Aliases, 
 /// What the row says of recomputation; nothing where it states nothing.
 fn stated_recompute(row: &Row, aliases: &Aliases) -> Result<Option<Recompute>, Unusable> {
     let Some(text) = row.text("recompute") else { return Ok(None) };
-    aliases.recompute(text).ok_or_else(|| Unusable(format!("recompute \"{text}\" is unknown")))
+    match aliases.recompute(text) {
+        Some(StatedRecompute::Is(recompute)) => Ok(Some(recompute)),
+        Some(StatedRecompute::Unstated) => Ok(None),
+        None => Err(Unusable(format!("recompute \"{text}\" is unknown"))),
+    }
 }
 
 /// The least recomputation whose estimated memory fits.
 fn fill_recompute(layout: &Layout, known: &Known<'_>, filled: &mut Filled) -> Recompute {
     let fits = |recompute: &Recompute| {
-        let (_, peak) = memory::worst(known.model, known.job, &Layout { recompute: *recompute, ..*layout }, known.allowances);
+        let (_, peak) =
+            memory::worst(known.model, known.job, &Layout { recompute: *recompute, ..*layout }, known.allowances);
         peak.total() <= known.memory * MEMORY_SLACK
     };
     let least = [Recompute::None, Recompute::Selective].into_iter().find(fits).unwrap_or(Recompute::Full);
-    filled.push("recompute", least, "the least whose estimated memory fits");
+    filled.push("recompute", &least, "the least whose estimated memory fits");
     least
 }
 
@@ -164,6 +183,6 @@ fn sequence_parallel(
         || (software.date < 2023.0 && recompute == Some(Recompute::Full))
         || software.framework == Framework::MegatronDeepspeed;
     let rule = if before { "not yet in this software" } else { "usual with tensor parallelism since 2022" };
-    filled.push("sequence_parallel", !before, rule);
+    filled.push("sequence_parallel", &!before, rule);
     !before
 }

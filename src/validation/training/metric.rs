@@ -38,7 +38,11 @@ impl Metric {
         for name in COLUMNS {
             if let Some(measured) = row.number(name)? {
                 let positive = measured > 0.0;
-                return if positive { Ok(Some(Self { name, measured })) } else { Err(Unusable(format!("{name} is {measured}"))) };
+                return if positive {
+                    Ok(Some(Self { name, measured }))
+                } else {
+                    Err(Unusable(format!("{name} is {measured}")))
+                };
             }
         }
         Ok(None)

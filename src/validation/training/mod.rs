@@ -51,7 +51,7 @@ pub(super) const COLUMNS: &[&str] = &["id", "model", "gpu", "num_gpus", "seq", "
 struct Filled(Vec<Fill>);
 
 impl Filled {
-    fn push(&mut self, field: &'static str, value: impl ToString, rule: impl Into<String>) {
+    fn push(&mut self, field: &'static str, value: &dyn std::fmt::Display, rule: impl Into<String>) {
         self.0.push(Fill { field, value: value.to_string(), rule: rule.into() });
     }
 }
@@ -68,7 +68,13 @@ pub(super) fn case(row: &Row, catalog: &Catalog, aliases: &Aliases) -> (Vec<Fill
     (filled.0, outcome)
 }
 
-fn predict(row: &Row, metric: &Metric, catalog: &Catalog, aliases: &Aliases, filled: &mut Filled) -> Result<Prediction, Unusable> {
+fn predict(
+    row: &Row,
+    metric: &Metric,
+    catalog: &Catalog,
+    aliases: &Aliases,
+    filled: &mut Filled,
+) -> Result<Prediction, Unusable> {
     let counting = metric.counting(row, aliases)?;
     let machine = Machine::read(row, catalog, aliases, filled)?;
     let precision = precision(row, aliases)?;
@@ -89,7 +95,8 @@ fn predict(row: &Row, metric: &Metric, catalog: &Catalog, aliases: &Aliases, fil
         optimizer: Optimizer::Adam,
     };
     let allowance = catalog.memory_allowances.get("cuda").ok_or_else(|| missing("memory allowances"))?;
-    let framework = allowance.framework(software.framework).ok_or_else(|| missing("memory allowance of the framework"))?;
+    let framework =
+        allowance.framework(software.framework).ok_or_else(|| missing("memory allowance of the framework"))?;
     let known = Known {
         gpus: machine.gpus,
         model: &transformer,
@@ -133,26 +140,28 @@ fn precision(row: &Row, aliases: &Aliases) -> Result<Precision, Unusable> {
 /// The format that gradients are reduced in.
 fn gradients(precision: Precision, date: f64, filled: &mut Filled) -> GradientPrecision {
     let narrow = date < 2023.0 || !matches!(precision, Precision::Bf16 | Precision::Fp16);
-    let (gradients, bits) = if narrow { (GradientPrecision::Bf16, "16 bits") } else { (GradientPrecision::Fp32, "32 bits") };
-    filled.push("gradients", bits, "usual of the format and date");
+    let (gradients, bits) =
+        if narrow { (GradientPrecision::Bf16, "16 bits") } else { (GradientPrecision::Fp32, "32 bits") };
+    filled.push("gradients", &bits, "usual of the format and date");
     gradients
 }
 
 fn software(row: &Row, machine: &Machine, set: &TrainingEfficiency, filled: &mut Filled) -> Result<Software, Unusable> {
     let date = row.number("software_date")?.unwrap_or_else(|| {
-        filled.push("software_date", Software::USUAL_DATE, "not stated");
+        filled.push("software_date", &Software::USUAL_DATE, "not stated");
         Software::USUAL_DATE
     });
     let framework = word(row, "framework", Framework::ALL, Framework::word)?.unwrap_or_else(|| {
         let usual = if date < 2023.0 { Framework::MegatronLm } else { Framework::MegatronCore };
-        filled.push("framework", usual, "usual of the date");
+        filled.push("framework", &usual, "usual of the date");
         usual
     });
-    let attention_kernel = word(row, "attention_kernel", AttentionKernel::ALL, AttentionKernel::word)?.unwrap_or_else(|| {
-        let usual = Software::usual_kernel(&machine.accelerator.generation, date);
-        filled.push("attention_kernel", usual, "usual of the date");
-        usual
-    });
+    let attention_kernel =
+        word(row, "attention_kernel", AttentionKernel::ALL, AttentionKernel::word)?.unwrap_or_else(|| {
+            let usual = Software::usual_kernel(&machine.accelerator.generation, date);
+            filled.push("attention_kernel", &usual, "usual of the date");
+            usual
+        });
     let (tensor, data) = set.usual_overlap(framework, date);
     Ok(Software { date, framework, attention_kernel, overlap: Overlap { tensor, data, expert: false } })
 }

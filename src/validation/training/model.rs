@@ -7,7 +7,13 @@ use crate::validation::table::{Row, Unusable};
 use crate::workload::{Experts, Transformer};
 
 /// Reads the transformer of a row.
-pub(super) fn transformer(row: &Row, sequence: u32, catalog: &Catalog, aliases: &Aliases, filled: &mut Filled) -> Result<Transformer, Unusable> {
+pub(super) fn transformer(
+    row: &Row,
+    sequence: u32,
+    catalog: &Catalog,
+    aliases: &Aliases,
+    filled: &mut Filled,
+) -> Result<Transformer, Unusable> {
     let name = row.needed("model")?;
     let family = aliases.family(name).ok_or_else(|| Unusable(format!("model family of \"{name}\" is unknown")))?;
     let family = family.as_ref().map_err(|reason| Unusable(reason.clone()))?;
@@ -20,14 +26,14 @@ pub(super) fn transformer(row: &Row, sequence: u32, catalog: &Catalog, aliases: 
         sizes.needed("heads", |model| Some(model.heads))?,
     );
     let kv_heads = sizes.find("kv_heads", |model| Some(model.kv_heads))?.unwrap_or_else(|| {
-        sizes.filled.push("kv_heads", heads, "as many as heads");
+        sizes.filled.push("kv_heads", &heads, "as many as heads");
         heads
     });
     let width = sizes.needed("ffn", |model| model.ffn.or(model.moe.map(|moe| moe.expert_ffn)))?;
     let vocab = match (row.count("vocab")?, family.vocab) {
         (Some(stated), _) => stated,
         (None, Some(usual)) => {
-            sizes.filled.push("vocab", usual, "usual in this family of models");
+            sizes.filled.push("vocab", &usual, "usual in this family of models");
             usual
         }
         (None, None) => sizes.needed("vocab", |model| Some(model.vocab))?,
@@ -35,7 +41,13 @@ pub(super) fn transformer(row: &Row, sequence: u32, catalog: &Catalog, aliases: 
     let head_dim = head_dim(family, known.map(|(_, model)| model), hidden, heads, &mut *sizes.filled)?;
     let experts = match experts {
         None => None,
-        Some(count) => Some(Experts { count, per_token: row.needed_count("topk")?, ffn: width, shared: 0, leading_dense_layers: 0 }),
+        Some(count) => Some(Experts {
+            count,
+            per_token: row.needed_count("topk")?,
+            ffn: width,
+            shared: 0,
+            leading_dense_layers: 0,
+        }),
     };
     Ok(Transformer {
         layers,
@@ -55,9 +67,15 @@ pub(super) fn transformer(row: &Row, sequence: u32, catalog: &Catalog, aliases: 
 }
 
 /// Channels of a head: the family's, else hidden over heads.
-fn head_dim(family: &Family, known: Option<&Model>, hidden: u32, heads: u32, filled: &mut Filled) -> Result<u32, Unusable> {
+fn head_dim(
+    family: &Family,
+    known: Option<&Model>,
+    hidden: u32,
+    heads: u32,
+    filled: &mut Filled,
+) -> Result<u32, Unusable> {
     if let Some(usual) = family.head_dim {
-        filled.push("head_dim", usual, "usual in this family of models");
+        filled.push("head_dim", &usual, "usual in this family of models");
         return Ok(usual);
     }
     match known {
@@ -81,12 +99,13 @@ impl Sizes<'_, '_> {
         }
         let found = self.known.and_then(|(id, model)| Some((id, of(model)?)));
         Ok(found.map(|(id, size)| {
-            self.filled.push(column, size, format!("the catalog's {id}"));
+            self.filled.push(column, &size, format!("the catalog's {id}"));
             size
         }))
     }
 
     fn needed(&mut self, column: &'static str, of: impl Fn(&Model) -> Option<u32>) -> Result<u32, Unusable> {
-        self.find(column, of)?.ok_or_else(|| Unusable(format!("{column} is missing, and the catalog has no such model")))
+        self.find(column, of)?
+            .ok_or_else(|| Unusable(format!("{column} is missing, and the catalog has no such model")))
     }
 }

@@ -1,0 +1,207 @@
+//! Published networks: from the size that a design states to the switches and cables that it was published with. Counts
+//! are exact or wrong.
+//!
+//! The rows of one name are one design. Its size (`nodes`, else `gpus`), its pods (`gpus_per_pod`) and the oversubscription
+//! between them (`agg_oversubscription`) are inputs; all else is predicted, `nodes` and `gpus` each from the other. What a
+//! part says of itself is held against the catalog.
+
+use super::aliases::{Aliases, Design, PartAlias};
+use super::outcome::{Fill, Outcome, Prediction};
+use super::table::{Row, Unusable};
+use crate::catalog::{Catalog, Switch};
+use crate::topology::{ByTier, FatTreeSpec, Oversubscription, Tier, Tiers, Topology, TopologyError};
+use crate::units::{Bandwidth, Quantity};
+
+/// Columns that a table of networks must have.
+pub(super) const COLUMNS: &[&str] = &["name", "parameter", "value"];
+/// GPUs of a node in every design here, and its NICs and rails.
+const PER_NODE: u32 = 8;
+
+/// Figures of one design that predictions start from.
+struct Inputs {
+    nodes: Option<u32>,
+    gpus: Option<u32>,
+    pod: Option<u32>,
+    oversubscription: f64,
+}
+
+/// Predicts one row; `design` has all rows of its name.
+pub(super) fn case(row: &Row, design: &[&Row], catalog: &Catalog, aliases: &Aliases) -> (Vec<Fill>, Outcome) {
+    let value = row.text("value").unwrap_or_default();
+    let Some(measured) = ratio(value) else {
+        return (Vec::new(), Outcome::Excluded(format!("no numeric value: \"{value}\"")));
+    };
+    let mut filled = Vec::new();
+    let outcome = match predict(row, design, catalog, aliases, &mut filled) {
+        Ok(predicted) => Outcome::Predicted(Prediction {
+            metric: row.text("parameter").unwrap_or_default().to_owned(),
+            measured,
+            predicted,
+            convention: None,
+            gpus: None,
+        }),
+        Err(Unusable(reason)) => Outcome::Skipped(reason),
+    };
+    (filled, outcome)
+}
+
+/// A number, or the larger side of "1:7" and "7:1".
+fn ratio(text: &str) -> Option<f64> {
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+    match text.split_once(':') {
+        Some((one, other)) => Some(number(one)?.max(number(other)?)),
+        None => number(text),
+    }
+}
+
+fn predict(
+    row: &Row,
+    design: &[&Row],
+    catalog: &Catalog,
+    aliases: &Aliases,
+    filled: &mut Vec<Fill>,
+) -> Result<f64, Unusable> {
+    let (name, parameter) = (row.needed("name")?, row.needed("parameter")?);
+    if let Some(part) = aliases.part(name) {
+        return of_part(part, parameter, catalog)
+            .ok_or_else(|| Unusable(format!("the catalog has no such figure of {name}")));
+    }
+    let built = aliases.design(name).ok_or_else(|| Unusable(format!("design \"{name}\" is unknown")))?;
+    let radix = match built.radix {
+        Some(radix) => radix,
+        None => name
+            .split_once("k=")
+            .and_then(|(_, ports)| ports.parse().ok())
+            .ok_or_else(|| Unusable("the name has no k=".to_owned()))?,
+    };
+    if let Some(full) = full_tree(parameter, radix) {
+        return full;
+    }
+    let inputs = Inputs::read(design)?;
+    let nodes = match (inputs.nodes, inputs.gpus) {
+        (Some(nodes), _) => nodes,
+        (None, Some(gpus)) => gpus / PER_NODE,
+        (None, None) => {
+            let nodes = built.nodes.ok_or_else(|| Unusable(format!("{name} has no size")))?;
+            filled.push(Fill {
+                field: "nodes",
+                value: nodes.to_string(),
+                rule: "the design was published without a size".to_owned(),
+            });
+            nodes
+        }
+    };
+    let cannot = |error: TopologyError| Unusable(format!("it cannot be built: {error}"));
+    let topology = || Topology::fat_tree(&spec(built, radix, nodes, &inputs)).map_err(cannot);
+    let is_input = || Unusable("it is an input of the design".to_owned());
+    Ok(match parameter {
+        "nodes" => f64::from(inputs.gpus.ok_or_else(is_input)? / PER_NODE),
+        "gpus" => f64::from(inputs.nodes.ok_or_else(is_input)? * PER_NODE),
+        "gpus_per_pod" | "agg_oversubscription" => return Err(is_input()),
+        _ => figure(&topology()?, parameter).ok_or_else(|| Unusable("no count of a topology".to_owned()))? as f64,
+    })
+}
+
+impl Inputs {
+    fn read(design: &[&Row]) -> Result<Self, Unusable> {
+        let of = |parameter: &str| design.iter().find(|row| row.text("parameter") == Some(parameter));
+        let count = |parameter: &str| of(parameter).map_or(Ok(None), |row| row.count("value"));
+        let oversubscription = of("agg_oversubscription").and_then(|row| ratio(row.text("value")?));
+        Ok(Self {
+            nodes: count("nodes")?,
+            gpus: count("gpus")?,
+            pod: count("gpus_per_pod")?,
+            oversubscription: oversubscription.unwrap_or(1.0),
+        })
+    }
+}
+
+fn spec(design: &Design, radix: u32, nodes: u32, inputs: &Inputs) -> FatTreeSpec {
+    FatTreeSpec {
+        nodes,
+        nics_per_node: PER_NODE,
+        rails: PER_NODE,
+        radix: ByTier { leaf: radix, spine: radix, core: radix },
+        planes: design.planes,
+        tiers: Tiers::Auto,
+        pod_nodes: inputs.pod.map(|gpus| gpus / PER_NODE),
+        oversubscription: Oversubscription { leaf: 1.0, spine: inputs.oversubscription },
+        managers: design.managers,
+    }
+}
+
+/// A counted figure, by the word that publishers use for it.
+fn figure(topology: &Topology, parameter: &str) -> Option<u64> {
+    Some(match parameter {
+        "leaf_switches" => topology.leaf.switches(),
+        "spine_switches" => topology.spine.switches(),
+        "core_switches" | "core_switches_MQM9790" => topology.core.switches(),
+        "compute_and_ufm_cables" | "node_leaf_cables" => topology.cables(Tier::Node),
+        "spine_leaf_cables" | "leaf_spine_cables" => topology.cables(Tier::Leaf),
+        "spine_core_cables" => topology.cables(Tier::Spine),
+        "nodes_per_su" | "servers_per_tor_group" => topology.unit_nodes.into(),
+        "rails_per_su" => topology.unit_leaves.into(),
+        "nodes_displaced_by_ufm" => topology.spec.manager_places().into(),
+        "scalable_units" => topology.units.into(),
+        "tiers" => topology.tiers.into(),
+        "pods" => topology.pods.into(),
+        _ => return None,
+    })
+}
+
+/// Figures of the largest non-blocking tree of switches with so many ports: how far it reaches, and its switches.
+fn full_tree(parameter: &str, radix: u32) -> Option<Result<f64, Unusable>> {
+    let tiers = match parameter {
+        _ if parameter.contains("_2tier_") => Tiers::Two,
+        _ if parameter.contains("_3tier_") => Tiers::Three,
+        _ => return None,
+    };
+    let open = Inputs { nodes: None, gpus: None, pod: None, oversubscription: 1.0 };
+    let bare = Design { radix: None, planes: 1, ..Design::default() };
+    let tree = |nodes: u32| Topology::fat_tree(&FatTreeSpec { tiers, ..spec(&bare, radix, nodes, &open) });
+    // Far more nodes than any tree reaches: the refusal says how many it does.
+    let reach = match tree(5_000_000) {
+        Err(TopologyError::TooManyNodes { reach, .. }) => u32::try_from(reach).unwrap_or(u32::MAX),
+        _ => return Some(Err(Unusable("no limit was found".to_owned()))),
+    };
+    Some(match tree(reach) {
+        _ if parameter.starts_with("endpoints") => Ok(f64::from(reach) * f64::from(PER_NODE)),
+        Ok(full) => Ok((full.leaf.switches() + full.spine.switches() + full.core.switches()) as f64),
+        Err(error) => Err(Unusable(error.to_string())),
+    })
+}
+
+/// A figure that a part's maker states.
+fn of_part(part: &PartAlias, parameter: &str, catalog: &Catalog) -> Option<f64> {
+    match part {
+        PartAlias::Node(id) => {
+            let node = catalog.nodes.get(id)?;
+            match parameter {
+                "max_power_kw" => node.max_power.in_unit("kW"),
+                "rack_units" => Some(node.rack_units.into()),
+                _ => None,
+            }
+        }
+        PartAlias::Switch(id) => {
+            let switch = catalog.switches.get(id)?;
+            let fastest = switch.ports.iter().max_by(|a, b| a.speed.value().total_cmp(&b.speed.value()))?;
+            let throughput = (fastest.speed * f64::from(fastest.count)).in_unit("Tbit/s");
+            match parameter {
+                "ports" => Some(fastest.count.into()),
+                "port_gbps" => fastest.speed.in_unit("Gbit/s"),
+                "osfp_cages" => Some(switch.cages.into()),
+                "rack_units" => Some(switch.rack_units.into()),
+                "switching_tbps" => throughput,
+                "switching_tbps_bidir" => throughput.map(|one_way| 2.0 * one_way),
+                _ => ports_at(switch, parameter),
+            }
+        }
+    }
+}
+
+/// "ports_400g".
+fn ports_at(switch: &Switch, parameter: &str) -> Option<f64> {
+    let speed = parameter.strip_prefix("ports_")?.strip_suffix('g')?;
+    let speed = Bandwidth::parse(&format!("{speed} Gbit/s")).ok()?;
+    switch.ports_at(speed).map(f64::from)
+}
