@@ -66,6 +66,8 @@ pub struct Era {
     pub data_overlap: bool,
     /// Reached share of the network in fully sharded gathers.
     pub fully_sharded_bandwidth: Ranged<Factor>,
+    /// Multiple of a microbatch's time that hides fully sharded communication.
+    pub fully_sharded_window: Ranged<Factor>,
     /// Bytes moved by routing, permuting and gating over the minimum.
     pub moe_bytes: Ranged<Factor>,
     /// Fixed time of a mixture-of-experts layer, each way.
@@ -193,6 +195,7 @@ impl TrainingEfficiency {
                 tensor_overlap: r.get("tensor_overlap"),
                 data_overlap: r.get("data_overlap"),
                 fully_sharded_bandwidth: r.get("fully_sharded_bandwidth"),
+                fully_sharded_window: r.get("fully_sharded_window"),
                 moe_bytes: r.get("moe_bytes"),
                 moe_layer: r.get("moe_layer"),
             }),
@@ -246,9 +249,10 @@ impl TrainingEfficiency {
     }
 
     /// Whether a framework of a date overlaps tensor-parallel and data-parallel communication unless told otherwise.
-    pub fn usual_overlap(&self, framework: Framework, date: f64) -> (bool, bool) {
+    /// Fully sharded weights are prefetched in every era.
+    pub fn usual_overlap(&self, framework: Framework, date: f64, fully_sharded: bool) -> (bool, bool) {
         let can = self.frameworks.get(framework.word()).is_some_and(|traits| traits.tensor_overlap);
-        self.era(date).map_or((false, false), |era| (era.tensor_overlap && can, era.data_overlap))
+        self.era(date).map_or((false, fully_sharded), |era| (era.tensor_overlap && can, era.data_overlap || fully_sharded))
     }
 }
 

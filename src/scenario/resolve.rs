@@ -393,7 +393,8 @@ fn software(file: &ScenarioFile, cluster: &Cluster, constants: &TrainingEfficien
     let framework = defaults.or("software.framework", wanted.framework, Framework::MegatronCore);
     let usual = Software::usual_kernel(&cluster.accelerator.generation, date);
     let attention_kernel = defaults.or("software.attention_kernel", wanted.attention_kernel, usual);
-    let overlap = constants.usual_overlap(framework, date);
+    let sharding = file.training.as_ref().and_then(|training| training.layout.sharding);
+    let overlap = constants.usual_overlap(framework, date, sharding == Some(Sharding::Full));
     let [tensor, data, expert] = wanted.overlap;
     let overlap = Overlap {
         tensor: defaults.or("software.overlap.tensor", tensor, overlap.0),

@@ -151,6 +151,8 @@ pub struct StepEfficiency {
     pub contention: f64,
     /// Reached share of the network in fully sharded gathers.
     pub fully_sharded_bandwidth: f64,
+    /// Multiple of a microbatch's time that hides fully sharded communication.
+    pub fully_sharded_window: f64,
     /// Fixed time of a step.
     pub step: Seconds,
     /// Growth per natural logarithm of eight-accelerator nodes.
@@ -223,6 +225,7 @@ impl StepEfficiency {
             data_tail: typical(&exposure.data_tail),
             contention: typical(&exposure.contention),
             fully_sharded_bandwidth: typical(&era.fully_sharded_bandwidth),
+            fully_sharded_window: typical(&era.fully_sharded_window),
             step: scale.step,
             straggler: typical(&scale.straggler),
             allocator: if traits.allocator_pressure { typical(&scale.allocator) } else { 0.0 },

@@ -206,7 +206,7 @@ impl StepModel {
                 self.reduce(gradient * count, &share) + self.gather(weight * (2.0 * count), &share)
             });
             let bytes = (gradient + weight * 2.0) * local.total();
-            let exposed = if self.overlap.data { once.saturating_sub(stage * efficiency.data_window) } else { once * efficiency.data_exposed };
+            let exposed = if self.overlap.data { once.saturating_sub(stage * efficiency.fully_sharded_window) } else { once * efficiency.data_exposed };
             return (exposed + self.contention(bytes, once, stage)) * microbatches;
         }
         let reduction = over_parts(&|count, group| match layout.sharding {

@@ -39,6 +39,7 @@ use crate::catalog::Catalog;
 use crate::catalog::training_efficiency::{AttentionKernel, Framework, TrainingEfficiency};
 use crate::evaluate::StepInputs;
 use crate::memory;
+use crate::parallelism::Sharding;
 use crate::scenario::{Overlap, Software, StepEfficiency};
 use crate::units::Tokens;
 use crate::workload::{GradientPrecision, Optimizer, Precision, TrainingJob};
@@ -106,6 +107,8 @@ fn predict(
         memory: machine.accelerator.memory_capacity,
     };
     let layout = layout::layout(row, &known, aliases, filled)?;
+    let (_, data) = set.usual_overlap(software.framework, software.date, layout.sharding == Sharding::Full);
+    let software = Software { overlap: Overlap { data, ..software.overlap }, ..software };
     let mut step = StepInputs {
         transformer,
         job,
@@ -162,7 +165,7 @@ fn software(row: &Row, machine: &Machine, set: &TrainingEfficiency, filled: &mut
             filled.push("attention_kernel", &usual, "usual of the date");
             usual
         });
-    let (tensor, data) = set.usual_overlap(framework, date);
+    let (tensor, data) = set.usual_overlap(framework, date, false);
     Ok(Software { date, framework, attention_kernel, overlap: Overlap { tensor, data, expert: false } })
 }
 
