@@ -72,6 +72,8 @@ pub struct Era {
     pub moe_bytes: Ranged<Factor>,
     /// Fixed time of a mixture-of-experts layer, each way.
     pub moe_layer: Seconds,
+    /// Host time to launch a layer's kernels, by the word of the host platform.
+    pub launch: BTreeMap<String, HostLaunch>,
 }
 
 /// What a framework class can do.
@@ -168,8 +170,6 @@ pub struct TrainingEfficiency {
     pub eras: Vec<Era>,
     /// Framework classes, by word.
     pub frameworks: BTreeMap<String, FrameworkTraits>,
-    /// Host platforms, by word.
-    pub hosts: BTreeMap<String, HostLaunch>,
     /// Kernel constants.
     pub kernel: KernelEfficiency,
     /// Exposed communication.
@@ -198,9 +198,9 @@ impl TrainingEfficiency {
                 fully_sharded_window: r.get("fully_sharded_window"),
                 moe_bytes: r.get("moe_bytes"),
                 moe_layer: r.get("moe_layer"),
+                launch: r.get("launch"),
             }),
             frameworks: reader.get("framework"),
-            hosts: reader.get("host"),
             kernel: reader.table("kernel", |r| KernelEfficiency {
                 tile_epilogue: r.get("tile_epilogue"),
                 memory: r.get("memory"),

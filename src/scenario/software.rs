@@ -84,7 +84,7 @@ pub enum MissingEfficiency {
         measured: String,
     },
     /// The host platform was never measured.
-    #[error("no measured launch times for host \"{0}\"")]
+    #[error("no measured launch times for host \"{0}\" and software of that date")]
     Host(Host),
     /// The framework class was never measured.
     #[error("no measured efficiency for framework \"{0}\"")]
@@ -190,10 +190,10 @@ impl StepEfficiency {
             let missing = || MissingEfficiency::Kernel { kernel, generation: name(), measured: measured() };
             typical(generation.attention.get(kernel.word()).ok_or_else(missing)?)
         };
-        let launch = set.hosts.get(host.word()).ok_or(MissingEfficiency::Host(host))?;
         let framework = software.framework;
         let traits = set.frameworks.get(framework.word()).ok_or(MissingEfficiency::Framework(framework))?;
         let era = set.era(software.date).ok_or(MissingEfficiency::Date(software.date))?;
+        let launch = era.launch.get(host.word()).ok_or(MissingEfficiency::Host(host))?;
         let (kernels, exposure, scale) = (&set.kernel, &set.exposure, &set.scale);
         let elementwise = if traits.eager { &kernels.elementwise_eager } else { &era.elementwise };
         let tensor = if software.overlap.tensor { &exposure.tensor_overlapped } else { &exposure.tensor };
