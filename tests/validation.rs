@@ -57,6 +57,7 @@ fn own_tables_are_within_their_tolerances() {
 #[test]
 fn all_own_rows_are_predicted_but_inputs() {
     assert_eq!(validation(Domain::Training, None).summary().coverage, Some(1.0));
+    assert_eq!(validation(Domain::Collectives, None).summary().coverage, Some(1.0));
     let topology = validation(Domain::Topology, None);
     assert!(topology.rows.iter().all(|row| row.error().is_none_or(|error| error == 0.0)));
     let reason = Outcome::Skipped("it is an input of the design".to_owned());

@@ -69,6 +69,10 @@ constants! {
         pub all_to_all: Fraction,
         /// Loss to unsynchronised peers (incast) that an all-to-all of very many domains adds.
         pub incast: Fraction,
+        /// What a host process spends on each GPU that it drives, per collective; one GPU a process hides it.
+        pub process_launch: Seconds,
+        /// The same where the collective is a group of point-to-point transfers.
+        pub grouped_process_launch: Seconds,
     }
 
     /// What collectives reach on a kind of scale-up link; rates are shares of the line rate of one direction.
@@ -115,6 +119,46 @@ constants! {
         pub tuner_channel_many: Bandwidth,
     }
 
+    /// All-gather and reduce-scatter of one GPU a node over parallel aggregated trees (PAT).
+    pub struct PatEfficiency {
+        /// Start of a collective.
+        pub launch: Seconds,
+        /// What each rank adds.
+        pub rank: Seconds,
+        /// Share of a network hop that each doubling of ranks adds.
+        pub level: Fraction,
+        /// Share of the ring's rate.
+        pub rate: Fraction,
+    }
+
+    /// Reduction in the switches of the network (SHARP), as the library uses it through its CollNet interface.
+    pub struct SharpEfficiency {
+        /// Way through the network of the direct form.
+        pub direct_hop: Seconds,
+        /// Way through the network of the chain.
+        pub chain_hop: Seconds,
+        /// Way through the network after NVLS.
+        pub nvls_hop: Seconds,
+        /// Share of a NIC's line rate that the switches' reduction reaches, of the payload before reduction.
+        pub nic: Fraction,
+        /// Share of the ring's link rate that the direct form's exchange within a domain reaches.
+        pub direct: Fraction,
+    }
+
+    /// An MPI library that takes GPU buffers (CUDA-aware), instead of NCCL.
+    pub struct MpiEfficiency {
+        /// Start of a collective.
+        pub launch: Seconds,
+        /// A message within a scale-up domain.
+        pub message_inside: Seconds,
+        /// A message across the network.
+        pub message_across: Seconds,
+        /// Start of the kernel that adds up what arrived.
+        pub reduction: Seconds,
+        /// Share of a link's or NIC's payload rate that one large message reaches.
+        pub rate: Fraction,
+    }
+
     /// What collectives reach on a class of network: NIC generation with its transport and plugin.
     pub struct NetworkEfficiency {
         /// Share of a NIC's line rate that is payload.
@@ -131,6 +175,8 @@ constants! {
 /// A kind of scale-up link.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ScaleUpKind {
+    /// Whether the library uses its LL128 protocol on such links: they must keep 128 bytes together.
+    pub ll128: bool,
     /// What collectives reach on it.
     pub links: Ranged<ScaleUpEfficiency>,
     /// What its switches' reduction reaches, where they have one.
@@ -142,6 +188,12 @@ pub struct ScaleUpKind {
 pub struct CollectiveEfficiency {
     /// What it costs on any hardware.
     pub library: Ranged<LibraryEfficiency>,
+    /// Parallel aggregated trees.
+    pub pat: Ranged<PatEfficiency>,
+    /// Reduction in the network's switches.
+    pub sharp: Ranged<SharpEfficiency>,
+    /// MPI, held beside the library.
+    pub mpi: Ranged<MpiEfficiency>,
     /// By kind of scale-up link.
     pub scale_up: BTreeMap<String, ScaleUpKind>,
     /// By class of network.
@@ -153,7 +205,11 @@ impl CollectiveEfficiency {
     pub fn read(reader: &mut Reader<'_>) -> Self {
         Self {
             library: reader.table("library", LibraryEfficiency::read),
+            pat: reader.table("pat", PatEfficiency::read),
+            sharp: reader.table("sharp", SharpEfficiency::read),
+            mpi: reader.table("mpi", MpiEfficiency::read),
             scale_up: keyed(reader, "scale_up", |reader| ScaleUpKind {
+                ll128: reader.get("ll128"),
                 links: ScaleUpEfficiency::read(reader),
                 nvls: reader.optional_table("nvls", NvlsEfficiency::read),
             }),

@@ -1,95 +1,133 @@
-//! The algorithms, each with the protocol it runs in.
+//! The algorithms, each with the protocol it runs in and the library that has it.
 
 use super::call::{Call, Parts};
-use super::wires::Collective;
-use super::{nvls, point_to_point, ring, tree};
+use super::{hierarchical, in_network, mpi, nvls, pat, point_to_point, ring, tree};
 
-/// How a collective may be carried out.
+/// Who carries an algorithm out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
-    /// Ring in LL (low latency).
-    RingLl,
-    /// Ring in LL128.
-    RingLl128,
-    /// Ring in Simple (full rate).
-    RingSimple,
-    /// Double binary tree in LL.
-    TreeLl,
-    /// Double binary tree in LL128.
-    TreeLl128,
-    /// Double binary tree in Simple.
-    TreeSimple,
-    /// Reduction in the switches of one scale-up domain.
-    Nvls,
-    /// Reduction in the switches of each domain, a tree between domains.
-    NvlsTree,
-    /// All pairs at once, in LL.
-    AllToAllLl,
-    /// All pairs at once, in Simple.
-    AllToAllSimple,
-    /// One transfer to the next rank, in LL.
-    PointToPointLl,
-    /// One transfer to the next rank, in Simple.
-    PointToPointSimple,
+pub enum Library {
+    /// NCCL (or RCCL) by itself.
+    Nccl,
+    /// NCCL with reduction in the network's switches (CollNet, SHARP).
+    Sharp,
+    /// A CUDA-aware MPI.
+    Mpi,
+    /// A framework, from several collectives of NCCL.
+    Composed,
 }
 
-/// Every algorithm, in the order in which a tie is settled.
-pub const ALGORITHMS: &[Algorithm] = &[
-    Algorithm::RingSimple,
-    Algorithm::RingLl,
-    Algorithm::RingLl128,
-    Algorithm::TreeLl,
-    Algorithm::TreeLl128,
-    Algorithm::TreeSimple,
-    Algorithm::Nvls,
-    Algorithm::NvlsTree,
-    Algorithm::AllToAllSimple,
-    Algorithm::AllToAllLl,
-    Algorithm::PointToPointSimple,
-    Algorithm::PointToPointLl,
-];
-
-impl Algorithm {
-    /// The name that reports show; NCCL's own words, algorithm before protocol.
-    pub const fn name(self) -> &'static str {
+impl Library {
+    /// The word that reports show.
+    pub const fn word(self) -> &'static str {
         match self {
-            Self::RingLl => "ring-ll",
-            Self::RingLl128 => "ring-ll128",
-            Self::RingSimple => "ring-simple",
-            Self::TreeLl => "tree-ll",
-            Self::TreeLl128 => "tree-ll128",
-            Self::TreeSimple => "tree-simple",
-            Self::Nvls => "nvls",
-            Self::NvlsTree => "nvlstree",
-            Self::AllToAllLl => "alltoall-ll",
-            Self::AllToAllSimple => "alltoall-simple",
-            Self::PointToPointLl => "p2p-ll",
-            Self::PointToPointSimple => "p2p-simple",
+            Self::Nccl => "nccl",
+            Self::Sharp => "nccl+sharp",
+            Self::Mpi => "mpi",
+            Self::Composed => "composed",
         }
     }
+}
 
-    /// The time of a call, or `None` where the algorithm cannot serve it.
-    pub(super) fn line(self, call: &Call<'_>) -> Option<Parts> {
-        let ring = !matches!(call.kind, Collective::AllToAll | Collective::SendRecv);
-        match self {
-            Self::RingLl => ring.then(|| ring::ll(call)),
-            Self::RingLl128 => {
-                if ring {
-                    ring::ll128(call)
-                } else {
-                    None
+/// Declares the algorithms in the order in which a tie is settled: variant, name (NCCL's own words, algorithm before
+/// protocol), library, and the formula, which is `None` where the algorithm cannot serve a call.
+macro_rules! algorithms {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal by $library:ident, $line:expr;)+) => {
+        /// How a collective may be carried out.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Algorithm {
+            $($(#[$doc])* $variant,)+
+        }
+
+        /// Every algorithm, in the order in which a tie is settled.
+        pub const ALGORITHMS: &[Algorithm] = &[$(Algorithm::$variant),+];
+
+        impl Algorithm {
+            /// The name that reports show.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
                 }
             }
-            Self::RingSimple => ring.then(|| ring::simple(call)),
-            Self::TreeLl => tree::ll(call),
-            Self::TreeLl128 => tree::ll128(call),
-            Self::TreeSimple => tree::simple(call),
-            Self::Nvls => nvls::one_domain(call),
-            Self::NvlsTree => nvls::tree(call),
-            Self::AllToAllLl => point_to_point::all_to_all_ll(call),
-            Self::AllToAllSimple => point_to_point::all_to_all(call),
-            Self::PointToPointLl => point_to_point::send_recv_ll(call),
-            Self::PointToPointSimple => point_to_point::send_recv(call),
+
+            /// Who carries it out.
+            pub const fn library(self) -> Library {
+                match self {
+                    $(Self::$variant => Library::$library,)+
+                }
+            }
+
+            /// The time of a call, or `None` where the algorithm cannot serve it.
+            #[inline]
+            pub(super) fn line(self, call: &Call<'_>) -> Option<Parts> {
+                match self {
+                    $(Self::$variant => $line(call),)+
+                }
+            }
         }
+    };
+}
+
+/// Those among which NCCL chooses, which come first.
+pub(super) const OWN: &[Algorithm] = ALGORITHMS.split_at(own()).0;
+
+const fn own() -> usize {
+    let mut count = 0;
+    while count < ALGORITHMS.len() && matches!(ALGORITHMS[count].library(), Library::Nccl | Library::Sharp) {
+        count += 1;
+    }
+    count
+}
+
+algorithms! {
+    /// Ring in Simple (full rate).
+    RingSimple = "ring-simple" by Nccl, ring::simple;
+    /// Ring in LL (low latency).
+    RingLl = "ring-ll" by Nccl, ring::ll;
+    /// Ring in LL128.
+    RingLl128 = "ring-ll128" by Nccl, ring::ll128;
+    /// Double binary tree in LL.
+    TreeLl = "tree-ll" by Nccl, tree::ll;
+    /// Double binary tree in LL128.
+    TreeLl128 = "tree-ll128" by Nccl, tree::ll128;
+    /// Double binary tree in Simple.
+    TreeSimple = "tree-simple" by Nccl, tree::simple;
+    /// Reduction in the switches of one scale-up domain.
+    Nvls = "nvls" by Nccl, nvls::one_domain;
+    /// Reduction in the switches of each domain, a tree between domains.
+    NvlsTree = "nvlstree" by Nccl, nvls::tree;
+    /// Parallel aggregated trees.
+    Pat = "pat" by Nccl, pat::line;
+    /// All pairs at once, in Simple.
+    AllToAllSimple = "alltoall-simple" by Nccl, point_to_point::all_to_all;
+    /// All pairs at once, in LL.
+    AllToAllLl = "alltoall-ll" by Nccl, point_to_point::all_to_all_ll;
+    /// Transfers to a neighbour, or between a root and all others, in Simple.
+    PointToPointSimple = "p2p-simple" by Nccl, point_to_point::single;
+    /// The same in LL.
+    PointToPointLl = "p2p-ll" by Nccl, point_to_point::single_ll;
+    /// Exchange within the domain, reduction in the network.
+    CollNetDirect = "collnet-direct" by Sharp, in_network::direct;
+    /// Chain within the domain, reduction in the network.
+    CollNetChain = "collnet-chain" by Sharp, in_network::chain;
+    /// Reduction in the domain's switches and then in the network's.
+    NvlsSharp = "nvls-sharp" by Sharp, in_network::nvls;
+    /// Within the domain, along the rails, within the domain again.
+    Hierarchical = "hierarchical" by Composed, hierarchical::line;
+    /// One ring of messages.
+    MpiRing = "mpi-ring" by Mpi, mpi::ring;
+    /// Recursive halving and doubling over the hypercube of ranks.
+    MpiHalvingDoubling = "mpi-halving-doubling" by Mpi, mpi::halving_doubling;
+    /// Bruck's logarithmic exchange.
+    MpiBruck = "mpi-bruck" by Mpi, mpi::bruck;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nccl_s_own_come_first() {
+        let own = |algorithm: &&Algorithm| matches!(algorithm.library(), Library::Nccl | Library::Sharp);
+        assert_eq!(ALGORITHMS.iter().filter(own).count(), OWN.len());
     }
 }

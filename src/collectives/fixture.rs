@@ -2,7 +2,10 @@
 
 use super::call::{Call, Parts};
 use super::wires::{Collective, Group, Network, ScaleUp, Wires};
-use crate::catalog::collective_efficiency::{LibraryEfficiency, NetworkEfficiency, NvlsEfficiency, ScaleUpEfficiency};
+use crate::catalog::collective_efficiency::{
+    LibraryEfficiency, MpiEfficiency, NetworkEfficiency, NvlsEfficiency, PatEfficiency, ScaleUpEfficiency,
+    SharpEfficiency,
+};
 use crate::units::{Bandwidth, Bytes, Factor, Fraction, Seconds};
 
 pub(super) const fn us(us: f64) -> Seconds {
@@ -40,6 +43,8 @@ pub(super) fn wires() -> Wires {
         tree_chunk: Bytes::new(1e6),
         all_to_all: share(0.9),
         incast: share(0.2),
+        process_launch: us(6.0),
+        grouped_process_launch: us(10.0),
     };
     let efficiency = ScaleUpEfficiency {
         ring: share(0.8),
@@ -64,7 +69,7 @@ pub(super) fn wires() -> Wires {
         tuner_channel_many: gb_per_s(45.5),
     };
     Wires {
-        scale_up: ScaleUp { line_rate: gb_per_s(450.0), efficiency, nvls: Some(nvls) },
+        scale_up: ScaleUp { line_rate: gb_per_s(450.0), efficiency, ll128: true, nvls: Some(nvls) },
         network: Network {
             line_rate: gb_per_s(50.0),
             efficiency: NetworkEfficiency {
@@ -75,6 +80,21 @@ pub(super) fn wires() -> Wires {
             },
         },
         library,
+        pat: Some(PatEfficiency { launch: us(8.0), rank: us(2.0), level: share(0.5), rate: share(0.75) }),
+        sharp: Some(SharpEfficiency {
+            direct_hop: us(31.0),
+            chain_hop: us(30.0),
+            nvls_hop: us(18.0),
+            nic: share(0.8),
+            direct: share(0.85),
+        }),
+        mpi: MpiEfficiency {
+            launch: us(5.0),
+            message_inside: us(4.0),
+            message_across: us(6.0),
+            reduction: us(8.0),
+            rate: share(0.9),
+        },
     }
 }
 

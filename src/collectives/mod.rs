@@ -1,6 +1,6 @@
 //! Time on the wires: what a collective of a group of ranks takes, in closed form and without allocation.
 //!
-//! Every algorithm is a line `latency + size / rate`, bent by what fills its pipeline; the time of a collective is the
+//! Every algorithm of NCCL, of NCCL with reduction in the network, of MPI, and of frameworks that build theirs from NCCL's is a line `latency + size / rate`, bent by what fills its pipeline; the time of a collective is the
 //! fastest line among those that NCCL would consider. Sizes and bus bandwidths follow the convention of nccl-tests
 //! (doc/PERFORMANCE.md). What is NCCL's own comes from version 2.30.7 (src/graph/tuning.cc, src/transport/nvls.cc); the
 //! constants of the lines are catalog entries, fitted to public logs.
@@ -10,15 +10,21 @@
 
 mod algorithm;
 mod call;
+mod choice;
 #[cfg(test)]
 mod fixture;
+mod hierarchical;
+mod in_network;
+mod mpi;
 mod nvls;
+mod pat;
 mod point_to_point;
 mod ring;
 mod selection;
 mod tree;
 mod wires;
 
-pub use algorithm::{ALGORITHMS, Algorithm};
-pub use selection::{CollectiveTime, algorithm_bandwidth, best, bus_bandwidth, estimate};
+pub use algorithm::{ALGORITHMS, Algorithm, Library};
+pub use choice::{Choice, Limit, Rule, choose, host_floor};
+pub use selection::{CollectiveTime, algorithm_bandwidth, best, best_of, bus_bandwidth, estimate};
 pub use wires::{Collective, Group, Network, ScaleUp, Wires};

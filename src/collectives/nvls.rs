@@ -23,7 +23,7 @@ pub(super) fn one_domain(call: &Call<'_>) -> Option<Parts> {
     if call.kind != Collective::AllReduce || call.crosses_network() {
         return None;
     }
-    Some(parts(nvls.launch, piped(call, nvls, switch_rate(call, nvls))))
+    Some(parts(nvls.launch, piped(call, nvls, switch_rate(call, nvls, call.levels), call.levels)))
 }
 
 /// All-reduce across domains: NVLS within each, a tree per head between them.
@@ -36,28 +36,28 @@ pub(super) fn tree(call: &Call<'_>) -> Option<Parts> {
         return None;
     }
     let heads_network = call.rank_network() * heads(call);
-    let rate = switch_rate(call, nvls).min(heads_network * (call.domains / (2.0 * (call.domains - 1.0))));
-    Some(parts(nvls.launch + call.tree_hop() * (2.0 * call.levels), piped(call, nvls, rate)))
+    let rate = switch_rate(call, nvls, call.levels).min(heads_network * (call.domains / (2.0 * (call.domains - 1.0))));
+    Some(parts(nvls.launch + call.tree_hop() * (2.0 * call.levels), piped(call, nvls, rate, call.levels)))
 }
 
 /// How much smaller the chunks of an NVLSTree of many domains are.
-fn chunk_cut(call: &Call<'_>) -> f64 {
-    if call.domains >= SMALL_CHUNK_DOMAINS { 2.0 } else { 1.0 }
+fn chunk_cut(call: &Call<'_>, levels: f64) -> f64 {
+    if levels > 0.0 && call.domains >= SMALL_CHUNK_DOMAINS { 2.0 } else { 1.0 }
 }
 
-/// Algorithm bandwidth of the switches.
+/// Algorithm bandwidth of the switches under a tree of so many levels, or none.
 ///
 /// Each GPU sends the payload to be reduced, and multicasts its g-th of the result: g+1 parts of g on its links.
-fn switch_rate(call: &Call<'_>, nvls: &NvlsEfficiency) -> Bandwidth {
+pub(super) fn switch_rate(call: &Call<'_>, nvls: &NvlsEfficiency, levels: f64) -> Bandwidth {
     let g = call.per_domain;
     let rack = if g > BOARD { 1.0 / nvls.rack.get() - 1.0 } else { 0.0 };
-    let loss = (rack + nvls.tree_level.get() * call.levels) * chunk_cut(call);
+    let loss = (rack + nvls.tree_level.get() * levels) * chunk_cut(call, levels);
     call.wires.scale_up.line_rate * (nvls.multimem.get() * g / (g + 1.0) / (1.0 + loss))
 }
 
 /// Transfer with what the pipe holds before it flows at full rate: channels x heads x chunk, so it grows with the domain.
-fn piped(call: &Call<'_>, nvls: &NvlsEfficiency, rate: Bandwidth) -> Seconds {
-    let pipe: Bytes = nvls.pipe * (call.per_domain * (1.0 + nvls.pipe_level.get() * call.levels) / chunk_cut(call));
+pub(super) fn piped(call: &Call<'_>, nvls: &NvlsEfficiency, rate: Bandwidth, levels: f64) -> Seconds {
+    let pipe: Bytes = nvls.pipe * (call.per_domain * (1.0 + nvls.pipe_level.get() * levels) / chunk_cut(call, levels));
     let held = pipe * (call.payload / (call.payload + pipe));
     (call.payload + held) / rate
 }

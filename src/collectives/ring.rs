@@ -1,8 +1,20 @@
-//! Rings: data passes every rank in turn. The only algorithm that serves every reduction and copy.
+//! Rings: data passes every rank in turn. They serve every reduction and copy.
 
 use super::call::{Call, Parts, parts, piped};
 use super::wires::Collective;
 use crate::units::Seconds;
+
+/// Whether rings carry the collective: reductions and copies, not exchanges of pairs.
+fn serves(call: &Call<'_>) -> bool {
+    matches!(
+        call.kind,
+        Collective::AllReduce
+            | Collective::AllGather
+            | Collective::ReduceScatter
+            | Collective::Broadcast
+            | Collective::Reduce
+    )
+}
 
 /// Steps of a ring on its critical path: within a domain, and across the network.
 struct Steps {
@@ -28,12 +40,15 @@ fn ll_step(call: &Call<'_>) -> Seconds {
 }
 
 /// LL: a flag beside every word. Half the wire is data; within one domain this line stands for LL128 as well.
-pub(super) fn ll(call: &Call<'_>) -> Parts {
+pub(super) fn ll(call: &Call<'_>) -> Option<Parts> {
+    if !serves(call) {
+        return None;
+    }
     let steps = steps(call);
     let library = &call.wires.library;
     let latency =
         library.ll_launch + ll_step(call) * steps.inside + call.wires.network.efficiency.ll_hop * steps.across;
-    parts(latency, ll_transfer(call))
+    Some(parts(latency, ll_transfer(call)))
 }
 
 /// Transfer time of LL, in rings and trees alike.
@@ -53,7 +68,8 @@ pub(super) fn ll128(call: &Call<'_>) -> Option<Parts> {
     let library = &call.wires.library;
     let hop = call.wires.network.efficiency.ll_hop * library.ll128_hop.get();
     let latency = library.ll128_launch + ll_step(call) * (2.0 * steps.inside) + hop * steps.across;
-    call.crosses_network().then(|| parts(latency, ll128_transfer(call)))
+    let serves = serves(call) && call.crosses_network() && call.wires.scale_up.ll128;
+    serves.then(|| parts(latency, ll128_transfer(call)))
 }
 
 /// Transfer time of LL128 across a network, in rings and trees alike.
@@ -62,14 +78,17 @@ pub(super) fn ll128_transfer(call: &Call<'_>) -> Seconds {
 }
 
 /// Simple: whole chunks, full rate.
-pub(super) fn simple(call: &Call<'_>) -> Parts {
+pub(super) fn simple(call: &Call<'_>) -> Option<Parts> {
+    if !serves(call) {
+        return None;
+    }
     let steps = steps(call);
     let library = &call.wires.library;
     let latency = library.simple_launch
         + call.wires.scale_up.efficiency.simple_step * steps.inside
         + call.wires.network.efficiency.simple_hop * steps.across;
     let transfer = call.ring_traffic() / call.ring_rate();
-    parts(latency, piped(transfer, library.pipeline_stage, library.pipeline_limit))
+    Some(parts(latency, piped(transfer, library.pipeline_stage, library.pipeline_limit)))
 }
 
 #[cfg(test)]

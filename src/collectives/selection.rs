@@ -1,6 +1,6 @@
 //! Which algorithm serves a call, and the answer.
 
-use super::algorithm::{ALGORITHMS, Algorithm};
+use super::algorithm::{Algorithm, OWN};
 use super::call::Call;
 use super::nvls;
 use super::wires::{Collective, Group, Wires};
@@ -27,30 +27,29 @@ pub struct CollectiveTime {
 /// The time of a collective carried out as NCCL would: the fastest line among those that its tuner considers.
 ///
 /// One rank, or nothing to move, takes no time.
+#[inline]
 pub fn best(kind: Collective, payload: Bytes, group: &Group, wires: &Wires) -> CollectiveTime {
-    let nothing = CollectiveTime {
-        algorithm: match kind {
-            Collective::AllToAll => Algorithm::AllToAllSimple,
-            Collective::SendRecv => Algorithm::PointToPointSimple,
-            _ => Algorithm::RingSimple,
-        },
-        time: Seconds::ZERO,
-        latency: Seconds::ZERO,
-        bandwidth: Seconds::ZERO,
-    };
+    best_of(kind, payload, group, wires, |_| true).unwrap_or_else(|| nothing(kind))
+}
+
+/// The same where only some algorithms are allowed, as `NCCL_ALGO` and `NCCL_PROTO` do; `None` where none of them
+/// serves.
+#[inline]
+pub fn best_of(
+    kind: Collective,
+    payload: Bytes,
+    group: &Group,
+    wires: &Wires,
+    allowed: impl Fn(Algorithm) -> bool,
+) -> Option<CollectiveTime> {
     if is_nothing(payload, group) {
-        return nothing;
+        return Some(nothing(kind));
     }
     let call = Call::new(kind, payload, group, wires);
-    let nvls_tree = nvls_tree_lead(&call);
+    let nvls_tree = nvls_tree_lead(&call).filter(|_| allowed(Algorithm::NvlsTree));
     let mut fastest: Option<CollectiveTime> = None;
-    for &algorithm in ALGORITHMS {
-        let considered = match algorithm {
-            Algorithm::TreeSimple => nvls_tree.is_none(),
-            Algorithm::RingSimple => nvls_tree.is_none_or(|lead| lead <= CLEAR_LEAD),
-            _ => true,
-        };
-        if !considered {
+    for &algorithm in OWN {
+        if !is_considered(algorithm, nvls_tree) || !allowed(algorithm) {
             continue;
         }
         if let Some(time) = timed(algorithm, &call)
@@ -59,7 +58,31 @@ pub fn best(kind: Collective, payload: Bytes, group: &Group, wires: &Wires) -> C
             fastest = Some(time);
         }
     }
-    fastest.unwrap_or(nothing)
+    fastest
+}
+
+/// Whether NCCL's tuner leaves one of its algorithms in the race, by the lead that it gives NVLSTree.
+#[inline]
+pub(super) fn is_considered(algorithm: Algorithm, nvls_tree: Option<f64>) -> bool {
+    match algorithm {
+        Algorithm::TreeSimple => nvls_tree.is_none(),
+        Algorithm::RingSimple => nvls_tree.is_none_or(|lead| lead <= CLEAR_LEAD),
+        _ => true,
+    }
+}
+
+/// No time, under the name of the algorithm that would have taken it.
+fn nothing(kind: Collective) -> CollectiveTime {
+    CollectiveTime {
+        algorithm: match kind {
+            Collective::AllToAll => Algorithm::AllToAllSimple,
+            Collective::SendRecv | Collective::Gather | Collective::Scatter => Algorithm::PointToPointSimple,
+            _ => Algorithm::RingSimple,
+        },
+        time: Seconds::ZERO,
+        latency: Seconds::ZERO,
+        bandwidth: Seconds::ZERO,
+    }
 }
 
 /// The time of a collective by one algorithm, or `None` where that cannot serve it.
@@ -92,7 +115,7 @@ pub fn bus_bandwidth(kind: Collective, ranks: u32, payload: Bytes, time: Seconds
     algorithm_bandwidth(payload, time) * kind.bus_factor(ranks)
 }
 
-fn is_nothing(payload: Bytes, group: &Group) -> bool {
+pub(super) fn is_nothing(payload: Bytes, group: &Group) -> bool {
     group.ranks <= 1 || payload <= Bytes::ZERO
 }
 
@@ -111,7 +134,7 @@ fn timed(algorithm: Algorithm, call: &Call<'_>) -> Option<CollectiveTime> {
 /// NCCL compares its own estimates (tuning.cc), in which NVLSTree also has the lower latency: with a clear lead in
 /// bandwidth it is taken at every size that LL does not win, even where the ring would be faster. Trees without NVLS are
 /// never ahead of it there.
-fn nvls_tree_lead(call: &Call<'_>) -> Option<f64> {
+pub(super) fn nvls_tree_lead(call: &Call<'_>) -> Option<f64> {
     let nvls = call.wires.scale_up.nvls.as_ref()?;
     if call.kind != Collective::AllReduce || !call.crosses_network() || call.per_domain < 2.0 {
         return None;
@@ -132,7 +155,7 @@ mod tests {
     use super::*;
 
     fn chosen(kind: Collective, payload: Bytes, group: &Group) -> Algorithm {
-        best(kind, payload, group, &wires()).algorithm
+        best(kind, payload, group, &Wires { pat: None, sharp: None, ..wires() }).algorithm
     }
 
     #[test]

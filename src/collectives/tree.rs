@@ -27,7 +27,8 @@ pub(super) fn ll128(call: &Call<'_>) -> Option<Parts> {
     let library = &call.wires.library;
     let step = call.wires.scale_up.efficiency.ll_step * 2.0;
     let hop = call.wires.network.efficiency.ll_hop * library.ll128_hop.get();
-    serves(call).then(|| parts(latency(call, library.ll128_launch, step, hop), ll128_transfer(call)))
+    (serves(call) && call.wires.scale_up.ll128)
+        .then(|| parts(latency(call, library.ll128_launch, step, hop), ll128_transfer(call)))
 }
 
 /// A tree in Simple.

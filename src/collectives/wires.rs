@@ -1,47 +1,43 @@
 //! What is asked: a collective, the ranks that take part, and the wires between them.
 
 use crate::catalog::collective_efficiency::{
-    LibraryEfficiency, NetworkEfficiency, NvlsEfficiency, ScaleUpEfficiency, ScaleUpKind,
+    CollectiveEfficiency, LibraryEfficiency, MpiEfficiency, NetworkEfficiency, NvlsEfficiency, PatEfficiency,
+    ScaleUpEfficiency, ScaleUpKind, SharpEfficiency,
 };
+use crate::document::choices;
 use crate::units::Bandwidth;
 
-/// A collective operation. Its payload is what the size column of nccl-tests shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Collective {
-    /// Every rank ends with the sum; the payload is the buffer of one rank.
-    AllReduce,
-    /// Every rank ends with all parts; the payload is the gathered whole.
-    AllGather,
-    /// Every rank ends with its part of the sum; the payload is the whole input of one rank.
-    ReduceScatter,
-    /// Every rank ends with the root's data; the payload is that data.
-    Broadcast,
-    /// The root ends with the sum; the payload is the buffer of one rank.
-    Reduce,
-    /// Every rank sends a part to every rank; the payload is all that one rank sends, its own part included.
-    AllToAll,
-    /// Every rank sends to the next; the payload is what one rank sends.
-    SendRecv,
+choices! {
+    /// A collective operation. Its payload is what the size column of nccl-tests shows.
+    pub enum Collective {
+        /// Every rank ends with the sum; the payload is the buffer of one rank.
+        AllReduce = "all_reduce",
+        /// Every rank ends with all parts; the payload is the gathered whole.
+        AllGather = "all_gather",
+        /// Every rank ends with its part of the sum; the payload is the whole input of one rank.
+        ReduceScatter = "reduce_scatter",
+        /// Every rank ends with the root's data; the payload is that data.
+        Broadcast = "broadcast",
+        /// The root ends with the sum; the payload is the buffer of one rank.
+        Reduce = "reduce",
+        /// The root ends with all parts; the payload is the gathered whole.
+        Gather = "gather",
+        /// Every rank ends with its part of the root's data; the payload is that data.
+        Scatter = "scatter",
+        /// Every rank sends a part to every rank; the payload is all that one rank sends, its own part included.
+        AllToAll = "alltoall",
+        /// Every rank sends to the next; the payload is what one rank sends.
+        SendRecv = "sendrecv",
+    }
 }
 
 impl Collective {
-    /// Every collective.
-    pub const ALL: &'static [Self] = &[
-        Self::AllReduce,
-        Self::AllGather,
-        Self::ReduceScatter,
-        Self::Broadcast,
-        Self::Reduce,
-        Self::AllToAll,
-        Self::SendRecv,
-    ];
-
     /// Bus bandwidth over algorithm bandwidth (nccl-tests, doc/PERFORMANCE.md, summary; `SendRecvGetBw`).
     pub fn bus_factor(self, ranks: u32) -> f64 {
         let n = f64::from(ranks.max(1));
         match self {
             Self::AllReduce => 2.0 * (n - 1.0) / n,
-            Self::AllGather | Self::ReduceScatter | Self::AllToAll => (n - 1.0) / n,
+            Self::AllGather | Self::ReduceScatter | Self::Gather | Self::Scatter | Self::AllToAll => (n - 1.0) / n,
             Self::Broadcast | Self::Reduce | Self::SendRecv => 1.0,
         }
     }
@@ -76,6 +72,8 @@ pub struct ScaleUp {
     pub line_rate: Bandwidth,
     /// What collectives reach on them.
     pub efficiency: ScaleUpEfficiency,
+    /// Whether the library runs LL128 over them.
+    pub ll128: bool,
     /// What reduction in the switches reaches, where the node has it.
     pub nvls: Option<NvlsEfficiency>,
 }
@@ -84,12 +82,12 @@ impl ScaleUp {
     /// Links with the typical constants of their kind; NVLS only where the node's switches reduce.
     pub fn typical(line_rate: Bandwidth, kind: &ScaleUpKind, in_network_reduction: bool) -> Self {
         let nvls = kind.nvls.filter(|_| in_network_reduction).map(|nvls| nvls.value);
-        Self { line_rate, efficiency: kind.links.value, nvls }
+        Self { line_rate, efficiency: kind.links.value, ll128: kind.ll128, nvls }
     }
 }
 
-/// The NICs and what lies between them.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The NICs and what lies between them; the default is no network.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Network {
     /// Line rate of one NIC in one direction.
     pub line_rate: Bandwidth,
@@ -106,4 +104,18 @@ pub struct Wires {
     pub network: Network,
     /// The library that moves the data.
     pub library: LibraryEfficiency,
+    /// Parallel aggregated trees, where the library has them (NCCL from 2.23).
+    pub pat: Option<PatEfficiency>,
+    /// Reduction in the network's switches, where the fabric has it and the job has it switched on.
+    pub sharp: Option<SharpEfficiency>,
+    /// MPI over the same wires.
+    pub mpi: MpiEfficiency,
+}
+
+impl Wires {
+    /// Wires with the typical constants of a set; neither parallel aggregated trees nor reduction in the network.
+    pub fn typical(set: &CollectiveEfficiency, scale_up: ScaleUp, network: Network) -> Self {
+        let (library, mpi) = (set.library.value, set.mpi.value);
+        Self { scale_up, network, library, pat: None, sharp: None, mpi }
+    }
 }

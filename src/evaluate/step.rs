@@ -83,14 +83,9 @@ impl StepInputs<'_> {
         let (set, node, fabric) = (self.collectives, self.node, self.fabric);
         let scale_up = set.scale_up.get(&node.scale_up.kind).copied().unwrap_or_default();
         let network = set.network.get(&fabric.entry.class).copied().unwrap_or_default();
-        Wires {
-            scale_up: ScaleUp::typical(
-                node.scale_up.bandwidth_per_direction,
-                &scale_up,
-                node.scale_up.in_network_reduction,
-            ),
-            network: Network { line_rate: fabric.nic.speed * f64::from(fabric.nic.ports), efficiency: network.value },
-            library: set.library.value,
-        }
+        let links = node.scale_up.bandwidth_per_direction;
+        let scale_up = ScaleUp::typical(links, &scale_up, node.scale_up.in_network_reduction);
+        let line_rate = fabric.nic.speed * f64::from(fabric.nic.ports);
+        Wires::typical(set, scale_up, Network { line_rate, efficiency: network.value })
     }
 }

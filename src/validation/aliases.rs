@@ -5,6 +5,7 @@ use crate::diagnostics::Sink;
 use crate::document::{Node, Reader};
 use crate::parallelism::{Recompute, Sharding};
 use crate::topology::Managers;
+use crate::units::Bandwidth;
 use crate::workload::{AttentionCount, Precision};
 
 /// What a text must be or contain, in lower case.
@@ -58,6 +59,19 @@ pub(super) struct Hardware {
     pub(super) node: String,
     /// The fabric where a row states none.
     pub(super) fabric: String,
+}
+
+/// The links of a GPU that runs of collectives name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Links {
+    /// Their kind among the collective constants.
+    pub(super) kind: String,
+    /// What one GPU sends over them.
+    pub(super) line_rate: Bandwidth,
+    /// Whether their switches reduce.
+    pub(super) in_network_reduction: bool,
+    /// Where the text leaves the GPU open: why it is taken to be this one.
+    pub(super) because: Option<String>,
 }
 
 /// What the layers of a family of models are like.
@@ -153,6 +167,9 @@ fn supported<T>(r: &mut Reader<'_>, read: impl Fn(&mut Reader<'_>) -> T) -> Supp
 pub struct Aliases {
     exclusions: Vec<Exclusion>,
     hardware: Vec<Alias<Hardware>>,
+    links: Vec<Alias<Links>>,
+    network_classes: Vec<Alias<String>>,
+    gpus_per_process: Vec<Alias<(u32, String)>>,
     fabrics: Vec<Alias<Vec<String>>>,
     families: Vec<Alias<Supported<Family>>>,
     models: Vec<Alias<String>>,
@@ -177,6 +194,14 @@ impl Aliases {
                 reason: r.get("reason"),
             }),
             hardware: aliases(r, "accelerator", |r| Hardware { node: r.get("node"), fabric: r.get("fabric") }),
+            links: aliases(r, "scale_up_link", |r| Links {
+                kind: r.get("kind"),
+                line_rate: r.get("line_rate"),
+                in_network_reduction: r.or("in_network_reduction", false),
+                because: r.optional("because"),
+            }),
+            network_classes: aliases(r, "network_class", |r| r.get("class")),
+            gpus_per_process: aliases(r, "host_process", |r| (r.get("gpus"), r.get("because"))),
             fabrics: aliases(r, "fabric", |r| r.get("fabrics")),
             families: aliases(r, "family", |r| {
                 supported(r, |r| Family {
@@ -221,6 +246,21 @@ impl Aliases {
 
     pub(super) fn hardware(&self, gpu: &str) -> Option<&Hardware> {
         first(&self.hardware, gpu)
+    }
+
+    /// The links of a GPU.
+    pub(super) fn links(&self, gpu: &str) -> Option<&Links> {
+        first(&self.links, gpu)
+    }
+
+    /// The class of network among the collective constants.
+    pub(super) fn network_class(&self, fabric: &str) -> Option<&str> {
+        first(&self.network_classes, fabric).map(String::as_str)
+    }
+
+    /// GPUs that one process drives in the runs of a source, and how that is known.
+    pub(super) fn gpus_per_process(&self, source: &str) -> Option<&(u32, String)> {
+        first(&self.gpus_per_process, source)
     }
 
     /// Fabric ids of a class, slowest first.

@@ -5,6 +5,7 @@
 //! is too high are both positive.
 
 mod aliases;
+mod collectives;
 mod outcome;
 mod table;
 mod tolerance;
@@ -27,6 +28,8 @@ choices! {
         Training = "training",
         /// Switches and cables of networks.
         Topology = "topology",
+        /// Time of collective operations.
+        Collectives = "collectives",
     }
 }
 
@@ -42,6 +45,7 @@ impl Domain {
         match self {
             Self::Training => include_str!("../../tests/validation/training.csv"),
             Self::Topology => include_str!("../../tests/validation/topology.csv"),
+            Self::Collectives => include_str!("../../tests/validation/collectives.csv"),
         }
     }
 }
@@ -67,7 +71,15 @@ impl Validation {
                 .iter()
                 .map(|row| {
                     let (filled, outcome) = unless_excluded(row, aliases, || training::case(row, catalog, aliases));
-                    CaseResult { id: cell(row, "id"), group: cell(row, "source"), filled, outcome }
+                    CaseResult { id: cell(row, "id"), group: cell(row, "source"), band: None, filled, outcome }
+                })
+                .collect(),
+            Domain::Collectives => table::rows(text, collectives::COLUMNS)?
+                .iter()
+                .map(|row| {
+                    let (filled, outcome) = unless_excluded(row, aliases, || collectives::case(row, catalog, aliases));
+                    let (id, group, band) = collectives::name(row);
+                    CaseResult { id, group, band, filled, outcome }
                 })
                 .collect(),
             Domain::Topology => {
@@ -78,7 +90,7 @@ impl Validation {
                     let predict = || topology::case(row, &design, catalog, aliases);
                     let (filled, outcome) = unless_excluded(row, aliases, predict);
                     let id = format!("{}, {}", cell(row, "name"), cell(row, "parameter"));
-                    CaseResult { id, group: cell(row, "name"), filled, outcome }
+                    CaseResult { id, group: cell(row, "name"), band: None, filled, outcome }
                 };
                 rows.iter().map(case).collect()
             }
@@ -91,7 +103,7 @@ impl Validation {
         Summary::of(&self.rows)
     }
 
-    /// Figures by group, in the order of the table.
+    /// Figures by group, in the order of the table, and then by band where the domain has any.
     pub fn groups(&self) -> Vec<(&str, Summary)> {
         let mut names: Vec<&str> = Vec::new();
         for row in &self.rows {
@@ -100,7 +112,12 @@ impl Validation {
             }
         }
         let of = |name: &str| Summary::of(self.rows.iter().filter(|row| row.group == name));
-        names.into_iter().map(|name| (name, of(name))).collect()
+        let mut bands: Vec<&str> = self.rows.iter().filter_map(|row| row.band).collect();
+        bands.sort_unstable();
+        bands.dedup();
+        let in_band = |band: &str| Summary::of(self.rows.iter().filter(|row| row.band == Some(band)));
+        let groups = names.into_iter().map(|name| (name, of(name)));
+        groups.chain(bands.iter().map(|band| (*band, in_band(band)))).collect()
     }
 }
 

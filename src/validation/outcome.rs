@@ -51,6 +51,8 @@ pub struct CaseResult {
     pub id: String,
     /// The group whose figures it counts in: its source.
     pub group: String,
+    /// A band across groups that it counts in as well: of collectives, small or large payloads.
+    pub band: Option<&'static str>,
     /// Fields that were filled, in the order of filling.
     pub filled: Vec<Fill>,
     /// What became of it.
@@ -160,7 +162,13 @@ mod tests {
     fn row(gpus: u32, measured: f64, predicted: f64) -> CaseResult {
         let prediction =
             Prediction { metric: "iter_s".into(), measured, predicted, convention: None, gpus: Some(gpus) };
-        CaseResult { id: "a".into(), group: "s".into(), filled: vec![], outcome: Outcome::Predicted(prediction) }
+        CaseResult {
+            id: "a".into(),
+            group: "s".into(),
+            band: None,
+            filled: vec![],
+            outcome: Outcome::Predicted(prediction),
+        }
     }
 
     fn close(found: Option<f64>, wanted: f64) {
