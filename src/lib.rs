@@ -2,6 +2,7 @@
 //! changes if the fabric is RoCEv2 instead of InfiniBand.
 
 pub mod catalog;
+pub mod cli;
 pub mod collectives;
 pub mod compute;
 pub mod diagnostics;
@@ -13,6 +14,7 @@ pub mod memory;
 pub mod parallelism;
 pub mod provenance;
 pub mod reliability;
+pub mod report;
 pub mod scenario;
 pub mod search;
 pub mod study;

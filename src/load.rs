@@ -4,7 +4,7 @@ mod output;
 mod settings;
 
 pub use output::write;
-pub use settings::{axis, setting};
+pub use settings::{axis, scenario, setting};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

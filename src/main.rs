@@ -1,3 +1,5 @@
 //! The command line; everything else is in the library.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    clusterplan::cli::run()
+}

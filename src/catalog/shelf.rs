@@ -84,6 +84,10 @@ impl<T: Part> Shelf<T> {
         if let Some(entry) = self.0.get(id) {
             return Some(Arc::clone(entry));
         }
+        // The empty id stands for one that is missing, which has been reported where it is.
+        if id.is_empty() {
+            return None;
+        }
         let ids = || self.0.keys().map(String::as_str);
         let hint = did_you_mean(id, ids()).map_or_else(
             || format!("there is {}; `clusterplan catalog list` shows all", ids().collect::<Vec<_>>().join(", ")),

@@ -1,12 +1,44 @@
 //! Settings of the command line: `KEY=VALUE`, with the value written as in a scenario.
 
 use std::ops::Range;
+use std::path::Path;
 
-use super::node;
+use super::{node, read};
 use crate::diagnostics::{Code, Diagnostic, FileId, Sink, Sources, Span};
-use crate::document::{Node, Value};
+use crate::document::{Node, Table, Value};
 use crate::study::Axis;
 use toml::de::DeTable;
+
+/// A scenario with settings in it, later ones winning; mistakes go to the sink.
+pub fn scenario(path: &Path, settings: &[String], sources: &mut Sources, sink: &Sink) -> Option<Node> {
+    let document = read(path, sources, sink);
+    let settings: Vec<_> = settings.iter().filter_map(|argument| setting("--set", argument, sources, sink)).collect();
+    let mut document = document?;
+    let Value::Table(table) = &mut document.value else { return Some(document) };
+    for (key, node) in settings {
+        let value_at = node.at.clone();
+        let key_at = Span { range: 0..key.len(), ..value_at.clone() };
+        match table.set(&key, node) {
+            Ok(()) => place(table, &key, &value_at, &key_at),
+            Err(error) => {
+                sink.push(Diagnostic::new(Code::UnknownKey, format!("`{key}` cannot be set: {error}")).at(&key_at, ""))
+            }
+        }
+    }
+    Some(document)
+}
+
+/// Gives the keys that a setting has made their place in its text; without it they have the value's.
+fn place(table: &mut Table, path: &str, value_at: &Span, key_at: &Span) {
+    let (key, rest) = path.split_once('.').map_or((path, None), |(key, rest)| (key, Some(rest)));
+    let Some(entry) = table.entries.iter_mut().find(|entry| entry.key == key) else { return };
+    if entry.at == *value_at {
+        entry.at = key_at.clone();
+    }
+    if let (Some(rest), Value::Table(below)) = (rest, &mut entry.node.value) {
+        place(below, rest, value_at, key_at);
+    }
+}
 
 /// A `KEY=VALUE`; the value's place is in the argument's own text. Mistakes go to the sink.
 ///

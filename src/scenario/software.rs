@@ -90,7 +90,7 @@ pub enum MissingEfficiency {
     #[error("no measured efficiency for framework \"{0}\"")]
     Framework(Framework),
     /// The date lies before the first era.
-    #[error("no measured efficiency for software of {0}")]
+    #[error("no measured efficiency for software of {0:.0}")]
     Date(f64),
 }
 

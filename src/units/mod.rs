@@ -9,6 +9,7 @@ mod parse;
 mod quantities;
 mod scalar;
 
+pub(crate) use parse::significant;
 pub use parse::{Quantity, Unit, UnitError};
 pub use quantities::{
     Bandwidth, Bytes, CarbonIntensity, CarbonMass, FlopRate, Flops, Joules, Meters, Seconds, TokenRate, Tokens, Usd,

@@ -1,0 +1,100 @@
+//! `clusterplan compare`
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::options::Format;
+use super::{Answer, Session};
+use crate::catalog::Reference;
+use crate::diagnostics::{Code, Diagnostic, Span};
+use crate::load;
+use crate::report::{comparison_csv, comparison_json, comparison_page, infeasible_page};
+use crate::scenario::ScenarioFile;
+use crate::study::{Axis, Case, Comparison, Question, compare};
+
+/// `clusterplan compare`
+#[derive(Args, Debug)]
+pub(super) struct Compare {
+    /// Scenario files; one is compared with variants of itself, as its [compare] table or --vary says
+    #[arg(required = true)]
+    scenarios: Vec<PathBuf>,
+    /// A key and its values, such as cluster.fabric=quantum-2-ndr,roce-400g; given twice, every combination
+    #[arg(long, value_name = "KEY=VALUE,...")]
+    vary: Vec<String>,
+    /// The name of the variant that the others are held against [default: the first]
+    #[arg(long, value_name = "NAME")]
+    baseline: Option<String>,
+}
+
+impl Compare {
+    pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
+        let catalog = session.catalog();
+        let cases = self.cases(&mut session);
+        let (axes, baseline) = self.axes(&cases, &mut session);
+        if !session.sink.is_empty() {
+            return (Answer::Mistaken, session);
+        }
+        let question = Question { cases: &cases, axes: &axes, baseline: baseline.as_ref() };
+        let Some(comparison) = compare(&question, &catalog, &session.sink) else { return (Answer::Mistaken, session) };
+        (answer(&comparison, &session), session)
+    }
+
+    fn cases(&self, session: &mut Session) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for path in &self.scenarios {
+            if let Some(document) = session.scenario(path) {
+                cases.push(Case { name: name(path), document });
+            }
+        }
+        cases
+    }
+
+    /// What is varied: what the command line says, or else the table of a single scenario.
+    fn axes(&self, cases: &[Case], session: &mut Session) -> (Vec<Axis>, Option<Reference>) {
+        let Session { sources, sink, .. } = session;
+        let mut axes = Vec::new();
+        let mut baseline = None;
+        if let (true, [case]) = (self.vary.is_empty(), cases) {
+            let file = ScenarioFile::read(&case.document, sink);
+            if let Some(wanted) = file.compare {
+                axes = wanted.vary.into_iter().map(|(key, values)| Axis { key, values }).collect();
+                baseline = wanted.baseline;
+            }
+        }
+        for argument in &self.vary {
+            axes.extend(load::axis("--vary", argument, sources, sink));
+        }
+        if let Some(name) = &self.baseline {
+            let file = sources.add("--baseline", name);
+            baseline = Some(Reference { id: name.clone(), at: Span { file, range: 0..name.len() } });
+        }
+        if cases.len() == 1 && axes.is_empty() && sink.is_empty() {
+            let hint =
+                "name another scenario, pass --vary cluster.fabric=quantum-2-ndr,roce-400g, or add a [compare] table";
+            sink.push(Diagnostic::new(Code::MissingKey, "there is nothing to compare the scenario with").hint(hint));
+        }
+        (axes, baseline)
+    }
+}
+
+/// What a scenario is called: its file's name.
+fn name(path: &Path) -> String {
+    path.file_stem().map_or_else(|| path.display().to_string(), |stem| stem.display().to_string())
+}
+
+/// "No" only where the baseline cannot be; another variant that cannot be is shown as such.
+fn answer(comparison: &Comparison, session: &Session) -> Answer {
+    let data = match session.options.format {
+        Format::Json => comparison_json(comparison).into_bytes(),
+        Format::Csv => comparison_csv(comparison, session.options.bom),
+        Format::Table | Format::Md => session.page(&comparison_page(comparison)),
+    };
+    match &comparison.baseline().outcome {
+        Ok(_) => Answer::Yes(data),
+        Err(infeasible) => {
+            let title = format!("{}: {}", comparison.title, comparison.baseline().name);
+            Answer::No { data: Some(data), message: session.message(&infeasible_page(&title, infeasible)) }
+        }
+    }
+}

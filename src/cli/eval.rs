@@ -1,0 +1,47 @@
+//! `clusterplan eval`
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::options::Format;
+use super::{Answer, Session};
+use crate::evaluate::{Infeasible, evaluate};
+use crate::report::{evaluation_csv, evaluation_json, evaluation_page, infeasible_json, infeasible_page};
+use crate::scenario::{Scenario, ScenarioFile};
+
+/// `clusterplan eval`
+#[derive(Args, Debug)]
+pub(super) struct Eval {
+    /// A scenario file
+    scenario: PathBuf,
+}
+
+impl Eval {
+    pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
+        let catalog = session.catalog();
+        let document = session.scenario(&self.scenario);
+        let file = document.map(|document| ScenarioFile::read(&document, &session.sink));
+        let scenario = file.and_then(|file| Scenario::resolve(&file, &catalog, &session.sink));
+        let Some(scenario) = scenario else { return (Answer::Mistaken, session) };
+        let title = scenario.title.clone();
+        let answer = match evaluate(scenario) {
+            Err(infeasible) => no(&title, &infeasible, &session),
+            Ok(evaluation) => Answer::Yes(match session.options.format {
+                Format::Json => evaluation_json(&evaluation).into_bytes(),
+                Format::Csv => evaluation_csv(&evaluation, session.options.bom),
+                Format::Table | Format::Md => session.page(&evaluation_page(&evaluation)),
+            }),
+        };
+        (answer, session)
+    }
+}
+
+/// An answer that is "no"; programs that asked for JSON get it too.
+fn no(title: &str, infeasible: &Infeasible, session: &Session) -> Answer {
+    let json = session.options.format == Format::Json;
+    Answer::No {
+        data: json.then(|| infeasible_json(title, infeasible).into_bytes()),
+        message: session.message(&infeasible_page(title, infeasible)),
+    }
+}

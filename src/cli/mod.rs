@@ -1,0 +1,53 @@
+//! The command line: arguments in, an answer out. Data goes to stdout or a file, everything else to stderr.
+
+mod answer;
+mod catalog;
+mod compare;
+mod eval;
+mod options;
+mod session;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use answer::Answer;
+use options::Options;
+use session::Session;
+
+/// Plan AI clusters: memory, speed, failures, parts, power and cost, on InfiniBand and on RoCEv2.
+#[derive(Debug, Parser)]
+#[command(name = "clusterplan", version, arg_required_else_help = true)]
+#[command(
+    after_help = "Exit codes: 0 done; 1 an answer that is \"no\", such as a model that does not fit; 2 a mistake in what was asked."
+)]
+struct Arguments {
+    #[command(flatten)]
+    options: Options,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What can be asked.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// How fast, how big, how reliable, how much? The whole chain for one scenario
+    Eval(eval::Eval),
+    /// The same work on several fabrics, GPUs or prices, side by side against a baseline
+    Compare(compare::Compare),
+    /// What is known, with the source and date of each figure
+    #[command(subcommand)]
+    Catalog(catalog::Catalog),
+}
+
+/// Runs the program.
+pub fn run() -> ExitCode {
+    let Arguments { options, command } = Arguments::parse();
+    let session = Session::new(options);
+    let (answer, session) = match command {
+        Command::Eval(command) => command.run(session),
+        Command::Compare(command) => command.run(session),
+        Command::Catalog(command) => command.run(session),
+    };
+    session.deliver(answer)
+}

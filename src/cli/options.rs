@@ -1,0 +1,39 @@
+//! Options of every command.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Options of every command.
+#[derive(Args, Debug)]
+pub(super) struct Options {
+    /// How the answer is written
+    #[arg(long, global = true, value_enum, default_value_t)]
+    pub(super) format: Format,
+    /// A directory laid over the built-in catalog, field by field; the last one wins
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(super) catalog: Vec<PathBuf>,
+    /// Sets a key of the scenario, such as cluster.accelerators=8192 or cluster.fabric=roce-400g
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    pub(super) set: Vec<String>,
+    /// Writes the answer to a file, whole or not at all
+    #[arg(long, short, global = true, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Begins CSV with a byte order mark, for spreadsheets that need one
+    #[arg(long, global = true)]
+    pub(super) bom: bool,
+}
+
+/// How an answer is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For a terminal
+    #[default]
+    Table,
+    /// For programs
+    Json,
+    /// For spreadsheets
+    Csv,
+    /// Markdown
+    Md,
+}

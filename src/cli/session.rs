@@ -1,0 +1,141 @@
+//! One run of the program: what was read, which mistakes were found, and how the answer leaves.
+
+use std::env;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::Answer;
+use super::options::{Format, Options};
+use crate::catalog::Catalog;
+use crate::diagnostics::{Sink, Sources, render};
+use crate::document::Node;
+use crate::load::{self, CatalogDocuments};
+use crate::report::{Grid, Page, Style, grid_csv, grid_json, markdown, table};
+
+/// One run of the program.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) options: Options,
+    pub(super) sources: Sources,
+    pub(super) sink: Sink,
+}
+
+impl Session {
+    pub(super) fn new(options: Options) -> Self {
+        Self { options, sources: Sources::default(), sink: Sink::default() }
+    }
+
+    /// The built-in catalog with the user's directories over it.
+    pub(super) fn catalog(&mut self) -> Catalog {
+        load::catalog(&self.options.catalog, &mut self.sources, &self.sink)
+    }
+
+    /// The texts of that catalog.
+    pub(super) fn catalog_documents(&mut self) -> CatalogDocuments {
+        load::catalog_documents(&self.options.catalog, &mut self.sources, &self.sink)
+    }
+
+    /// A scenario with the user's settings in it.
+    pub(super) fn scenario(&mut self, path: &Path) -> Option<Node> {
+        load::scenario(path, &self.options.set, &mut self.sources, &self.sink)
+    }
+
+    /// A page in the format asked for, where that is for people.
+    pub(super) fn page(&self, page: &Page) -> Vec<u8> {
+        match self.options.format {
+            Format::Md => markdown(page),
+            _ => table(page, self.style(&io::stdout(), self.options.output.is_none())),
+        }
+        .into_bytes()
+    }
+
+    /// A plain table in any format; for people under a title.
+    pub(super) fn grid(&self, title: &str, grid: Grid) -> Vec<u8> {
+        match self.options.format {
+            Format::Json => grid_json(&grid).into_bytes(),
+            Format::Csv => grid_csv(&grid, self.options.bom),
+            Format::Table | Format::Md => {
+                let section = crate::report::Section::new(String::new(), crate::report::Block::Grid(grid));
+                self.page(&Page { title: title.to_owned(), sections: vec![section] })
+            }
+        }
+    }
+
+    /// A page for stderr.
+    pub(super) fn message(&self, page: &Page) -> String {
+        table(page, self.style(&io::stderr(), true))
+    }
+
+    fn style(&self, stream: &(impl IsTerminal + AsHandle), shown: bool) -> Style {
+        let terminal = shown && stream.is_terminal();
+        Style { width: width(terminal, stream), emphasis: terminal && colour() }
+    }
+
+    /// Writes the answer where it belongs; the exit code says what it is.
+    pub(super) fn deliver(self, answer: Answer) -> ExitCode {
+        if !self.sink.is_empty() {
+            return self.mistakes();
+        }
+        let (data, message, code) = match answer {
+            Answer::Yes(data) => (Some(data), String::new(), 0),
+            Answer::No { data, message } => (data, message, 1),
+            Answer::Mistaken => (None, String::new(), 2),
+        };
+        complain(&message);
+        let Some(data) = data else { return ExitCode::from(code) };
+        let written = match &self.options.output {
+            Some(path) => {
+                load::write(path, &data).map_err(|error| format!("cannot write {}: {error}\n", path.display()))
+            }
+            None => print(&data).map_err(|error| format!("cannot write the answer: {error}\n")),
+        };
+        match written {
+            Ok(()) => ExitCode::from(code),
+            Err(message) => {
+                complain(&message);
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    fn mistakes(self) -> ExitCode {
+        let coloured = io::stderr().is_terminal() && colour();
+        complain(&render(&self.sink.into_diagnostics(), &self.sources, coloured));
+        ExitCode::from(2)
+    }
+}
+
+/// Whether the environment lets a terminal have colours (<https://no-color.org>).
+fn colour() -> bool {
+    env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+#[cfg(unix)]
+use std::os::fd::AsFd as AsHandle;
+#[cfg(windows)]
+use std::os::windows::io::AsHandle;
+
+/// Columns of the terminal; `COLUMNS` sets them where the answer goes elsewhere.
+fn width(terminal: bool, stream: &impl AsHandle) -> Option<u16> {
+    let wanted = || env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    if !terminal {
+        return wanted();
+    }
+    terminal_size::terminal_size_of(stream).map(|(width, _)| width.0).or_else(wanted)
+}
+
+/// Writes data to stdout. A reader that has gone away wants no more of it.
+fn print(data: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(data).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+/// Writes to stderr; if that fails there is nowhere left to say so.
+fn complain(message: &str) {
+    let _ = io::stderr().write_all(message.as_bytes());
+}

@@ -1,0 +1,218 @@
+//! One evaluation as a page.
+
+use super::figure::{Group, Metric, Value, grouped};
+use super::metrics::{metric, of_group};
+use super::page::{Block, Grid, Page, Section};
+use super::settings::{Setting, layout_in_words, settings};
+use crate::evaluate::{Evaluation, PartLine};
+use crate::tco::{CostLine, Spending};
+use crate::topology::PartKind;
+use crate::units::significant;
+
+/// The figures that answer the question, in order, with labels that stand alone; the groups have the rest.
+pub const HEADLINES: &[(&str, &str)] = &[
+    ("Memory of a GPU", "memory.total_bytes"),
+    ("Fits", "memory.fits"),
+    ("Iteration", "training.iteration_s"),
+    ("MFU", "training.mfu_ratio"),
+    ("Tokens a second", "training.tokens_per_s"),
+    ("Run without failures", "training.duration_days"),
+    ("Goodput", "goodput.ratio"),
+    ("Run with failures", "training.effective_days"),
+    ("Price of the fabric", "fabric.capex_usd"),
+    ("IT power, provisioned", "facility.it_kw"),
+    ("Facility power, provisioned", "facility.total_kw"),
+    ("Capex", "cost.capex_usd"),
+    ("Opex a year", "cost.opex_per_year_usd"),
+    ("A GPU for an hour, owned", "cost.usd_per_gpu_hour"),
+    ("Cost of the run", "cost.usd_per_run"),
+];
+
+/// The headlines with their figures.
+pub(super) fn headlines() -> impl Iterator<Item = (&'static str, &'static Metric)> {
+    HEADLINES.iter().filter_map(|(label, key)| Some((*label, metric(key)?)))
+}
+
+/// The figures of a group with their own labels.
+pub(super) fn labelled(group: Group) -> impl Iterator<Item = (&'static str, &'static Metric)> {
+    of_group(group).map(|metric| (metric.label, metric))
+}
+
+/// An evaluation as a page.
+pub fn evaluation_page(evaluation: &Evaluation) -> Page {
+    let mut sections = vec![Section {
+        heading: "In short".to_owned(),
+        blocks: vec![Block::Text(layout_in_words(evaluation)), Block::Grid(figures(headlines(), evaluation))],
+    }];
+    for &group in Group::ALL {
+        let mut blocks = vec![Block::Grid(figures(labelled(group), evaluation))];
+        match group {
+            Group::Fabric => blocks.push(Block::Grid(parts(&evaluation.built.parts))),
+            Group::Cost => blocks.push(Block::Grid(lines(&evaluation.built.costs.lines))),
+            _ => {}
+        }
+        sections.push(Section { heading: group.title().to_owned(), blocks });
+    }
+    let settings = settings(&evaluation.scenario, &evaluation.point.layout);
+    sections.push(Section::new("Settings", Block::Grid(setting_grid(&settings))));
+    sections.push(Section::new("Basis", Block::Grid(basis_grid(&[("Weakest basis", evaluation)]))));
+    sections.push(Section::new("Notes", Block::List(notes(&[evaluation]))));
+    Page { title: evaluation.scenario.title.clone(), sections }
+}
+
+/// Figures and their values; parts that are nothing are left out.
+fn figures(metrics: impl Iterator<Item = (&'static str, &'static Metric)>, evaluation: &Evaluation) -> Grid {
+    let mut grid = Grid::new(&["Figure", "Value"], 1);
+    for (label, metric) in metrics {
+        if let Some(value) = metric.value(evaluation).filter(|value| !is_nothing(*value)) {
+            grid.rows.push(vec![label.to_owned(), metric.text(value)]);
+        }
+    }
+    grid
+}
+
+/// Whether a value says that there is none of a thing.
+pub(super) fn is_nothing(value: Value) -> bool {
+    value.number() == Some(0.0)
+}
+
+fn parts(parts: &[PartLine]) -> Grid {
+    let mut grid = Grid::new(&["Part", "Tier", "Id", "Basis", "Count", "Price", "All", "Power"], 4);
+    for part in parts {
+        grid.rows.push(vec![
+            kind_word(part.kind).to_owned(),
+            part.tier.word().to_owned(),
+            part.id.clone(),
+            part.basis.to_string(),
+            grouped(part.count),
+            part.unit_price.to_string(),
+            (part.unit_price * part.count as f64).to_string(),
+            (part.power * part.count as f64).to_string(),
+        ]);
+    }
+    grid
+}
+
+/// What people call a kind of part.
+pub(super) const fn kind_word(kind: PartKind) -> &'static str {
+    match kind {
+        PartKind::Nic => "network card",
+        PartKind::Switch => "switch",
+        PartKind::Optic => "optical module",
+        PartKind::Cable => "cable",
+        PartKind::ManagerServer => "fabric manager",
+    }
+}
+
+fn lines(lines: &[CostLine]) -> Grid {
+    let mut grid = Grid::new(&["Line", "Paid", "Basis", "Per", "Quantity", "Of one", "Amount", "Annualised"], 4);
+    for line in lines {
+        grid.rows.push(vec![
+            line.name.clone(),
+            paid(line).to_owned(),
+            line.basis.to_string(),
+            line.per.to_string(),
+            quantity(line.quantity),
+            line.unit_amount.to_string(),
+            line.amount.to_string(),
+            line.annualised.to_string(),
+        ]);
+    }
+    grid
+}
+
+/// How many of its driver a line has.
+fn quantity(quantity: f64) -> String {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded, and a count is below 2^53")]
+    if quantity >= 1e3 { grouped(quantity.round() as u64) } else { significant(quantity, 4) }
+}
+
+/// When a line is paid.
+pub(super) const fn paid(line: &CostLine) -> &'static str {
+    match line.spending {
+        Spending::Capex { .. } => "once",
+        Spending::Opex { .. } => "a year",
+    }
+}
+
+/// Keys and values, the defaults marked.
+pub(super) fn setting_grid(settings: &[Setting]) -> Grid {
+    let mut grid = Grid::new(&["Key", "Value", ""], 3);
+    for setting in settings {
+        let origin = if setting.assumed { "by default" } else { "" };
+        grid.rows.push(vec![setting.key.to_owned(), setting.value.clone(), origin.to_owned()]);
+    }
+    grid
+}
+
+/// The weakest basis behind each group, in a column for each evaluation.
+pub(super) fn basis_grid(columns: &[(&str, &Evaluation)]) -> Grid {
+    let heads: Vec<&str> = ["Figures of"].into_iter().chain(columns.iter().map(|(head, _)| *head)).collect();
+    let mut grid = Grid::new(&heads, heads.len());
+    for group in Group::ALL {
+        let bases = columns.iter().map(|(_, evaluation)| group.basis(&evaluation.bases).to_string());
+        grid.rows.push([group.word().to_owned()].into_iter().chain(bases).collect());
+    }
+    grid
+}
+
+/// What a reader must know to use the figures; what holds for several evaluations is said once.
+pub(super) fn notes(evaluations: &[&Evaluation]) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for evaluation in evaluations {
+        for note in notes_of(evaluation) {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+    }
+    notes
+}
+
+fn notes_of(evaluation: &Evaluation) -> Vec<String> {
+    let scenario = &evaluation.scenario;
+    let mut notes = vec![
+        format!(
+            "MFU and HFU are over the dense {} peak of {}, {}; attention is causal, half of full. The other convention, full attention, stands beside.",
+            scenario.training.job.precision, scenario.cluster.accelerator.name, evaluation.point.step.peak
+        ),
+        price_note(evaluation),
+        "Bases, best first: datasheet, quote, measured, secondary (a text that restates one of these), derived, assumed. A figure is no better than the weakest of its inputs.".to_owned(),
+    ];
+    notes.extend(misses(evaluation));
+    notes
+}
+
+/// The price book and how old its prices of this cluster's parts are.
+fn price_note(evaluation: &Evaluation) -> String {
+    let cluster = &evaluation.scenario.cluster;
+    let parts = evaluation
+        .built
+        .parts
+        .iter()
+        .map(|part| part.id.as_str())
+        .chain([cluster.node.id.as_str(), cluster.storage.id.as_str()]);
+    let dates: Vec<&str> =
+        parts.filter_map(|part| cluster.prices.price(part)).map(|price| price.evidence.date.as_str()).collect();
+    let (first, last) = (dates.iter().min(), dates.iter().max());
+    let span = match (first, last) {
+        (Some(first), Some(last)) if first == last => format!(" of {first}"),
+        (Some(first), Some(last)) => format!(" of {first} to {last}"),
+        _ => String::new(),
+    };
+    format!(
+        "Prices: {} ({}), in US dollars{span}; amounts are those of that time.",
+        cluster.prices.name, cluster.prices.id
+    )
+}
+
+/// How well the constants of step time met what they were fitted to.
+fn misses(evaluation: &Evaluation) -> Vec<String> {
+    let constants = &evaluation.scenario.training.efficiency_source;
+    let of = |source: &crate::provenance::Source| {
+        source.note.as_ref().map(|note| format!("Step time, {}: {note}", constants.name))
+    };
+    let fitted = constants.sources.iter().filter(|source| source.covers("generation")).filter_map(of);
+    let asked = "How far each published run is missed: `clusterplan validate`.".to_owned();
+    fitted.chain([asked]).collect()
+}

@@ -1,0 +1,275 @@
+//! What a figure is: its key, unit and place, and how its value is written for people.
+
+use crate::evaluate::{Bases, Evaluation};
+use crate::provenance::Basis;
+use crate::units::{
+    Bytes, CarbonMass, FlopRate, Joules, Quantity, Seconds, TokenRate, Usd, UsdPerHour, Watts, significant,
+};
+
+/// The value of a figure, in the unit that its key names.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value {
+    /// A measure or a share.
+    Number(f64),
+    /// A count of things.
+    Count(u64),
+    /// Yes or no.
+    Flag(bool),
+}
+
+impl Value {
+    /// The value as a number, where it is one.
+    pub fn number(self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(number),
+            Self::Count(count) => Some(count as f64),
+            Self::Flag(_) => None,
+        }
+    }
+
+    /// This over the same figure of a baseline, less one; none where that is zero, or no number.
+    pub fn delta(self, baseline: Self) -> Option<f64> {
+        let ratio = self.number()? / baseline.number()? - 1.0;
+        ratio.is_finite().then_some(ratio)
+    }
+}
+
+/// The unit of a figure, as the end of its key names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Seconds.
+    Seconds,
+    /// Days.
+    Days,
+    /// A share or a quotient.
+    Ratio,
+    /// A count.
+    Count,
+    /// Events a day.
+    PerDay,
+    /// 10^12 floating-point operations a second.
+    TflopsPerSecond,
+    /// Tokens a second.
+    TokensPerSecond,
+    /// Watts.
+    Watts,
+    /// Kilowatts.
+    Kilowatts,
+    /// Kilowatt-hours.
+    KilowattHours,
+    /// Tonnes of CO2 equivalent.
+    Tonnes,
+    /// US dollars.
+    Usd,
+    /// US dollars an hour.
+    UsdPerHour,
+    /// None: yes or no.
+    Flag,
+}
+
+impl Unit {
+    /// What the key of such a figure says.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Bytes => "bytes",
+            Self::Seconds => "s",
+            Self::Days => "days",
+            Self::Ratio => "ratio",
+            Self::Count => "count",
+            Self::PerDay => "per_day",
+            Self::TflopsPerSecond => "tflops_per_s",
+            Self::TokensPerSecond => "tokens_per_s",
+            Self::Watts => "w",
+            Self::Kilowatts => "kw",
+            Self::KilowattHours => "kwh",
+            Self::Tonnes => "tco2e",
+            Self::Usd | Self::UsdPerHour => "usd",
+            Self::Flag => "",
+        }
+    }
+
+    /// A value for people: a fitting prefix and four significant digits; counts whole.
+    pub fn text(self, value: Value) -> String {
+        match value {
+            Value::Flag(yes) => if yes { "yes" } else { "no" }.to_owned(),
+            Value::Count(count) => grouped(count),
+            Value::Number(number) => self.number(number),
+        }
+    }
+
+    fn number(self, number: f64) -> String {
+        match self {
+            Self::Bytes => Bytes::new(number).to_string(),
+            Self::Seconds => Seconds::new(number).to_string(),
+            Self::Days => format!("{} days", significant(number, 4)),
+            Self::Ratio => percent(number),
+            Self::Count | Self::Flag => significant(number, 4),
+            Self::PerDay => format!("{} a day", significant(number, 4)),
+            Self::TflopsPerSecond => scaled::<FlopRate>(number * 1e12),
+            Self::TokensPerSecond => scaled::<TokenRate>(number),
+            Self::Watts => scaled::<Watts>(number),
+            Self::Kilowatts => scaled::<Watts>(number * 1e3),
+            Self::KilowattHours => scaled::<Joules>(number * 3.6e6),
+            Self::Tonnes => scaled::<CarbonMass>(number * 1e3),
+            Self::Usd => scaled::<Usd>(number),
+            Self::UsdPerHour => scaled::<UsdPerHour>(number),
+        }
+    }
+}
+
+fn scaled<Q: Quantity + ToString>(base: f64) -> String {
+    Q::from_base(base).to_string()
+}
+
+/// A share in hundredths, to four significant digits.
+pub(super) fn percent(share: f64) -> String {
+    format!("{}%", significant(share * 100.0, 4))
+}
+
+/// A change in hundredths with its sign, to three digits and not below a hundredth of one; none where that leaves nothing.
+pub(super) fn change(ratio: f64) -> Option<String> {
+    let hundredths = (ratio * 1e4).round() / 100.0;
+    let sign = if hundredths < 0.0 { "-" } else { "+" };
+    (hundredths != 0.0).then(|| format!("{sign}{}%", significant(hundredths.abs(), 3)))
+}
+
+/// A count with commas between thousands.
+pub(super) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// What a figure is about; figures of a group stand together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Memory of a GPU.
+    Memory,
+    /// The training step and the run.
+    Training,
+    /// Failures and what they cost.
+    Goodput,
+    /// The scale-out network.
+    Fabric,
+    /// Power, racks, energy.
+    Facility,
+    /// Money.
+    Cost,
+}
+
+impl Group {
+    /// All of them, in order.
+    pub const ALL: &'static [Self] =
+        &[Self::Memory, Self::Training, Self::Goodput, Self::Fabric, Self::Facility, Self::Cost];
+
+    /// The first word of its figures' keys.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Training => "training",
+            Self::Goodput => "goodput",
+            Self::Fabric => "fabric",
+            Self::Facility => "facility",
+            Self::Cost => "cost",
+        }
+    }
+
+    /// Its heading.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Memory => "Memory of a GPU, on the pipeline stage that needs most",
+            Self::Training => "Training step and run",
+            Self::Goodput => "Failures and goodput",
+            Self::Fabric => "Fabric",
+            Self::Facility => "Facility",
+            Self::Cost => "Cost",
+        }
+    }
+
+    /// The weakest basis behind its figures.
+    pub const fn basis(self, bases: &Bases) -> Basis {
+        match self {
+            Self::Memory => bases.memory,
+            Self::Training => bases.training,
+            Self::Goodput => bases.goodput,
+            Self::Fabric => bases.fabric,
+            Self::Facility => bases.facility,
+            Self::Cost => bases.cost,
+        }
+    }
+}
+
+/// A figure of an evaluation.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// `group.name_unit`: the JSON key and the CSV header.
+    pub key: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// What it is about.
+    pub group: Group,
+    /// A few words for tables.
+    pub label: &'static str,
+    /// What it says, in a sentence.
+    pub description: &'static str,
+    /// How it is computed, in words.
+    pub formula: &'static str,
+    /// The keys of what it is computed from: other figures, keys of the scenario, and `folder.field` of the catalog.
+    pub inputs: &'static [&'static str],
+    /// Takes it from an evaluation; none where the scenario has no such part.
+    pub extract: fn(&Evaluation) -> Option<Value>,
+}
+
+impl Metric {
+    /// The value, where there is one and it is finite.
+    pub fn value(&self, evaluation: &Evaluation) -> Option<Value> {
+        (self.extract)(evaluation).filter(|value| !matches!(value, Value::Number(number) if !number.is_finite()))
+    }
+
+    /// The key without its group.
+    pub fn name(&self) -> &'static str {
+        self.key.split_once('.').map_or(self.key, |(_, name)| name)
+    }
+
+    /// The value for people.
+    pub fn text(&self, value: Value) -> String {
+        self.unit.text(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_written_with_four_digits_and_a_fitting_unit() {
+        let number = |unit: Unit, number| unit.text(Value::Number(number));
+        assert_eq!(number(Unit::Bytes, 80.123_456e9), "80.12 GB");
+        assert_eq!(number(Unit::Ratio, 0.376_134), "37.61%");
+        assert_eq!(number(Unit::Kilowatts, 23_475.632), "23.48 MW");
+        assert_eq!(number(Unit::KilowattHours, 165_756_290.0), "165.8 GWh");
+        assert_eq!(number(Unit::TflopsPerSecond, 372.14), "372.1 TFLOP/s");
+        assert_eq!(number(Unit::Days, 74.739), "74.74 days");
+        assert_eq!(number(Unit::Usd, 78_151_870.4), "$78.15M");
+        assert_eq!(Unit::Count.text(Value::Count(16_880)), "16,880");
+        assert_eq!([grouped(0), grouped(999), grouped(1_000_000)], ["0", "999", "1,000,000"]);
+    }
+
+    #[test]
+    fn changes_have_a_sign() {
+        let changes = [-0.0312, 0.5, 0.000_293, 12.3].map(|ratio| change(ratio).unwrap());
+        assert_eq!(changes, ["-3.12%", "+50%", "+0.03%", "+1230%"]);
+        assert_eq!([change(1e-9), change(-2e-5), change(0.0)], [None, None, None]);
+        assert_eq!(Value::Count(3).delta(Value::Count(2)), Some(0.5));
+        assert_eq!(Value::Count(3).delta(Value::Count(0)), None);
+        assert_eq!(Value::Flag(true).delta(Value::Flag(true)), None);
+    }
+}

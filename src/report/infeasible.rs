@@ -1,0 +1,68 @@
+//! Answers that are "no": why, what would help, and for memory the footprint.
+
+use super::figure::Value;
+use super::metrics::metric;
+use super::page::{Block, Grid, Page, Section};
+use crate::evaluate::Infeasible;
+use crate::memory::MemoryFootprint;
+use crate::parallelism::LayoutError;
+use crate::units::Bytes;
+
+/// What would help.
+pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
+    match infeasible {
+        Infeasible::Memory { .. } => {
+            "Less memory is taken with more tensor or pipeline ranks, more sharding, recompute, or a smaller micro_batch."
+        }
+        Infeasible::Layout(LayoutError::Heads { .. } | LayoutError::KvHeads { .. } | LayoutError::Ffn { .. }) => {
+            "Change training.layout.tensor, or leave it and raise training.layout.pipeline."
+        }
+        Infeasible::Layout(LayoutError::Accelerators { .. }) => {
+            "Change cluster.accelerators or the degrees of training.layout."
+        }
+        Infeasible::Layout(LayoutError::GlobalBatch { .. }) => {
+            "Change training.global_batch, training.layout.micro_batch, or the degrees that leave so many replicas."
+        }
+        Infeasible::Layout(_) => "Change training.layout.",
+        Infeasible::PartNode { .. } => "Change cluster.accelerators.",
+        Infeasible::PartPod { .. } => "Change cluster.topology.pod.",
+        Infeasible::Topology(_) => "Change cluster.topology, or choose a fabric with larger switches.",
+        Infeasible::Racks(_) => "Choose a site whose racks hold more.",
+    }
+}
+
+/// Why a scenario cannot be, as a page.
+pub fn infeasible_page(title: &str, infeasible: &Infeasible) -> Page {
+    let mut blocks = vec![Block::Text(format!("Infeasible: {infeasible}. {}", advice(infeasible)))];
+    if let Infeasible::Memory { footprint, usable, .. } = infeasible {
+        let mut grid = Grid::new(&["Memory of a GPU", "Bytes"], 1);
+        for (key, value) in footprint_values(footprint, *usable) {
+            if let Some(metric) = metric(key).filter(|_| value.number() != Some(0.0)) {
+                grid.rows.push(vec![metric.label.to_owned(), metric.text(value)]);
+            }
+        }
+        blocks.push(Block::Grid(grid));
+    }
+    Page { title: title.to_owned(), sections: vec![Section { heading: String::new(), blocks }] }
+}
+
+/// The figure of that key, of a footprint alone.
+pub(super) fn footprint_value(key: &str, footprint: &MemoryFootprint, usable: Bytes) -> Option<Value> {
+    footprint_values(footprint, usable).into_iter().find(|(own, _)| *own == key).map(|(_, value)| value)
+}
+
+/// What is known of the memory where nothing else is.
+pub(super) fn footprint_values(footprint: &MemoryFootprint, usable: Bytes) -> [(&'static str, Value); 9] {
+    let bytes = |bytes: Bytes| Value::Number(bytes.value());
+    [
+        ("memory.weights_bytes", bytes(footprint.weights)),
+        ("memory.gradients_bytes", bytes(footprint.gradients)),
+        ("memory.optimizer_bytes", bytes(footprint.optimizer)),
+        ("memory.activations_bytes", bytes(footprint.activations)),
+        ("memory.kv_cache_bytes", bytes(footprint.kv_cache)),
+        ("memory.workspace_bytes", bytes(footprint.workspace)),
+        ("memory.total_bytes", bytes(footprint.total())),
+        ("memory.usable_bytes", bytes(usable)),
+        ("memory.fits", Value::Flag(footprint.fits(usable))),
+    ]
+}

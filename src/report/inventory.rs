@@ -1,0 +1,195 @@
+//! What the catalog has: lists of entries, and every field of one with its source.
+
+use std::collections::BTreeMap;
+
+use super::page::{Block, Grid, Page, Section};
+use crate::diagnostics::Sink;
+use crate::document::{Node, Reader, Table, Value};
+use crate::provenance::{Basis, Source, weakest};
+
+/// Catalog files by folder and id.
+type Documents = BTreeMap<(String, String), Node>;
+
+/// A field and what stands behind it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Field {
+    name: String,
+    value: String,
+    basis: String,
+    date: String,
+    source: String,
+    url: String,
+    note: String,
+}
+
+/// Entries with their names, of one folder or of all.
+pub fn list_grid(documents: &Documents, folder: Option<&str>) -> Grid {
+    let mut grid = Grid::new(&["kind", "id", "name", "basis"], 4);
+    for ((kind, id), document) in documents {
+        if folder.is_some_and(|folder| folder != kind) {
+            continue;
+        }
+        let name = text_at(document, "name");
+        let bases = fields(document)
+            .into_iter()
+            .filter_map(|field| Basis::ALL.iter().copied().find(|basis| basis.word() == field.basis));
+        let basis = bases.fold(Basis::Datasheet, weakest);
+        grid.rows.push(vec![kind.clone(), id.clone(), name, basis.to_string()]);
+    }
+    grid
+}
+
+/// Every field of the entries of that id, with the prices that books have for it, a row each.
+pub fn entry_grid(documents: &Documents, id: &str) -> Grid {
+    let mut grid = Grid::new(&["kind", "field", "value", "basis", "date", "source", "url", "note"], 8);
+    for (kind, fields) in entries(documents, id) {
+        for field in fields {
+            let Field { name, value, basis, date, source, url, note } = field;
+            grid.rows.push(vec![kind.clone(), name, value, basis, date, source, url, note]);
+        }
+    }
+    grid
+}
+
+/// The same for people: the fields by the source that stands behind them.
+pub fn entry_page(documents: &Documents, id: &str) -> Page {
+    let mut page = Page { title: id.to_owned(), sections: Vec::new() };
+    for (kind, fields) in entries(documents, id) {
+        let name = documents.get(&(kind.clone(), id.to_owned())).map(|document| text_at(document, "name"));
+        let mut open = fields.into_iter().peekable();
+        let mut heading = name.map_or_else(|| kind.clone(), |name| format!("{name} ({kind})"));
+        while let Some(first) = open.next() {
+            let mut grid = Grid::new(&["field", "value"], 2);
+            grid.rows.push(vec![first.name.clone(), first.value.clone()]);
+            while let Some(next) = open.next_if(|next| same_source(next, &first)) {
+                grid.rows.push(vec![next.name, next.value]);
+            }
+            let blocks = vec![Block::Grid(grid), Block::Text(evidence(&first))];
+            page.sections.push(Section { heading: std::mem::take(&mut heading), blocks });
+        }
+    }
+    page
+}
+
+fn same_source(a: &Field, b: &Field) -> bool {
+    (&a.basis, &a.date, &a.source, &a.url, &a.note) == (&b.basis, &b.date, &b.source, &b.url, &b.note)
+}
+
+/// What stands behind a field, in a sentence.
+fn evidence(field: &Field) -> String {
+    let mut text = field.basis.clone();
+    for (before, part) in [(", ", &field.date), (": ", &field.source), (". ", &field.note), (" ", &field.url)] {
+        if !part.is_empty() {
+            text.push_str(before);
+            text.push_str(part);
+        }
+    }
+    text
+}
+
+/// Fields by kind, those of one source together.
+fn entries(documents: &Documents, id: &str) -> Vec<(String, Vec<Field>)> {
+    let mut found = Vec::new();
+    for ((kind, own), document) in documents {
+        if own == id {
+            found.push((kind.clone(), fields(document)));
+        }
+    }
+    let prices: Vec<Field> = documents
+        .iter()
+        .filter(|((kind, _), _)| kind == "prices")
+        .flat_map(|((_, book), document)| {
+            let of_part = fields(document).into_iter().filter(|field| field.name == format!("price.{id}"));
+            of_part.map(move |field| Field { name: format!("price in {book}"), ..field })
+        })
+        .collect();
+    if !prices.is_empty() {
+        found.push(("prices".to_owned(), prices));
+    }
+    found
+}
+
+/// Every field of a file, those of one source together, in the order of the sources.
+fn fields(document: &Node) -> Vec<Field> {
+    let sink = Sink::default();
+    let sources =
+        Reader::new(document, "", &sink).map(|mut reader| reader.tables("source", Source::read)).unwrap_or_default();
+    let mut found = Vec::new();
+    let Some(table) = document.as_table() else { return found };
+    for entry in table.entries.iter().filter(|entry| !matches!(entry.key.as_str(), "name" | "source")) {
+        collect(&entry.node, &entry.key, &entry.key, &sources, &mut found);
+    }
+    let place = |field: &Field| sources.iter().position(|source| source.title == field.source);
+    found.sort_by_key(place);
+    found
+}
+
+/// Adds the fields below a node. `path` is the field's own name, by which sources know it; `label` tells the items of a
+/// list apart.
+fn collect(node: &Node, path: &str, label: &str, sources: &[Source], found: &mut Vec<Field>) {
+    match &node.value {
+        Value::Table(table) if table.get("value").is_none() => {
+            for entry in &table.entries {
+                let below = |parent: &str| format!("{parent}.{}", entry.key);
+                collect(&entry.node, &below(path), &below(label), sources, found);
+            }
+        }
+        Value::Array(items) if items.iter().any(|item| item.as_table().is_some()) => {
+            for (index, item) in items.iter().enumerate() {
+                let Some(table) = item.as_table() else { continue };
+                let key = ["part", "id", "name", "from"].into_iter().find_map(|key| table.get(key));
+                let label = format!("{label}.{}", key.map_or_else(|| index.to_string(), Node::to_string));
+                if table.get("source").is_some() {
+                    found.push(self_sourced(table, label));
+                } else {
+                    collect(item, path, &label, sources, found);
+                }
+            }
+        }
+        _ => {
+            let source = sources.iter().find(|source| source.covers(path));
+            let of = |text: fn(&Source) -> Option<&String>| source.and_then(text).cloned().unwrap_or_default();
+            found.push(Field {
+                name: label.to_owned(),
+                value: ranged(node),
+                basis: source.map(|source| source.basis.to_string()).unwrap_or_default(),
+                date: of(|source| source.accessed.as_ref()),
+                source: of(|source| Some(&source.title)),
+                url: of(|source| source.url.as_ref()),
+                note: of(|source| source.note.as_ref()),
+            });
+        }
+    }
+}
+
+/// An item that carries its own source: a price, a cost line.
+fn self_sourced(table: &Table, label: String) -> Field {
+    let text = |key: &str| table.get(key).map(Node::to_string).unwrap_or_default();
+    let evidence = ["part", "name", "basis", "date", "source", "url", "note"];
+    let own = table.entries.iter().filter(|entry| !evidence.contains(&entry.key.as_str()));
+    let value: Vec<String> = own.map(|entry| format!("{} = {}", entry.key, ranged(&entry.node))).collect();
+    Field {
+        name: label,
+        value: value.join(", "),
+        basis: text("basis"),
+        date: text("date"),
+        source: text("source"),
+        url: text("url"),
+        note: text("note"),
+    }
+}
+
+/// A value, and its range where it has one.
+fn ranged(node: &Node) -> String {
+    let Some(table) = node.as_table() else { return node.to_string() };
+    let text = |key: &str| table.get(key).map(Node::to_string);
+    match (text("value"), text("low"), text("high")) {
+        (Some(value), Some(low), Some(high)) => format!("{value} ({low} to {high})"),
+        (Some(value), None, None) => value,
+        _ => node.to_string(),
+    }
+}
+
+fn text_at(document: &Node, key: &str) -> String {
+    document.at_path(key).and_then(Node::as_str).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,193 @@
+//! Reports for programs: one object, keys of the table of figures, numbers bare in the unit that their key names.
+
+use serde_json::{Map, Number, Value as Json, json};
+
+use super::comparison::{never, number};
+use super::evaluation::{kind_word, notes};
+use super::figure::{Group, Value};
+use super::infeasible::{advice, footprint_values};
+use super::metrics::{METRICS, of_group};
+use super::page::Grid;
+use super::settings::settings;
+use crate::evaluate::{Evaluation, Infeasible, PartLine};
+use crate::study::{BreakEven, Comparison, Turn, Variable, Variant};
+use crate::tco::{CostLine, Spending};
+
+/// One evaluation.
+pub fn evaluation_json(evaluation: &Evaluation) -> String {
+    pretty(&evaluation_object(evaluation))
+}
+
+/// Variants side by side.
+pub fn comparison_json(comparison: &Comparison) -> String {
+    let variants: Vec<Json> = comparison.variants.iter().map(|variant| variant_object(variant, comparison)).collect();
+    let break_even: Vec<Json> =
+        comparison.break_even.iter().map(|found| break_even_object(found, comparison)).collect();
+    pretty(&json!({
+        "title": comparison.title,
+        "baseline": comparison.baseline().name,
+        "variants": variants,
+        "break_even": break_even,
+    }))
+}
+
+/// An answer that is "no".
+pub fn infeasible_json(title: &str, infeasible: &Infeasible) -> String {
+    let mut object = Map::new();
+    object.insert("title".to_owned(), title.into());
+    object.extend(infeasible_fields(infeasible));
+    pretty(&Json::Object(object))
+}
+
+/// A table of texts, an object a row.
+pub fn grid_json(grid: &Grid) -> String {
+    let row = |cells: &Vec<String>| {
+        let fields = grid.header.iter().zip(cells);
+        Json::Object(fields.map(|(head, cell)| (head.clone(), cell.as_str().into())).collect())
+    };
+    pretty(&Json::Array(grid.rows.iter().map(row).collect()))
+}
+
+fn pretty(value: &Json) -> String {
+    format!("{value:#}\n")
+}
+
+fn bare(value: Value) -> Json {
+    match value {
+        Value::Number(number) => finite(number),
+        Value::Count(count) => count.into(),
+        Value::Flag(yes) => yes.into(),
+    }
+}
+
+/// A number, or null where there is none.
+fn finite(number: f64) -> Json {
+    Number::from_f64(number).map_or(Json::Null, Json::Number)
+}
+
+fn evaluation_object(evaluation: &Evaluation) -> Json {
+    let mut object = Map::new();
+    object.insert("title".to_owned(), evaluation.scenario.title.as_str().into());
+    let settings = settings(&evaluation.scenario, &evaluation.point.layout);
+    let given: Map<String, Json> =
+        settings.iter().map(|setting| (setting.key.to_owned(), setting.value.as_str().into())).collect();
+    object.insert("scenario".to_owned(), given.into());
+    let assumed = settings.iter().filter(|setting| setting.assumed).map(|setting| Json::from(setting.key));
+    object.insert("assumed".to_owned(), assumed.collect());
+    for &group in Group::ALL {
+        let values =
+            of_group(group).filter_map(|metric| Some((metric.name().to_owned(), bare(metric.value(evaluation)?))));
+        let mut fields: Map<String, Json> = values.collect();
+        match group {
+            Group::Fabric => {
+                fields.insert("parts".to_owned(), evaluation.built.parts.iter().map(part_object).collect());
+            }
+            Group::Cost => {
+                fields.insert("lines".to_owned(), evaluation.built.costs.lines.iter().map(line_object).collect());
+            }
+            _ => {}
+        }
+        fields.insert("basis".to_owned(), group.basis(&evaluation.bases).word().into());
+        object.insert(group.word().to_owned(), fields.into());
+    }
+    object.insert("notes".to_owned(), notes(&[evaluation]).into());
+    Json::Object(object)
+}
+
+fn part_object(part: &PartLine) -> Json {
+    json!({
+        "kind": kind_word(part.kind),
+        "id": part.id,
+        "tier": part.tier.word(),
+        "count": part.count,
+        "power_w": finite(part.power.value()),
+        "unit_price_usd": finite(part.unit_price.value()),
+        "total_power_w": finite((part.power * part.count as f64).value()),
+        "total_price_usd": finite((part.unit_price * part.count as f64).value()),
+        "basis": part.basis.word(),
+    })
+}
+
+fn line_object(line: &CostLine) -> Json {
+    let (category, once) = match line.spending {
+        Spending::Capex { .. } => ("capex", "capex_usd"),
+        Spending::Opex { .. } => ("opex", "opex_per_year_usd"),
+    };
+    json!({
+        "name": line.name,
+        "category": category,
+        "per": line.per.word(),
+        "quantity": finite(line.quantity),
+        "unit_amount_usd": finite(line.unit_amount.value()),
+        once: finite(line.amount.value()),
+        "annualised_per_year_usd": finite(line.annualised.value()),
+        "basis": line.basis.word(),
+    })
+}
+
+/// The fields of an answer that is "no": the reason, what would help, and what is known of the memory.
+fn infeasible_fields(infeasible: &Infeasible) -> Map<String, Json> {
+    let mut object = Map::new();
+    object.insert("infeasible".to_owned(), json!({ "reason": infeasible.to_string(), "advice": advice(infeasible) }));
+    if let Infeasible::Memory { footprint, usable, .. } = infeasible {
+        let values = footprint_values(footprint, *usable).into_iter();
+        let named = values.filter_map(|(key, value)| Some((key.split_once('.')?.1.to_owned(), bare(value))));
+        object.insert("memory".to_owned(), Json::Object(named.collect()));
+    }
+    object
+}
+
+fn variant_object(variant: &Variant, comparison: &Comparison) -> Json {
+    let settings: Map<String, Json> =
+        variant.settings.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect();
+    let mut object = Map::new();
+    object.insert("name".to_owned(), variant.name.as_str().into());
+    object.insert("settings".to_owned(), settings.into());
+    match &variant.outcome {
+        Ok(evaluation) => {
+            object.insert("evaluation".to_owned(), evaluation_object(evaluation));
+            object.insert("delta".to_owned(), deltas(evaluation, comparison));
+        }
+        Err(infeasible) => {
+            object.insert("evaluation".to_owned(), Json::Null);
+            object.extend(infeasible_fields(infeasible));
+        }
+    }
+    Json::Object(object)
+}
+
+/// Each figure over the baseline's, less one.
+fn deltas(evaluation: &Evaluation, comparison: &Comparison) -> Json {
+    let Ok(baseline) = &comparison.baseline().outcome else { return Json::Null };
+    let delta = |metric: &super::figure::Metric| metric.value(evaluation)?.delta(metric.value(baseline)?);
+    METRICS
+        .iter()
+        .filter_map(|metric| Some((metric.key.to_owned(), finite(delta(metric)?))))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+fn break_even_object(found: &BreakEven, comparison: &Comparison) -> Json {
+    let name = |index: usize| comparison.variants[index].name.as_str();
+    let variable = match found.variable {
+        Variable::FabricCapex => "fabric.capex_usd",
+        Variable::SpineEfficiency => "fabric.spine_efficiency_ratio",
+        Variable::StepTime => "training.iteration_s",
+    };
+    let present = number(found.present);
+    let mut object = Map::new();
+    object.insert("between".to_owned(), json!([name(found.between.0), name(found.between.1)]));
+    object.insert("variable".to_owned(), variable.into());
+    object.insert("present".to_owned(), finite(present));
+    match found.turn {
+        Turn::At(level) => {
+            object.insert("value".to_owned(), finite(number(level)));
+            object.insert("change_ratio".to_owned(), finite(number(level) / present - 1.0));
+        }
+        Turn::Never { .. } => {
+            object.insert("value".to_owned(), Json::Null);
+            object.insert("reason".to_owned(), never(found, comparison).into());
+        }
+    }
+    Json::Object(object)
+}

@@ -1,0 +1,27 @@
+//! Answers as texts: pages of tables for people, JSON for programs, CSV for spreadsheets. Nothing here prints.
+
+mod comparison;
+mod csv;
+mod evaluation;
+mod figure;
+mod infeasible;
+mod inventory;
+mod json;
+mod markdown;
+mod metrics;
+mod page;
+mod settings;
+mod table;
+
+pub use comparison::comparison_page;
+pub use csv::{comparison_csv, evaluation_csv, grid_csv};
+pub use evaluation::{HEADLINES, evaluation_page};
+pub use figure::{Group, Metric, Unit, Value};
+pub use infeasible::infeasible_page;
+pub use inventory::{entry_grid, entry_page, list_grid};
+pub use json::{comparison_json, evaluation_json, grid_json, infeasible_json};
+pub use markdown::markdown;
+pub use metrics::{METRICS, metric};
+pub use page::{Block, Grid, Page, Section};
+pub use settings::{Setting, settings};
+pub use table::{Style, table};
