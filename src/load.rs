@@ -121,6 +121,15 @@ pub fn parse(sources: &Sources, file: FileId, sink: &Sink) -> Node {
     Node { value: Value::Table(table(root.get_ref(), file, sink)), at }
 }
 
+/// The text of a file that is no TOML; a failure goes to the sink.
+pub fn text(path: &Path, sink: &Sink) -> Option<String> {
+    let read = std::fs::read_to_string(path);
+    if let Err(error) = &read {
+        sink.push(Diagnostic::new(Code::Unreadable, format!("cannot read {}: {error}", path.display())));
+    }
+    read.ok()
+}
+
 /// Reads and parses a file; a failure goes to the sink.
 pub fn read(path: &Path, sources: &mut Sources, sink: &Sink) -> Option<Node> {
     match std::fs::read_to_string(path) {

@@ -6,6 +6,7 @@ mod compare;
 mod eval;
 mod options;
 mod session;
+mod validate;
 
 use std::process::ExitCode;
 
@@ -38,6 +39,8 @@ enum Command {
     /// What is known, with the source and date of each figure
     #[command(subcommand)]
     Catalog(catalog::Catalog),
+    /// The model against published measurements, or against your own
+    Validate(validate::Validate),
 }
 
 /// Runs the program.
@@ -48,6 +51,7 @@ pub fn run() -> ExitCode {
         Command::Eval(command) => command.run(session),
         Command::Compare(command) => command.run(session),
         Command::Catalog(command) => command.run(session),
+        Command::Validate(command) => command.run(session),
     };
     session.deliver(answer)
 }

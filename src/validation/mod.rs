@@ -7,6 +7,7 @@
 mod aliases;
 mod collectives;
 mod outcome;
+mod render;
 mod table;
 mod tolerance;
 mod topology;
@@ -17,6 +18,7 @@ use crate::document::choices;
 
 pub use aliases::Aliases;
 pub use outcome::{CaseResult, Fill, Outcome, Prediction, Summary};
+pub use render::{validation_csv, validation_json, validation_page};
 use table::Row;
 pub use table::TableError;
 pub use tolerance::Tolerances;
@@ -40,6 +42,20 @@ pub const ALIASES: &str = include_str!("../../tests/validation/aliases.toml");
 pub const TOLERANCES: &str = include_str!("../../tests/validation/tolerances.toml");
 
 impl Domain {
+    /// The domain whose tables have the columns of this one.
+    pub fn of_table(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|domain| table::rows(text, domain.columns()).is_ok())
+    }
+
+    /// Columns that a table of the domain must have.
+    const fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Training => training::COLUMNS,
+            Self::Topology => topology::COLUMNS,
+            Self::Collectives => collectives::COLUMNS,
+        }
+    }
+
     /// The project's own table of the domain, CSV.
     pub const fn own_cases(self) -> &'static str {
         match self {
@@ -65,36 +81,30 @@ impl Validation {
     /// # Errors
     /// Where the text is no CSV, or lacks a column that every table of the domain has.
     pub fn new(domain: Domain, text: &str, catalog: &Catalog, aliases: &Aliases) -> Result<Self, TableError> {
+        let table = table::rows(text, domain.columns())?;
         let cell = |row: &Row, column| row.text(column).unwrap_or_default().to_owned();
-        let rows = match domain {
-            Domain::Training => table::rows(text, training::COLUMNS)?
-                .iter()
-                .map(|row| {
-                    let (filled, outcome) = unless_excluded(row, aliases, || training::case(row, catalog, aliases));
-                    CaseResult { id: cell(row, "id"), group: cell(row, "source"), band: None, filled, outcome }
-                })
-                .collect(),
-            Domain::Collectives => table::rows(text, collectives::COLUMNS)?
-                .iter()
-                .map(|row| {
-                    let (filled, outcome) = unless_excluded(row, aliases, || collectives::case(row, catalog, aliases));
-                    let (id, group, band) = collectives::name(row);
-                    CaseResult { id, group, band, filled, outcome }
-                })
-                .collect(),
-            Domain::Topology => {
-                let rows = table::rows(text, topology::COLUMNS)?;
-                let case = |row: &Row| {
+        let result = |row: &Row| {
+            let (id, group, band) = match domain {
+                Domain::Training => (cell(row, "id"), cell(row, "source"), None),
+                Domain::Topology => {
+                    (format!("{}, {}", cell(row, "name"), cell(row, "parameter")), cell(row, "name"), None)
+                }
+                Domain::Collectives => collectives::name(row),
+            };
+            let predict = || match domain {
+                Domain::Training => training::case(row, catalog, aliases),
+                Domain::Topology => {
                     let design: Vec<&Row> =
-                        rows.iter().filter(|other| other.text("name") == row.text("name")).collect();
-                    let predict = || topology::case(row, &design, catalog, aliases);
-                    let (filled, outcome) = unless_excluded(row, aliases, predict);
-                    let id = format!("{}, {}", cell(row, "name"), cell(row, "parameter"));
-                    CaseResult { id, group: cell(row, "name"), band: None, filled, outcome }
-                };
-                rows.iter().map(case).collect()
-            }
+                        table.iter().filter(|other| other.text("name") == row.text("name")).collect();
+                    topology::case(row, &design, catalog, aliases)
+                }
+                Domain::Collectives => collectives::case(row, catalog, aliases),
+            };
+            let excluded = excluded(row, aliases);
+            let (filled, outcome) = excluded.map_or_else(predict, |reason| (Vec::new(), Outcome::Excluded(reason)));
+            CaseResult { id, group, band, filled, outcome }
         };
+        let rows = table.iter().map(result).collect();
         Ok(Self { domain, rows })
     }
 
@@ -119,15 +129,6 @@ impl Validation {
         let groups = names.into_iter().map(|name| (name, of(name)));
         groups.chain(bands.iter().map(|band| (*band, in_band(band)))).collect()
     }
-}
-
-/// What becomes of a row, where no rule about the data leaves it out.
-fn unless_excluded(
-    row: &Row,
-    aliases: &Aliases,
-    predict: impl FnOnce() -> (Vec<Fill>, Outcome),
-) -> (Vec<Fill>, Outcome) {
-    excluded(row, aliases).map_or_else(predict, |reason| (Vec::new(), Outcome::Excluded(reason)))
 }
 
 /// Why a rule about the data leaves a row out, if one does.

@@ -18,6 +18,9 @@ pub enum TableError {
     },
 }
 
+/// The largest count that is taken: more GPUs, layers or tokens than any run has.
+const MOST: f64 = 1e7;
+
 /// Why a cell cannot be used; the reason for which its row is skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unusable(pub(super) String);
@@ -48,10 +51,10 @@ impl Row {
         }
     }
 
-    /// A positive whole number, or nothing where the cell is empty.
+    /// A positive whole number up to ten million, or nothing where the cell is empty.
     pub(super) fn count(&self, column: &str) -> Result<Option<u32>, Unusable> {
         let Some(value) = self.number(column)? else { return Ok(None) };
-        let whole = value.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&value);
+        let whole = value.fract() == 0.0 && (1.0..=MOST).contains(&value);
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,

@@ -67,7 +67,7 @@ fn rate_per_gpu(part: &str, gpus_per_node: u32) -> Option<f64> {
         let Ok(value) = number.parse::<f64>() else { continue };
         let unit: String = after.trim_start().chars().take_while(|c| c.is_alphabetic() || *c == '/').collect();
         if RATES.contains(&unit.as_str()) {
-            rate = rate.or(Some(value));
+            rate = rate.or((value > 0.0).then_some(value));
         } else if unit.starts_with('x') {
             count = count.or(Some(value));
         }

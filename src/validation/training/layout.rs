@@ -50,6 +50,7 @@ pub(super) fn layout(row: &Row, known: &Known<'_>, aliases: &Aliases, filled: &m
         return Err(Unusable(format!("dp is {stated}, and {} GPUs make {} replicas", known.gpus, layout.data)));
     }
     layout.micro_batch = micro_batch(row, &layout, known.job.global_batch, filled)?;
+    layout.check(known.model, known.job).map_err(impossible)?;
     layout.virtual_stages = virtual_stages(row, &layout, known, filled)?;
     layout.schedule = if layout.virtual_stages > 1 { Schedule::Interleaved } else { Schedule::OneF1b };
     layout.sharding = sharding(row, &layout, known.software, aliases, filled)?;

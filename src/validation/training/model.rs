@@ -1,10 +1,13 @@
 //! The model of a row: its own sizes, the catalog's where it has none, and the shape that its family has.
 
 use super::Filled;
-use crate::catalog::{Catalog, Model};
+use crate::catalog::Catalog;
 use crate::validation::aliases::{Aliases, Family};
 use crate::validation::table::{Row, Unusable};
 use crate::workload::{Experts, Transformer};
+
+/// A matrix of each layer may hold so many parameters in all: the sizes are a slip beyond it.
+const MOST_PARAMETERS: f64 = 1e15;
 
 /// Reads the transformer of a row.
 pub(super) fn transformer(
@@ -17,9 +20,8 @@ pub(super) fn transformer(
     let name = row.needed("model")?;
     let family = aliases.family(name).ok_or_else(|| Unusable(format!("model family of \"{name}\" is unknown")))?;
     let family = family.as_ref().map_err(|reason| Unusable(reason.clone()))?;
-    let known = aliases.model(name).and_then(|id| Some((id, &catalog.models.get(id)?.part)));
+    let known = aliases.model(name).and_then(|id| Some((id, Transformer::from(&catalog.models.get(id)?.part))));
     let mut sizes = Sizes { row, known, filled };
-    let experts = row.count("experts")?;
     let (layers, hidden, heads) = (
         sizes.needed("layers", |model| Some(model.layers))?,
         sizes.needed("hidden", |model| Some(model.hidden))?,
@@ -29,7 +31,12 @@ pub(super) fn transformer(
         sizes.filled.push("kv_heads", &heads, "as many as heads");
         heads
     });
-    let width = sizes.needed("ffn", |model| model.ffn.or(model.moe.map(|moe| moe.expert_ffn)))?;
+    let experts = experts(&mut sizes)?;
+    let ffn = match experts {
+        // A layer of experts has no other MLP, unless the catalog says so.
+        Some(_) => known.map_or(0, |(_, model)| model.ffn),
+        None => sizes.needed("ffn", |model| Some(model.ffn))?,
+    };
     let vocab = match (row.count("vocab")?, family.vocab) {
         (Some(stated), _) => stated,
         (None, Some(usual)) => {
@@ -39,23 +46,18 @@ pub(super) fn transformer(
         (None, None) => sizes.needed("vocab", |model| Some(model.vocab))?,
     };
     let head_dim = head_dim(family, known.map(|(_, model)| model), hidden, heads, &mut *sizes.filled)?;
-    let experts = match experts {
-        None => None,
-        Some(count) => Some(Experts {
-            count,
-            per_token: row.needed_count("topk")?,
-            ffn: width,
-            shared: 0,
-            leading_dense_layers: 0,
-        }),
-    };
+    let widest = experts.map_or(0.0, |all| f64::from(all.count) * f64::from(all.ffn)).max(f64::from(hidden.max(ffn)));
+    let size = f64::from(layers) * f64::from(hidden) * widest;
+    if size > MOST_PARAMETERS {
+        return Err(Unusable("nobody trains a model of that size".to_owned()));
+    }
     Ok(Transformer {
         layers,
         hidden,
         heads,
         kv_heads,
         head_dim,
-        ffn: if experts.is_some() { 0 } else { width },
+        ffn,
         gated: family.gated,
         vocab,
         tied_embeddings: family.tied_embeddings,
@@ -66,10 +68,30 @@ pub(super) fn transformer(
     })
 }
 
+/// The experts of a layer, where the row or the catalog's model has some. `ffn` is an expert's width there.
+fn experts(sizes: &mut Sizes<'_, '_>) -> Result<Option<Experts>, Unusable> {
+    let Some(count) = sizes.find("experts", |model| Some(model.experts?.count))? else {
+        let sparse = sizes.row.text("active_params_b").is_some();
+        return if sparse {
+            Err(Unusable("experts is missing, and not all parameters are active".to_owned()))
+        } else {
+            Ok(None)
+        };
+    };
+    let known = sizes.known.and_then(|(_, model)| model.experts);
+    Ok(Some(Experts {
+        count,
+        per_token: sizes.needed("topk", |model| Some(model.experts?.per_token))?,
+        ffn: sizes.needed("ffn", |model| Some(model.experts?.ffn))?,
+        shared: known.map_or(0, |experts| experts.shared),
+        leading_dense_layers: known.map_or(0, |experts| experts.leading_dense_layers),
+    }))
+}
+
 /// Channels of a head: the family's, else hidden over heads.
 fn head_dim(
     family: &Family,
-    known: Option<&Model>,
+    known: Option<Transformer>,
     hidden: u32,
     heads: u32,
     filled: &mut Filled,
@@ -88,23 +110,27 @@ fn head_dim(
 /// Sizes by column, with the catalog's model behind them.
 struct Sizes<'a, 'f> {
     row: &'a Row,
-    known: Option<(&'a str, &'a Model)>,
+    known: Option<(&'a str, Transformer)>,
     filled: &'f mut Filled,
 }
 
 impl Sizes<'_, '_> {
-    fn find(&mut self, column: &'static str, of: impl Fn(&Model) -> Option<u32>) -> Result<Option<u32>, Unusable> {
+    fn find(
+        &mut self,
+        column: &'static str,
+        of: impl Fn(&Transformer) -> Option<u32>,
+    ) -> Result<Option<u32>, Unusable> {
         if let Some(stated) = self.row.count(column)? {
             return Ok(Some(stated));
         }
-        let found = self.known.and_then(|(id, model)| Some((id, of(model)?)));
+        let found = self.known.and_then(|(id, model)| Some((id, of(&model)?)));
         Ok(found.map(|(id, size)| {
             self.filled.push(column, &size, format!("the catalog's {id}"));
             size
         }))
     }
 
-    fn needed(&mut self, column: &'static str, of: impl Fn(&Model) -> Option<u32>) -> Result<u32, Unusable> {
+    fn needed(&mut self, column: &'static str, of: impl Fn(&Transformer) -> Option<u32>) -> Result<u32, Unusable> {
         self.find(column, of)?
             .ok_or_else(|| Unusable(format!("{column} is missing, and the catalog has no such model")))
     }
