@@ -1,8 +1,10 @@
 //! The only reader and writer of files, and the only parser of TOML.
 
+mod json;
 mod output;
 mod settings;
 
+pub use json::{parse_json, read_json};
 pub use output::write;
 pub use settings::{axis, scenario, setting};
 

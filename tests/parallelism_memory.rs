@@ -10,7 +10,7 @@ use clusterplan::diagnostics::{Sink, Sources};
 use clusterplan::memory::{MemoryFootprint, Software, all_stages, footprint, worst};
 use clusterplan::parallelism::{Layout, RankOrder, Recompute, Schedule, Sharding, StagePlan};
 use clusterplan::units::{Bytes, Tokens};
-use clusterplan::workload::{Experts, GradientPrecision, Optimizer, Precision, TrainingJob, Transformer};
+use clusterplan::workload::{Detail, Experts, GradientPrecision, Optimizer, Precision, TrainingJob, Transformer};
 use proptest::prelude::*;
 
 static FRAMEWORKS: LazyLock<Vec<Software>> = LazyLock::new(|| {
@@ -55,7 +55,7 @@ prop_compose! {
     ) -> Transformer {
         let norm = if biases { Norm::LayerNorm } else { Norm::RmsNorm };
         let kv_heads = heads / kv_share;
-        Transformer { layers, hidden: heads * head_dim, heads, kv_heads, head_dim, ffn, gated, vocab, tied_embeddings, norm, biases, learned_positions, experts }
+        Transformer { layers, hidden: heads * head_dim, heads, kv_heads, head_dim, ffn, gated, vocab, tied_embeddings, norm, biases, learned_positions, experts, detail: Detail::NONE }
     }
 }
 

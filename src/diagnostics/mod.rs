@@ -75,6 +75,8 @@ pub enum Code {
     Unreadable,
     /// A price or constant that the catalog lacks for this combination.
     NotInCatalog,
+    /// Something that is there and that the model of it does not cover.
+    Unsupported,
 }
 
 impl Code {
@@ -94,6 +96,7 @@ impl Code {
             Self::Inconsistent => "inconsistent",
             Self::Unreadable => "unreadable",
             Self::NotInCatalog => "not-in-catalog",
+            Self::Unsupported => "unsupported",
         }
     }
 }

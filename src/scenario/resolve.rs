@@ -353,6 +353,9 @@ fn training(
         let hint = format!("a sequence_length of {positions} or less");
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.model.at, "this model").hint(hint));
     }
+    let transformer = Transformer::try_from(&model.part).map_err(|reason| {
+        sink.push(Diagnostic::new(Code::Unsupported, reason.to_string()).at(&wanted.model.at, "this model"));
+    });
     let at = if file.software.attention_kernel.is_some() { &file.software.at } else { &file.cluster.node.at };
     let efficiency = StepEfficiency::bind(&constants, &cluster.accelerator, cluster.node.host, job.precision, &software);
     let efficiency = efficiency.map_err(|missing| report_missing(&missing, at, sink)).ok()?;
@@ -362,7 +365,7 @@ fn training(
         sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "needed for this"));
     }
     Some(Training {
-        transformer: Transformer::from(&model.part),
+        transformer: transformer.ok()?,
         model,
         job,
         layout: layout(&wanted.layout, software.framework, defaults),

@@ -1,10 +1,22 @@
 //! What is asked of the cluster: a model's arithmetic, and the training job over it.
 
+mod bind;
+mod cache;
+mod census;
+mod hf;
 mod training;
 mod transformer;
+mod weights;
 
 #[cfg(test)]
 pub(crate) mod shapes;
 
+pub use bind::Untrainable;
+pub use cache::{CacheNumbers, Keeps, LayerCache, SharedBy, layer_caches, numbers_at};
+pub use census::{BlockParameters, Census, block_parameters, census};
+pub use hf::{Fill, Imported, import};
 pub use training::{CheckpointMode, GradientPrecision, Optimizer, Precision, TrainingJob};
-pub use transformer::{AttentionCount, Experts, LayerFlops, LayerKind, LayerParameters, Parameters, Transformer};
+pub use transformer::{
+    AttentionCount, Detail, Experts, LatentShape, LayerFlops, LayerKind, LayerParameters, Parameters, Transformer,
+};
+pub use weights::{module_bits, weight_bytes};

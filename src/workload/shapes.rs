@@ -1,6 +1,6 @@
 //! Shapes of published models, for unit tests.
 
-use super::{Experts, GradientPrecision, Optimizer, Precision, TrainingJob, Transformer};
+use super::{Detail, Experts, GradientPrecision, Optimizer, Precision, TrainingJob, Transformer};
 use crate::catalog::model::Norm;
 use crate::units::Tokens;
 
@@ -20,6 +20,7 @@ pub(crate) const fn gpt(layers: u32, hidden: u32, heads: u32) -> Transformer {
         biases: true,
         learned_positions: 2_048,
         experts: None,
+        detail: Detail::NONE,
     }
 }
 
@@ -39,6 +40,7 @@ pub(crate) const fn llama(layers: u32, hidden: u32, heads: u32, ffn: u32) -> Tra
         biases: false,
         learned_positions: 0,
         experts: None,
+        detail: Detail::NONE,
     }
 }
 

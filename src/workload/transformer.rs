@@ -3,7 +3,7 @@
 //! A multiply-add counts as two operations. Norms, activations, softmax and the embedding's look-up are left out, as in
 //! published utilisations: they cost memory traffic, not matrix arithmetic.
 
-use crate::catalog::model::{Model, Norm};
+use crate::catalog::model::Norm;
 use crate::document::choices;
 use crate::units::Flops;
 
@@ -56,6 +56,47 @@ pub struct Transformer {
     pub learned_positions: u32,
     /// The experts of a mixture-of-experts model.
     pub experts: Option<Experts>,
+    /// What differs from plain grouped-query attention with two norms.
+    pub detail: Detail,
+}
+
+/// What differs from plain grouped-query attention with two norms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Detail {
+    /// Multi-head latent attention, trained with its keys and values expanded: `heads` key heads of `head_dim` channels.
+    pub latent: Option<LatentShape>,
+    /// Layers whose attention sees a window.
+    pub windowed_layers: u32,
+    /// Tokens of that window.
+    pub window: u32,
+    /// Parameters of a layer with an ordinary MLP beyond its matrices and two norms: biases of some projections, norms of
+    /// queries and keys, sinks. Negative where there is one norm.
+    pub dense_vectors: i64,
+    /// The same of a layer with experts: routing corrections too.
+    pub moe_vectors: i64,
+    /// The same of the model.
+    pub model_vectors: i64,
+}
+
+impl Detail {
+    /// Nothing differs.
+    pub const NONE: Self =
+        Self { latent: None, windowed_layers: 0, window: 0, dense_vectors: 0, moe_vectors: 0, model_vectors: 0 };
+}
+
+/// Widths of multi-head latent attention (arXiv 2405.04434, section 2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatentShape {
+    /// Width of the queries' latent vector; 0 where queries are projected at once.
+    pub query_rank: u32,
+    /// Width of the latent vector of keys and values.
+    pub rank: u32,
+    /// Channels of the rotary key, a part of `head_dim`.
+    pub rope_dim: u32,
+    /// Channels of a value head.
+    pub value_dim: u32,
+    /// Parameters of an indexer of sparse attention.
+    pub indexer: u64,
 }
 
 /// The experts of a layer and where they stand.
@@ -95,7 +136,7 @@ pub struct LayerParameters {
     pub experts: u64,
     /// The experts that every token visits.
     pub shared_experts: u64,
-    /// The two norms.
+    /// The norms, and other vectors.
     pub norms: u64,
 }
 
@@ -154,32 +195,6 @@ impl LayerFlops {
     }
 }
 
-impl From<&Model> for Transformer {
-    fn from(model: &Model) -> Self {
-        Self {
-            layers: model.layers,
-            hidden: model.hidden,
-            heads: model.heads,
-            kv_heads: model.kv_heads,
-            head_dim: model.head_dim,
-            ffn: model.ffn.unwrap_or(0),
-            gated: model.gated,
-            vocab: model.vocab,
-            tied_embeddings: model.tied_embeddings,
-            norm: model.norm,
-            biases: model.biases,
-            learned_positions: model.learned_positions.unwrap_or(0),
-            experts: model.moe.map(|moe| Experts {
-                count: moe.experts,
-                per_token: moe.experts_per_token,
-                ffn: moe.expert_ffn,
-                shared: moe.shared_experts.unwrap_or(0),
-                leading_dense_layers: moe.leading_dense_layers.unwrap_or(0),
-            }),
-        }
-    }
-}
-
 impl Transformer {
     /// Layers with an ordinary MLP among the first so many.
     pub const fn dense_before(&self, layer: u32) -> u32 {
@@ -214,6 +229,19 @@ impl Transformer {
         self.kv_heads as u64 * self.head_dim as u64
     }
 
+    /// Channels of a value head.
+    pub const fn value_dim(&self) -> u32 {
+        match self.detail.latent {
+            Some(latent) => latent.value_dim,
+            None => self.head_dim,
+        }
+    }
+
+    /// Channels of all value heads together, as the output projection reads them.
+    pub const fn output_width(&self) -> u64 {
+        self.heads as u64 * self.value_dim() as u64
+    }
+
     /// Parameters of one projection.
     const fn linear(&self, inputs: u64, outputs: u64) -> u64 {
         inputs * outputs + if self.biases { outputs } else { 0 }
@@ -223,19 +251,47 @@ impl Transformer {
     pub const fn norm_parameters(&self) -> u64 {
         match self.norm {
             Norm::LayerNorm => 2 * self.hidden as u64,
-            Norm::RmsNorm => self.hidden as u64,
+            Norm::RmsNorm | Norm::LayerNormWeight => self.hidden as u64,
+            Norm::LayerNormBare => 0,
         }
     }
 
     /// Parameters of the key and value projections of a layer, a part of its attention.
+    ///
+    /// Latent attention's are the projections from the latent vector to all heads.
     pub const fn key_value_parameters(&self) -> u64 {
-        2 * self.linear(self.hidden as u64, self.key_width())
+        match self.detail.latent {
+            None => 2 * self.linear(self.hidden as u64, self.key_width()),
+            Some(latent) => {
+                let nope = (self.head_dim - latent.rope_dim) as u64;
+                latent.rank as u64 * self.heads as u64 * (nope + latent.value_dim as u64)
+            }
+        }
+    }
+
+    /// Parameters of attention's matrices that every tensor-parallel rank holds whole: latent attention's projections to
+    /// the latent vectors, and its indexer.
+    pub const fn copied_attention_parameters(&self) -> u64 {
+        match self.detail.latent {
+            None => 0,
+            Some(latent) => {
+                let down = latent.query_rank as u64 + latent.rank as u64 + latent.rope_dim as u64;
+                self.hidden as u64 * down + latent.indexer
+            }
+        }
     }
 
     /// Parameters of a layer's attention.
     const fn attention_parameters(&self) -> u64 {
-        let hidden = self.hidden as u64;
-        self.linear(hidden, self.query_width()) + self.key_value_parameters() + self.linear(self.query_width(), hidden)
+        let (hidden, query) = (self.hidden as u64, self.query_width());
+        let (queries, output) = match self.detail.latent {
+            None => (self.linear(hidden, query), self.linear(query, hidden)),
+            Some(latent) => {
+                let input = if latent.query_rank == 0 { hidden } else { latent.query_rank as u64 };
+                (input * query, self.output_width() * hidden)
+            }
+        };
+        queries + self.copied_attention_parameters() + self.key_value_parameters() + output
     }
 
     /// Parameters of an MLP, or of one expert, of that inner width.
@@ -252,10 +308,11 @@ impl Transformer {
             router: 0,
             experts: 0,
             shared_experts: 0,
-            norms: 2 * self.norm_parameters(),
+            norms: (2 * self.norm_parameters()).saturating_add_signed(self.detail.dense_vectors),
         };
         match (kind, self.experts) {
             (LayerKind::Moe, Some(experts)) => {
+                parameters.norms = (2 * self.norm_parameters()).saturating_add_signed(self.detail.moe_vectors);
                 let expert = self.mlp_parameters(experts.ffn);
                 parameters.router = self.hidden as u64 * experts.count as u64;
                 parameters.experts = experts.count as u64 * expert;
@@ -274,7 +331,7 @@ impl Transformer {
             positions: self.learned_positions as u64 * self.hidden as u64,
             dense_layers: self.dense_layers() as u64 * self.layer_parameters(LayerKind::Dense).total(),
             moe_layers: self.moe_layers() as u64 * self.layer_parameters(LayerKind::Moe).total(),
-            final_norm: self.norm_parameters(),
+            final_norm: self.norm_parameters().saturating_add_signed(self.detail.model_vectors),
             head: if self.tied_embeddings { 0 } else { table },
         }
     }
@@ -291,15 +348,38 @@ impl Transformer {
         }
     }
 
+    /// Keys that a query is counted against, on average over layers with a window and without.
+    fn keys(&self, sequence_length: u32, count: AttentionCount) -> f64 {
+        let Detail { windowed_layers, window, .. } = self.detail;
+        let all = count.keys(sequence_length);
+        if windowed_layers == 0 || sequence_length <= window {
+            return all;
+        }
+        // The first `window` queries see half a window on average, the others a whole one; a full count is no less.
+        let [length, seen] = [sequence_length, window].map(f64::from);
+        let windowed = match count {
+            AttentionCount::Causal => seen - seen * seen / (2.0 * length),
+            AttentionCount::Full => seen,
+        };
+        let share = f64::from(windowed_layers) / f64::from(self.layers);
+        all + share * (windowed - all)
+    }
+
     /// Forward operations of one token in a layer of that kind.
     pub fn layer_flops(&self, kind: LayerKind, sequence_length: u32, count: AttentionCount) -> LayerFlops {
         let hidden = f64::from(self.hidden);
-        let [query, key] = [self.query_width() as f64, self.key_width() as f64];
+        let [query, key, output] =
+            [self.query_width(), self.key_width(), self.output_width()].map(|width| width as f64);
+        // Biases are additions, not products.
+        let projected = match self.detail.latent {
+            None => hidden * (query + 2.0 * key),
+            Some(_) => self.attention_parameters() as f64 - output * hidden,
+        };
         let mlp = |width: f64| Flops::new(2.0 * hidden * width * f64::from(self.up_projections() + 1));
         let mut flops = LayerFlops {
-            query_key_value: Flops::new(2.0 * hidden * (query + 2.0 * key)),
-            attention: Flops::new(4.0 * query * count.keys(sequence_length)),
-            output: Flops::new(2.0 * query * hidden),
+            query_key_value: Flops::new(2.0 * projected),
+            attention: Flops::new(2.0 * (query + output) * self.keys(sequence_length, count)),
+            output: Flops::new(2.0 * output * hidden),
             ..LayerFlops::default()
         };
         match (kind, self.experts) {
@@ -333,74 +413,4 @@ impl Transformer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::shapes::{gpt, llama, llama_405b, mixtral_8x7b};
-    use super::*;
-
-    #[test]
-    fn parameters_of_llama_3_are_exact() {
-        // 8B by hand: a layer has 4096*4096*2 + 2*4096*1024 + 3*4096*14336 + 2*4096 = 218,112,000 parameters; 32 layers,
-        // two tables of 128256*4096 and a norm of 4096 make 8,030,261,248.
-        let small = llama(32, 4_096, 32, 14_336);
-        assert_eq!(small.layer_parameters(LayerKind::Dense).total(), 218_112_000);
-        assert_eq!(small.parameters().total(), 8_030_261_248);
-        assert_eq!(llama(80, 8_192, 64, 28_672).parameters().total(), 70_553_706_496);
-        assert_eq!(llama_405b().parameters().total(), 405_853_388_800);
-        assert_eq!(llama_405b().active_parameters(), 405_853_388_800);
-    }
-
-    #[test]
-    fn mixtral_uses_12_9_of_46_7_billion_parameters() {
-        let model = mixtral_8x7b();
-        assert_eq!(model.parameters().total(), 46_702_792_704);
-        // Six idle experts of 3*4096*14336 in each of 32 layers: 46,702,792,704 - 33,822,867,456.
-        assert_eq!(model.active_parameters(), 12_879_925_248);
-        assert_eq!((model.dense_layers(), model.moe_layers()), (0, 32));
-    }
-
-    #[test]
-    fn parameters_of_a_gpt_follow_the_megatron_paper() {
-        // SC21 (arXiv 2104.04473) equation 2, P = 12 l h^2 (1 + 13/(12h) + (V + s)/(12 l h)), and the last norm's 2h.
-        for (layers, hidden, heads) in [(24, 2_304, 24), (96, 12_288, 96), (128, 25_600, 160)] {
-            let (l, h) = (u64::from(layers), u64::from(hidden));
-            let equation = 12 * l * h * h + 13 * l * h + (51_200 + 2_048) * h;
-            assert_eq!(gpt(layers, hidden, heads).parameters().total(), equation + 2 * h);
-        }
-    }
-
-    #[test]
-    fn shared_experts_and_leading_dense_layers_count() {
-        let experts = Experts { count: 8, per_token: 2, ffn: 1_024, shared: 1, leading_dense_layers: 1 };
-        let model = Transformer { experts: Some(experts), ..llama(4, 4_096, 32, 14_336) };
-        assert_eq!([0, 1, 3].map(|layers| model.dense_before(layers)), [0, 1, 1]);
-        assert_eq!(model.moe_layers(), 3);
-        let expert = 3 * 4_096 * 1_024;
-        let moe = model.layer_parameters(LayerKind::Moe);
-        assert_eq!((moe.experts, moe.shared_experts, moe.router), (8 * expert, expert, 8 * 4_096));
-        assert_eq!(model.active_parameters(), model.parameters().total() - 3 * 6 * expert);
-        let flops = model.layer_flops(LayerKind::Moe, 4_096, AttentionCount::Causal);
-        assert_eq!(flops.experts, Flops::new(3.0 * 2.0 * 3.0 * 4_096.0 * 1_024.0));
-    }
-
-    #[test]
-    fn model_flops_of_a_gpt_follow_the_megatron_paper() {
-        let (l, h, s, v) = (96.0, 12_288.0, 2_048.0, 51_200.0);
-        let equation = 72.0 * l * h * h * (1.0 + s / (6.0 * h) + v / (12.0 * l * h));
-        let ours = gpt(96, 12_288, 96).model_flops_per_token(2_048, AttentionCount::Full);
-        assert!((ours / Flops::new(equation) - 1.0).abs() < 1e-12);
-    }
-
-    #[test]
-    fn causal_attention_is_counted_by_half() {
-        // Llama 3 405B at 8,192: 3 * (2 * (405.85e9 - the embedding's 2.10e9 - norms) + 126 * 2 * 16384 * 8192).
-        let model = llama_405b();
-        let [causal, full] =
-            [AttentionCount::Causal, AttentionCount::Full].map(|c| model.model_flops_per_token(8_192, c));
-        let scores = Flops::new(3.0 * 126.0 * 4.0 * 16_384.0 * 4_096.0);
-        assert_eq!(full - causal, scores);
-        let parameters = model.parameters();
-        let norms = 126 * 2 * 16_384 + parameters.final_norm;
-        let weights = parameters.total() - parameters.embedding - norms;
-        assert!(((causal - scores) / Flops::new(6.0 * weights as f64) - 1.0).abs() < 1e-12);
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ use super::Filled;
 use crate::catalog::Catalog;
 use crate::validation::aliases::{Aliases, Family};
 use crate::validation::table::{Row, Unusable};
-use crate::workload::{Experts, Transformer};
+use crate::workload::{Detail, Experts, Transformer};
 
 /// A matrix of each layer may hold so many parameters in all: the sizes are a slip beyond it.
 const MOST_PARAMETERS: f64 = 1e15;
@@ -20,7 +20,7 @@ pub(super) fn transformer(
     let name = row.needed("model")?;
     let family = aliases.family(name).ok_or_else(|| Unusable(format!("model family of \"{name}\" is unknown")))?;
     let family = family.as_ref().map_err(|reason| Unusable(reason.clone()))?;
-    let known = aliases.model(name).and_then(|id| Some((id, Transformer::from(&catalog.models.get(id)?.part))));
+    let known = aliases.model(name).and_then(|id| Some((id, Transformer::try_from(&catalog.models.get(id)?.part).ok()?)));
     let mut sizes = Sizes { row, known, filled };
     let (layers, hidden, heads) = (
         sizes.needed("layers", |model| Some(model.layers))?,
@@ -65,6 +65,7 @@ pub(super) fn transformer(
         biases: family.biases,
         learned_positions: if family.learned_positions { sequence } else { 0 },
         experts,
+        detail: Detail::NONE,
     })
 }
 

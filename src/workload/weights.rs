@@ -1,0 +1,39 @@
+//! Bytes of a model's weights, each module in its own format.
+
+use super::census;
+use crate::catalog::model::{Block, Feed, Mixer, Model, Module};
+use crate::units::Bytes;
+
+/// Layers of a model that have that module.
+fn layers_with(model: &Model, module: Module) -> u32 {
+    let has = |block: &Block| match module {
+        Module::Attention => block.mixer != Mixer::None,
+        Module::Mlp => matches!(block.feed, Feed::Mlp(_)) || block.moe().is_some_and(|moe| moe.beside.is_some()),
+        Module::Experts | Module::Router => block.moe().is_some(),
+        Module::SharedExperts => block.moe().is_some_and(|moe| moe.shared_ffn > 0),
+        Module::Embedding | Module::Head | Module::Norms | Module::Towers => true,
+    };
+    model.blocks.iter().filter(|block| has(block)).map(|block| block.layers).sum()
+}
+
+/// Bits of one parameter of a module, on average over the layers that have it.
+///
+/// Layers of a module are taken to be of one size; where they are not and some keep the base format, this is off by the
+/// difference.
+pub fn module_bits(model: &Model, module: Module) -> f64 {
+    let (base, of) = (model.formats.base, model.formats.of(module));
+    let layers = layers_with(model, module);
+    if layers == 0 || of.kept_layers == 0 {
+        return of.format.bits();
+    }
+    let kept = f64::from(of.kept_layers.min(layers)) / f64::from(layers);
+    of.format.bits() * (1.0 - kept) + base.bits() * kept
+}
+
+/// Bytes of the weights of each module.
+pub fn weight_bytes(model: &Model) -> impl Iterator<Item = (Module, Bytes)> {
+    let census = census::census(model);
+    Module::ALL
+        .iter()
+        .map(move |module| (*module, Bytes::new(census.of(*module) as f64 * module_bits(model, *module) / 8.0)))
+}

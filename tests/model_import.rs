@@ -1,0 +1,189 @@
+//! Configurations of published models against published parameter counts and cache sizes, and what is refused.
+
+use clusterplan::diagnostics::{Sink, Sources, render};
+use clusterplan::document::{Node, Value};
+use clusterplan::workload::{CacheNumbers, Imported, census, import, weight_bytes};
+
+const CONFIGS: &str = include_str!("validation/configs.jsonl");
+
+fn number(node: &Node, key: &str) -> Option<u64> {
+    match node.at_path(key)?.value {
+        Value::Integer(number) => u64::try_from(number).ok(),
+        _ => None,
+    }
+}
+
+fn imported(text: &str, beside: Option<&str>) -> Result<Imported, String> {
+    let (mut sources, sink) = (Sources::default(), Sink::default());
+    let file = sources.add("config.json", text);
+    let root = clusterplan::load::parse_json(&sources, file, &sink);
+    let quantisation = beside.map(|text| {
+        let file = sources.add("hf_quant_config.json", text);
+        clusterplan::load::parse_json(&sources, file, &sink)
+    });
+    let found = if sink.is_empty() { import(&root, quantisation.as_ref(), &sink) } else { None };
+    match found {
+        Some(found) if sink.is_empty() => Ok(found),
+        _ => Err(render(&sink.into_diagnostics(), &sources, false)),
+    }
+}
+
+/// The published configurations, each as (name, line, model).
+fn published() -> Vec<(String, Node, Imported)> {
+    let mut all = Vec::new();
+    for line in CONFIGS.lines() {
+        let (mut sources, sink) = (Sources::default(), Sink::default());
+        let file = sources.add("configs.jsonl", line);
+        let node = clusterplan::load::parse_json(&sources, file, &sink);
+        let name = node.at_path("name").and_then(Node::as_str).unwrap().to_owned();
+        let model = import(node.at_path("config").unwrap(), None, &sink);
+        assert!(sink.is_empty(), "{name}: {}", render(&sink.into_diagnostics(), &sources, false));
+        all.push((name, node, model.unwrap()));
+    }
+    all
+}
+
+#[test]
+fn published_configurations_come_to_their_parameters_and_caches() {
+    let all = published();
+    assert!(all.len() >= 90);
+    let mut exact = 0;
+    for (name, line, found) in &all {
+        let numbers = CacheNumbers::of(&found.model);
+        if let Some(parameters) = number(line, "parameters") {
+            assert_eq!(census(&found.model).total(), parameters, "{name}");
+            exact += 1;
+        }
+        assert_eq!(Some(numbers.growing_per_token), number(line, "growing_per_token"), "{name}");
+        assert_eq!(numbers.windowed_per_token, number(line, "windowed_per_token").unwrap_or(0), "{name}");
+        assert_eq!(numbers.states, number(line, "states").unwrap_or(0), "{name}");
+        assert_eq!(numbers.convolutions, number(line, "convolutions").unwrap_or(0), "{name}");
+    }
+    assert!(exact >= 60, "{exact}");
+}
+
+#[test]
+fn a_written_model_reads_as_the_same() {
+    for (name, _, found) in published() {
+        let text = found.model.to_toml();
+        let keys: Vec<String> = found.model.toml_keys().iter().map(|key| format!("\"{key}\"")).collect();
+        let text = format!(
+            "name = \"x\"\n{text}\n[[source]]\nfields = [{}]\nbasis = \"assumed\"\ntitle = \"t\"\n",
+            keys.join(", ")
+        );
+        let (mut sources, sink) = (Sources::default(), Sink::default());
+        let file = sources.add("model.toml", text);
+        let root = clusterplan::load::parse(&sources, file, &sink);
+        let mut catalog = clusterplan::catalog::Catalog::default();
+        catalog.add("models", "x", &root, &sink);
+        assert!(sink.is_empty(), "{name}: {}", render(&sink.into_diagnostics(), &sources, false));
+        assert_eq!(catalog.models.get("x").unwrap().part, found.model, "{name}");
+    }
+}
+
+/// Exact counts of published weights, or of the count that their publisher states.
+#[test]
+fn more_families_come_to_their_published_counts() {
+    for (parameters, text) in [
+        // facebook/opt-125m.
+        (
+            125_239_296,
+            r#"{"model_type": "opt", "hidden_size": 768, "num_hidden_layers": 12, "ffn_dim": 3072, "num_attention_heads": 12, "vocab_size": 50272, "max_position_embeddings": 2048, "torch_dtype": "float16"}"#,
+        ),
+        // bigscience/bloom: 176,247,271,424 parameters (model card).
+        (
+            176_247_271_424,
+            r#"{"model_type": "bloom", "n_embed": 14336, "n_layer": 70, "num_attention_heads": 112, "vocab_size": 250880}"#,
+        ),
+        // Qwen/Qwen3-4B: 4,022,468,096 with embeddings.
+        (
+            4_022_468_096,
+            r#"{"model_type": "qwen3", "hidden_size": 2560, "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 9728, "vocab_size": 151936, "tie_word_embeddings": true}"#,
+        ),
+        // bigcode/starcoder2-3b.
+        (
+            3_030_371_328,
+            r#"{"model_type": "starcoder2", "hidden_size": 3072, "num_hidden_layers": 30, "num_attention_heads": 24, "num_key_value_heads": 2, "intermediate_size": 12288, "vocab_size": 49152, "use_bias": true, "sliding_window": 4096, "max_position_embeddings": 16384}"#,
+        ),
+        // HuggingFaceTB/SmolLM3-3B.
+        (
+            3_075_098_624,
+            r#"{"model_type": "smollm3", "hidden_size": 2048, "num_hidden_layers": 36, "num_attention_heads": 16, "num_key_value_heads": 4, "intermediate_size": 11008, "vocab_size": 128256, "tie_word_embeddings": true}"#,
+        ),
+        // allenai/OLMoE-1B-7B-0924.
+        (
+            6_919_161_856,
+            r#"{"model_type": "olmoe", "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 16, "num_key_value_heads": 16, "intermediate_size": 1024, "vocab_size": 50304, "num_experts": 64, "num_experts_per_tok": 8}"#,
+        ),
+        // deepseek-ai/deepseek-moe-16b-base.
+        (
+            16_375_728_128,
+            r#"{"model_type": "deepseek", "hidden_size": 2048, "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 16, "intermediate_size": 10944, "moe_intermediate_size": 1408, "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6, "first_k_dense_replace": 1, "vocab_size": 102400}"#,
+        ),
+    ] {
+        let found = imported(text, None).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        assert_eq!(census(&found.model).total(), parameters, "{}", found.family);
+    }
+}
+
+#[test]
+fn towers_come_to_the_published_totals() {
+    let all = published();
+    let total = |name: &str| {
+        let (_, _, found) = all.iter().find(|(known, ..)| known == name).unwrap();
+        census(&found.model).with_towers()
+    };
+    // Sizes of the published safetensors: llava-hf/llava-1.5-7b-hf, google/gemma-3-27b-it, Qwen/Qwen2-VL-7B-Instruct.
+    assert_eq!(total("llava-1.5-7b-hf"), 7_063_427_072);
+    assert_eq!(total("gemma-3-27b-it"), 27_432_406_640);
+    assert_eq!(total("qwen2-vl-7b"), 8_291_375_616);
+}
+
+#[test]
+fn quantised_weights_take_what_their_modules_take() {
+    let bytes = |text: &str, beside: Option<&str>| -> f64 {
+        let found = imported(text, beside).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        weight_bytes(&found.model).map(|(_, bytes)| bytes / clusterplan::units::Bytes::new(1.0)).sum()
+    };
+    let llama_70b = r#"{"model_type": "llama", "hidden_size": 8192, "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 28672, "vocab_size": 128256, "torch_dtype": "bfloat16"#;
+    // 70.55 billion in bf16; projections of 68.45 billion in one byte, tables and norms in two.
+    let plain = bytes(&format!("{llama_70b}\"}}"), None);
+    assert!((plain - 141_107_412_992.0).abs() < 1.0);
+    let beside =
+        r#"{"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}}"#;
+    let quantised = bytes(&format!("{llama_70b}\"}}"), Some(beside));
+    let kept = 2.0 * 128_256.0 * 8_192.0 + 161.0 * 8_192.0;
+    assert!((quantised - (70_553_706_496.0 + kept)).abs() < 1.0);
+    // MLX: 4 bits, and 32 bits of scale and bias for 64: 4.5 bits of every matrix.
+    let mlx = bytes(&format!("{llama_70b}\", \"quantization\": {{\"group_size\": 64, \"bits\": 4}}}}"), None);
+    assert!((mlx - ((70_553_706_496.0 - 161.0 * 8_192.0) * 4.5 / 8.0 + 161.0 * 8_192.0 * 2.0)).abs() < 1.0);
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_by_name() {
+    let base = r#""model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 11008, "vocab_size": 32000"#;
+    let refused = |text: &str| imported(text, None).err().unwrap_or_default();
+    let with = |more: &str| refused(&format!("{{{base}, {more}}}"));
+    assert!(imported(&format!("{{{base}}}"), None).is_ok());
+    insta::assert_snapshot!(
+        [
+            with("\"num_key_value_heads\": 7"),
+            with("\"num_key_value_heads\": 0"),
+            with("\"head_dim\": -1"),
+            with("\"head_dim\": \"128\""),
+            with("\"compress_ratios\": [4, 128]"),
+            with("\"num_state_heads\": 12"),
+            with("\"quantization_config\": {\"quant_method\": \"hqq\"}"),
+            with("\"torch_dtype\": \"float8_e4m3fn\""),
+            refused("{\"model_type\": \"llama\", \"hidden_size\": 4096}"),
+            refused("{\"model_type\": \"deepseek_v9\"}"),
+            refused(&format!("{{{}}}", base.replace("32000", "99999999999999999999"))),
+            refused(&format!("{{{}}}", base.replace("4096", "2147483647").replace("11008", "2147483647"))),
+            refused(&format!("{{{}}}", base.replace("\"num_hidden_layers\": 32", "\"num_hidden_layers\": 2000000000"))),
+            refused(&format!("{{{base}")),
+            refused(r#"{"model_type": "mixtral", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 32000, "num_local_experts": 8, "num_experts_per_tok": 9}"#),
+            refused("[]"),
+        ]
+        .join("---\n")
+    );
+}
