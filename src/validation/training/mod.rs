@@ -20,6 +20,8 @@
 //!   Megatron-DeepSpeed.
 //! - Pipelines of Megatron and DeepSpeed add up whole gradients, so that sharded gradients ("ZeRO-2") count there as a
 //!   sharded optimizer alone.
+//! - A FLOP rate counts as its publisher counts (attention whole or by its causal half, recomputed operations or not),
+//!   over the model's time; the convention is shown with the row.
 //! - A blank framework is Megatron-LM before 2023 and Megatron-Core after; a blank attention kernel is the usual one of
 //!   the date; a blank date is that of a scenario that gives none.
 
