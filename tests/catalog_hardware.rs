@@ -108,7 +108,7 @@ fn fields_that_contradict_each_other_are_reported() {
     assert!(shown.contains("a cable of kind aoc is not made of copper"), "{shown}");
     let shown = mistakes("fabrics/roce-400g.toml", "in_network_reduction = false", "in_network_reduction = true");
     assert!(shown.contains("no switch for rocev2 reduces in the network"), "{shown}");
-    let shown = mistakes("fabrics/roce-400g.toml", "low = 0.75", "low = 0.95");
+    let shown = mistakes("fabrics/roce-400g.toml", "low = 4", "low = 9");
     assert!(shown.contains("not within its own range"), "{shown}");
     let shown = mistakes("accelerators/a100-sxm-80gb.toml", "tdp = \"400 W\"", "tdp = \"0 W\"");
     assert!(shown.contains("`tdp` is zero"), "{shown}");

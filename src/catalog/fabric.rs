@@ -4,7 +4,13 @@ use super::Reference;
 use super::check::positive;
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::{FromNode, Node, Reader, choices};
-use crate::units::{Bandwidth, Fraction, Ranged};
+use crate::units::{Bandwidth, Factor, Fraction, Ranged};
+
+/// RDMA payload of a packet where a fabric does not say, in bytes: the largest that InfiniBand and RoCE have, and the one
+/// at which the constants of a class of network were measured.
+pub const USUAL_MTU: u32 = 4_096;
+/// The payloads that InfiniBand and RoCE have.
+const PACKETS: [u32; 5] = [256, 512, 1_024, 2_048, 4_096];
 
 choices! {
     /// How memory is moved between nodes.
@@ -31,6 +37,25 @@ choices! {
         Adaptive = "adaptive",
         /// The sender spreads its packets over all paths.
         Spray = "spray",
+    }
+}
+
+choices! {
+    /// What is wrapped around packets where tenants share the network.
+    pub enum Encapsulation {
+        /// Nothing.
+        None = "none",
+        /// A tag (802.1Q).
+        Vlan = "vlan",
+        /// An overlay (RFC 7348).
+        Vxlan = "vxlan",
+    }
+}
+
+impl LoadBalancing {
+    /// Whether a flow stays on the path that its hash picks, so that how evenly paths fill is a matter of chance.
+    pub const fn is_hashed(self) -> bool {
+        matches!(self, Self::Ecmp | Self::EcmpQpScaling)
     }
 }
 
@@ -101,8 +126,15 @@ pub struct Fabric {
     pub class: String,
     /// How traffic is spread over equal paths.
     pub load_balancing: LoadBalancing,
-    /// Share of the payload rate that traffic through the spine keeps: what collisions and congestion leave.
-    pub spine_efficiency: Ranged<Fraction>,
+    /// Share of the payload rate that traffic through the spine keeps at full load: what collisions and congestion
+    /// leave. Where flows are hashed it may be left open; then it follows from the flows and the links.
+    pub spine_efficiency: Option<Ranged<Fraction>>,
+    /// Flows that one card sends at a time, where flows are hashed: channels of the library times queue pairs of each.
+    pub flows_per_nic: Option<Ranged<Factor>>,
+    /// RDMA payload of a packet, in bytes.
+    pub mtu: u32,
+    /// What is wrapped around packets.
+    pub encapsulation: Encapsulation,
     /// Whether the switches can add up what passes through them (SHARP).
     pub in_network_reduction: bool,
     /// Servers that run the fabric's manager, plugged into the fabric itself.
@@ -139,7 +171,10 @@ impl Fabric {
             switch_link: Link { optics: switch_optics, cable: switch_cable },
             class: reader.get("class"),
             load_balancing: reader.get("load_balancing"),
-            spine_efficiency: reader.get("spine_efficiency"),
+            spine_efficiency: reader.optional("spine_efficiency"),
+            flows_per_nic: reader.optional("flows_per_nic"),
+            mtu: reader.or("mtu", USUAL_MTU),
+            encapsulation: reader.or("encapsulation", Encapsulation::None),
             in_network_reduction: reader.get("in_network_reduction"),
             managers: reader.optional_table("managers", |reader| Managers {
                 servers: reader.get("servers"),
@@ -153,7 +188,27 @@ impl Fabric {
     }
 
     fn check_fields(&self, reader: &Reader<'_>) {
-        if self.spine_efficiency.low == Fraction::ZERO {
+        if self.spine_efficiency.is_none() && !(self.load_balancing.is_hashed() && self.flows_per_nic.is_some()) {
+            let (missing, hint) = if self.load_balancing.is_hashed() {
+                ("flows_per_nic", "channels times queue pairs of each, such as 2; or a measured `spine_efficiency`")
+            } else {
+                ("spine_efficiency", "such as { value = 0.95, low = 0.85, high = 0.98 }")
+            };
+            reader.report(missing, Code::MissingKey, format!("`{missing}` is missing"), hint);
+        }
+        let flows = self.flows_per_nic.map(|flows| flows.low.get().min(flows.value.get()).min(flows.high.get()));
+        if flows.is_some_and(|flows| flows < 1.0) {
+            reader.report("flows_per_nic", Code::OutOfRange, "less than one flow a card", "at least 1");
+        }
+        if !PACKETS.contains(&self.mtu) {
+            let message = format!("an RDMA packet of {} bytes", self.mtu);
+            reader.report("mtu", Code::OutOfRange, message, "256, 512, 1024, 2048 or 4096");
+        }
+        if self.encapsulation != Encapsulation::None && self.transport == Transport::Infiniband {
+            let message = "InfiniBand keeps tenants apart by partitions, not by an overlay";
+            reader.report("encapsulation", Code::Inconsistent, message, "leave it out");
+        }
+        if self.spine_efficiency.is_some_and(|share| share.low == Fraction::ZERO) {
             reader.report(
                 "spine_efficiency",
                 Code::OutOfRange,

@@ -21,6 +21,7 @@ mod pat;
 mod point_to_point;
 mod ring;
 mod selection;
+pub mod transport;
 mod tree;
 mod wires;
 

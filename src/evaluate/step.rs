@@ -4,12 +4,12 @@
 use crate::catalog::accelerator::DataType;
 use crate::catalog::training_efficiency::AttentionKernel;
 use crate::catalog::{Accelerator, CollectiveEfficiency, Node};
-use crate::collectives::{Network, ScaleUp, Wires};
+use crate::collectives::{Network, ScaleUp, Wires, transport};
 use crate::compute::{AttentionRate, Silicon};
 use crate::scenario::{BoundFabric, Software, StepEfficiency};
-use crate::topology::{self, Topology};
+use crate::topology::{self, Balance, Topology};
 use crate::training::StepModel;
-use crate::units::FlopRate;
+use crate::units::{FlopRate, Fraction};
 use crate::workload::{TrainingJob, Transformer};
 
 /// What a step model is bound from. Whoever fills it has checked that the constants exist: the accelerator's peak for the
@@ -48,7 +48,7 @@ impl StepInputs<'_> {
             efficiency: self.efficiency,
             overlap: self.software.overlap,
             wires: self.wires(),
-            reach: self.topology.reach(scale_up, self.fabric.entry.spine_efficiency.value),
+            reach: self.topology.reach(scale_up, Balance::of(&self.fabric.entry)),
             peak: self.peak(self.job.precision.matrix_type()),
             memory: self.accelerator.memory_capacity,
         }
@@ -86,6 +86,10 @@ impl StepInputs<'_> {
         let links = node.scale_up.bandwidth_per_direction;
         let scale_up = ScaleUp::typical(links, &scale_up, node.scale_up.in_network_reduction);
         let line_rate = fabric.nic.speed * f64::from(fabric.nic.ports);
-        Wires::typical(set, scale_up, Network { line_rate, efficiency: network.value })
+        // Constants were measured with the usual packets; other headers leave another share of the line rate.
+        let headers = transport::against_usual(fabric.entry.transport, fabric.entry.mtu, fabric.entry.encapsulation);
+        let mut efficiency = network.value;
+        efficiency.payload = Fraction::new(efficiency.payload.get() * headers).unwrap_or(efficiency.payload);
+        Wires::typical(set, scale_up, Network { line_rate, efficiency })
     }
 }

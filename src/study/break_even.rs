@@ -7,6 +7,7 @@ use roots::{SimpleConvergency, find_root_brent};
 
 use crate::evaluate::{Evaluation, evaluate};
 use crate::scenario::Scenario;
+use crate::topology::Balance;
 use crate::units::{Fraction, Ranged, Seconds, Usd};
 
 /// The lowest spine efficiency that is tried: a hundredth of the payload rate.
@@ -68,11 +69,7 @@ pub fn break_even(baseline: (usize, &Evaluation), other: (usize, &Evaluation)) -
     let between = (baseline.0, other.0);
     let found = [
         (Variable::FabricCapex, Level::Price(other.1.built.fabric_capex()), fabric_capex(baseline, other)),
-        (
-            Variable::SpineEfficiency,
-            Level::Efficiency(other.1.scenario.cluster.fabric.entry.spine_efficiency.value),
-            spine_efficiency(baseline, other),
-        ),
+        (Variable::SpineEfficiency, Level::Efficiency(present_efficiency(other.1)), spine_efficiency(baseline, other)),
         (Variable::StepTime, Level::Time(other.1.point.step.iteration()), step_time(baseline.1, other.1)),
     ];
     found.map(|(variable, present, turn)| BreakEven { between, variable, present, turn })
@@ -90,6 +87,12 @@ fn fabric_capex(baseline: (usize, &Evaluation), other: (usize, &Evaluation)) -> 
     let share = (baseline.1.point.run - free) / (other.1.point.run - free);
     // A fabric whose price moves nothing leaves the order as it is.
     if share.is_finite() { Turn::At(Level::Price(present * share)) } else { never(other.0) }
+}
+
+/// What the leaves' uplinks keep at full load.
+fn present_efficiency(evaluation: &Evaluation) -> Fraction {
+    let balance = Balance::of(&evaluation.scenario.cluster.fabric.entry);
+    balance.share_at_full_load(evaluation.built.topology.leaf.most_uplinks())
 }
 
 /// Found by evaluating the other variant again and again: every step time depends on the efficiency in its own way.
@@ -138,7 +141,7 @@ fn with_fabric_price(evaluation: &Evaluation, factor: f64) -> Scenario {
 fn with_spine_efficiency(scenario: &Scenario, efficiency: Fraction) -> Scenario {
     let mut scenario = scenario.clone();
     let mut fabric = (*scenario.cluster.fabric.entry).clone();
-    fabric.part.spine_efficiency = Ranged::exact(efficiency);
+    fabric.part.spine_efficiency = Some(Ranged::exact(efficiency));
     scenario.cluster.fabric.entry = Arc::new(fabric);
     scenario
 }

@@ -4,11 +4,13 @@
 //! [`FatTreeSpec`] that carries numbers only; catalog ids enter with [`Topology::bill`], and [`Topology::reach`] boils
 //! the result down to the few numbers that place a parallel group.
 
+mod balance;
 mod bill;
 mod fat_tree;
 mod placement;
 mod wiring;
 
+pub use balance::Balance;
 pub use bill::{BillOfMaterials, Carrier, LinkParts, Part, PartKind, PartNames};
 pub use fat_tree::{FatTreeSpec, Managers, Oversubscription, Tiers};
 pub use placement::{GroupPlacement, Reach, ScaleUp};
@@ -95,6 +97,11 @@ impl Layer {
     /// Links away from the nodes.
     pub fn up_links(&self) -> u64 {
         self.loads.iter().map(|load| load.switches * u64::from(load.up)).sum()
+    }
+
+    /// Links away from the nodes of the switch that has the most.
+    pub fn most_uplinks(&self) -> u32 {
+        self.loads.iter().map(|load| load.up).max().unwrap_or(0)
     }
 
     /// Ports that nothing is plugged into.

@@ -15,17 +15,16 @@
 //! # Load and slowdown
 //!
 //! The load `rho` of a tier's uplinks is the traffic offered to them over what they can carry. A load above one slows
-//! everything down by `rho`. Load balancing is not perfect: the efficiency `E` of a fabric is the share of the uplinks'
-//! bandwidth that is usable when all flows cross at full rate (`rho = 1`). The flows that share a link with a given one
-//! grow in proportion to the load, so the excess is taken in proportion:
+//! everything down by `rho`, and unevenness costs more (see `balance`).
 //!
-//! `slowdown = max(1, rho) + rho * (1 / E - 1)`
+//! # Order of ranks
 //!
-//! which is `1 / E` at full load, `rho / E` above, and fades to 1 where little crosses.
+//! Packed, as above, is what a scheduler that knows the network gives. Scattered is the other end: nodes of a job lie
+//! anywhere, so that a ring leaves its unit at almost every step.
 
 use crate::parallelism::RankGroup;
-use crate::units::Fraction;
 
+use super::balance::{Balance, Slowdown};
 use super::{Tier, Topology};
 
 /// The scale-up side of a node, as placement needs it.
@@ -66,14 +65,14 @@ pub struct Reach {
     total: u32,
     leaf_oversubscription: f64,
     spine_oversubscription: f64,
-    /// `1 / E - 1`.
-    imbalance: f64,
+    leaf_slowdown: Slowdown,
+    spine_slowdown: Slowdown,
+    scattered: bool,
 }
 
 impl Topology {
-    /// The reach of ranks on nodes of a kind. `spine_efficiency` is the share of uplink bandwidth that the fabric's load
-    /// balancing makes usable at full load.
-    pub fn reach(&self, scale_up: ScaleUp, spine_efficiency: Fraction) -> Reach {
+    /// The reach of ranks on nodes of a kind, over a fabric that spreads its flows so.
+    pub fn reach(&self, scale_up: ScaleUp, balance: Balance) -> Reach {
         let per_node = scale_up.accelerators_per_node;
         Reach {
             tiers: self.tiers,
@@ -84,17 +83,25 @@ impl Topology {
             total: self.spec.nodes * per_node,
             leaf_oversubscription: self.leaf.oversubscription,
             spine_oversubscription: self.spine.oversubscription,
-            imbalance: 1.0 / spine_efficiency.get() - 1.0,
+            leaf_slowdown: Slowdown::new(balance, self.leaf.most_uplinks()),
+            spine_slowdown: Slowdown::new(balance, self.spine.most_uplinks()),
+            scattered: false,
         }
     }
 
     /// Places one group; a loop over layouts keeps the [`Reach`] instead.
-    pub fn place(&self, group: RankGroup, scale_up: ScaleUp, spine_efficiency: Fraction) -> GroupPlacement {
-        self.reach(scale_up, spine_efficiency).place(group)
+    pub fn place(&self, group: RankGroup, scale_up: ScaleUp, balance: Balance) -> GroupPlacement {
+        self.reach(scale_up, balance).place(group)
     }
 }
 
 impl Reach {
+    /// The same with the nodes of every group lying anywhere.
+    #[must_use]
+    pub fn scattered(self) -> Self {
+        Self { scattered: true, ..self }
+    }
+
     /// Places one group.
     #[inline]
     pub fn place(&self, group: RankGroup) -> GroupPlacement {
@@ -116,27 +123,29 @@ impl Reach {
         }
         placement.tier = Tier::Leaf;
         let (mut ring, mut all_to_all) = (1.0_f64, 1.0_f64);
-        for (tiers, tier, block, oversubscription) in [
-            (2, Tier::Spine, self.unit, self.leaf_oversubscription),
-            (3, Tier::Core, self.pod, self.spine_oversubscription),
+        for (tiers, tier, block, oversubscription, slowdown) in [
+            (2, Tier::Spine, self.unit, self.leaf_oversubscription, &self.leaf_slowdown),
+            (3, Tier::Core, self.pod, self.spine_oversubscription, &self.spine_slowdown),
         ] {
-            if self.tiers < tiers || self.holds(block, span) {
+            if self.tiers < tiers || (self.holds(block, span) && !(self.scattered && self.total > block)) {
                 break;
             }
             placement.tier = tier;
-            let members = self.members(block, group, span, ranks_per_domain);
-            ring = ring.max(self.slowdown(oversubscription * f64::from(ranks_per_domain) / members));
-            let leaving = (f64::from(size) - members) / f64::from(size - ranks_per_domain);
-            all_to_all = all_to_all.max(self.slowdown(oversubscription * leaving));
+            let (entering, leaving) = if self.scattered {
+                // Of the other domains of the cluster, those outside the block.
+                let outside = f64::from(self.total - block) / f64::from(self.total - self.domain);
+                (outside, outside)
+            } else {
+                let members = self.members(block, group, span, ranks_per_domain);
+                let leaving = (f64::from(size) - members) / f64::from(size - ranks_per_domain);
+                (f64::from(ranks_per_domain) / members, leaving)
+            };
+            ring = ring.max(slowdown.at(oversubscription * entering));
+            all_to_all = all_to_all.max(slowdown.at(oversubscription * leaving));
         }
         placement.ring_share = 1.0 / ring;
         placement.all_to_all_share = 1.0 / all_to_all;
         placement
-    }
-
-    /// Slowdown of traffic that loads uplinks by `rho` (see the module).
-    fn slowdown(&self, rho: f64) -> f64 {
-        rho.max(1.0) + rho * self.imbalance
     }
 
     /// Whether every group of a span lies inside one block of accelerators.
@@ -176,6 +185,7 @@ fn common_divisor(span: u64, domain: u32) -> u32 {
 mod tests {
     use super::super::{ByTier, FatTreeSpec, Managers, Oversubscription, Tiers};
     use super::*;
+    use crate::units::Fraction;
 
     const DGX: ScaleUp = ScaleUp { accelerators_per_node: 8, domain: 8 };
 
@@ -194,8 +204,11 @@ mod tests {
         .unwrap()
     }
 
-    fn efficiency(share: f64) -> Fraction {
-        Fraction::new(share).unwrap()
+    /// Nothing lost to uneven load.
+    const EVEN: Balance = Balance::ByLoad(Fraction::ONE);
+
+    fn efficiency(share: f64) -> Balance {
+        Balance::ByLoad(Fraction::new(share).unwrap())
     }
 
     fn group(size: u32, stride: u32) -> RankGroup {
@@ -212,7 +225,7 @@ mod tests {
         // 1,024 nodes of 8 in four pods of 256 nodes (eight units of 32), TP8 PP16 DP64.
         let topology = tree(1_024, Some(256), Oversubscription { leaf: 1.0, spine: 7.0 });
         assert_eq!((topology.tiers, topology.pods, topology.unit_nodes), (3, 4, 32));
-        let reach = topology.reach(DGX, Fraction::ONE);
+        let reach = topology.reach(DGX, EVEN);
         let tensor = reach.place(group(8, 1));
         assert_eq!((tensor.ranks_per_domain, tensor.domains, tensor.tier), (8, 1, Tier::Node));
         // 16 stages on 16 nodes: inside a unit of 256 accelerators.
@@ -233,7 +246,7 @@ mod tests {
         // A stride of a unit (256) leaves one member a unit: everything crosses.
         let topology = tree(160, None, Oversubscription { leaf: 3.0, spine: 1.0 });
         assert_eq!((topology.tiers, topology.unit_nodes), (2, 48));
-        let reach = topology.reach(DGX, Fraction::ONE);
+        let reach = topology.reach(DGX, EVEN);
         close(reach.place(group(3, 384)).ring_share, 1.0 / 3.0);
         // Two members a unit: each unit is entered by half as many rings as it has NICs.
         close(reach.place(group(6, 192)).ring_share, 2.0 / 3.0);
@@ -262,6 +275,21 @@ mod tests {
     }
 
     #[test]
+    fn a_thousand_scattered_nodes_with_plain_ecmp_lose() {
+        // 1,024 nodes, packed: each rail's ring enters a unit once, and a lone flow meets nobody. Scattered, 992 of 1,023
+        // other nodes are outside the unit, and two flows a card collide on 32 uplinks.
+        let hashed = |flows_per_nic| Balance::Hashed { flows_per_nic };
+        let reach = tree(1_024, None, Oversubscription::NONE).reach(DGX, hashed(2.0));
+        close(reach.place(group(8_192, 1)).ring_share, 1.0);
+        let scattered = reach.scattered().place(group(8_192, 1)).ring_share;
+        assert!((0.3..0.45).contains(&scattered), "{scattered}");
+        let queue_pairs = tree(1_024, None, Oversubscription::NONE).reach(DGX, hashed(8.0)).scattered();
+        assert!(queue_pairs.place(group(8_192, 1)).ring_share > 1.3 * scattered);
+        let adaptive = tree(1_024, None, Oversubscription::NONE).reach(DGX, efficiency(0.95)).scattered();
+        assert!(adaptive.place(group(8_192, 1)).ring_share > 0.94);
+    }
+
+    #[test]
     fn same_unit_never_sees_the_spine() {
         let placed =
             tree(64, None, Oversubscription { leaf: 2.0, spine: 1.0 }).place(group(4, 8), DGX, efficiency(0.5));
@@ -278,7 +306,7 @@ mod tests {
 
     #[test]
     fn domains_that_spans_do_not_divide() {
-        let reach = tree(64, None, Oversubscription::NONE).reach(DGX, Fraction::ONE);
+        let reach = tree(64, None, Oversubscription::NONE).reach(DGX, EVEN);
         // Groups of six on domains of eight: the second has two ranks in one domain and four in the next.
         let placed = reach.place(group(6, 1));
         assert_eq!((placed.ranks_per_domain, placed.domains), (2, 3));
@@ -292,7 +320,7 @@ mod tests {
     fn four_accelerators_behind_one_nic() {
         let mut spec = tree(64, None, Oversubscription::NONE).spec;
         (spec.nics_per_node, spec.rails) = (2, 2);
-        let placed = Topology::fat_tree(&spec).unwrap().place(group(16, 4), DGX, Fraction::ONE);
+        let placed = Topology::fat_tree(&spec).unwrap().place(group(16, 4), DGX, EVEN);
         assert_eq!(placed.ranks_per_domain, 2);
         close(placed.nics_per_domain, 0.5);
     }
