@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::options::Format;
+use super::session::message;
 use super::{Answer, Session};
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Diagnostic, Span};
@@ -94,7 +95,7 @@ fn answer(comparison: &Comparison, session: &Session) -> Answer {
         Ok(_) => Answer::Yes(data),
         Err(infeasible) => {
             let title = format!("{}: {}", comparison.title, comparison.baseline().name);
-            Answer::No { data: Some(data), message: session.message(&infeasible_page(&title, infeasible)) }
+            Answer::No { data: Some(data), message: message(&infeasible_page(&title, infeasible)) }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::options::Format;
+use super::session::message;
 use super::{Answer, Session};
 use crate::evaluate::{Infeasible, evaluate};
 use crate::report::{evaluation_csv, evaluation_json, evaluation_page, infeasible_json, infeasible_page};
@@ -42,6 +43,6 @@ fn no(title: &str, infeasible: &Infeasible, session: &Session) -> Answer {
     let json = session.options.format == Format::Json;
     Answer::No {
         data: json.then(|| infeasible_json(title, infeasible).into_bytes()),
-        message: session.message(&infeasible_page(title, infeasible)),
+        message: message(&infeasible_page(title, infeasible)),
     }
 }

@@ -45,7 +45,7 @@ impl Session {
     pub(super) fn page(&self, page: &Page) -> Vec<u8> {
         match self.options.format {
             Format::Md => markdown(page),
-            _ => table(page, self.style(&io::stdout(), self.options.output.is_none())),
+            _ => table(page, style(&io::stdout(), self.options.output.is_none())),
         }
         .into_bytes()
     }
@@ -60,16 +60,6 @@ impl Session {
                 self.page(&Page { title: title.to_owned(), sections: vec![section] })
             }
         }
-    }
-
-    /// A page for stderr.
-    pub(super) fn message(&self, page: &Page) -> String {
-        table(page, self.style(&io::stderr(), true))
-    }
-
-    fn style(&self, stream: &(impl IsTerminal + AsHandle), shown: bool) -> Style {
-        let terminal = shown && stream.is_terminal();
-        Style { width: width(terminal, stream), emphasis: terminal && colour() }
     }
 
     /// Writes the answer where it belongs; the exit code says what it is.
@@ -104,6 +94,17 @@ impl Session {
         complain(&render(&self.sink.into_diagnostics(), &self.sources, coloured));
         ExitCode::from(2)
     }
+}
+
+/// A page for stderr.
+pub(super) fn message(page: &Page) -> String {
+    table(page, style(&io::stderr(), true))
+}
+
+/// How a stream shows a report; `shown` says whether that is where it goes.
+fn style(stream: &(impl IsTerminal + AsHandle), shown: bool) -> Style {
+    let terminal = shown && stream.is_terminal();
+    Style { width: width(terminal, stream), emphasis: terminal && colour() }
 }
 
 /// Whether the environment lets a terminal have colours (<https://no-color.org>).

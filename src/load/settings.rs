@@ -21,7 +21,7 @@ pub fn scenario(path: &Path, settings: &[String], sources: &mut Sources, sink: &
         match table.set(&key, node) {
             Ok(()) => place(table, &key, &value_at, &key_at),
             Err(error) => {
-                sink.push(Diagnostic::new(Code::UnknownKey, format!("`{key}` cannot be set: {error}")).at(&key_at, ""))
+                sink.push(Diagnostic::new(Code::UnknownKey, format!("`{key}` cannot be set: {error}")).at(&key_at, ""));
             }
         }
     }
@@ -80,8 +80,7 @@ fn items(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
     let (mut start, mut depth, mut quote) = (range.start, 0_u32, None);
     for (at, byte) in text.bytes().enumerate().take(range.end).skip(range.start) {
         match (quote, byte) {
-            (Some(open), _) if byte == open => quote = None,
-            (Some(_), _) => {}
+            (Some(open), _) => quote = (byte != open).then_some(open),
             (None, b'"' | b'\'') => quote = Some(byte),
             (None, b'[' | b'{') => depth += 1,
             (None, b']' | b'}') => depth = depth.saturating_sub(1),

@@ -7,7 +7,7 @@ use super::settings::{Setting, layout_in_words, settings};
 use crate::evaluate::{Evaluation, PartLine};
 use crate::tco::{CostLine, Spending};
 use crate::topology::PartKind;
-use crate::units::significant;
+use crate::units::{Usd, significant};
 
 /// The figures that answer the question, in order, with labels that stand alone; the groups have the rest.
 pub const HEADLINES: &[(&str, &str)] = &[
@@ -85,12 +85,22 @@ fn parts(parts: &[PartLine]) -> Grid {
             part.id.clone(),
             part.basis.to_string(),
             grouped(part.count),
-            part.unit_price.to_string(),
+            dollars(part.unit_price),
             (part.unit_price * part.count as f64).to_string(),
             (part.power * part.count as f64).to_string(),
         ]);
     }
     grid
+}
+
+/// The price of one, to the dollar from a thousand on.
+fn dollars(price: Usd) -> String {
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a price is no less than zero, and rounded"
+    )]
+    if price.value() >= 1e3 { format!("${}", grouped(price.value().round() as u64)) } else { price.to_string() }
 }
 
 /// What people call a kind of part.
@@ -113,7 +123,7 @@ fn lines(lines: &[CostLine]) -> Grid {
             line.basis.to_string(),
             line.per.to_string(),
             quantity(line.quantity),
-            line.unit_amount.to_string(),
+            dollars(line.unit_amount),
             line.amount.to_string(),
             line.annualised.to_string(),
         ]);

@@ -111,7 +111,7 @@ metrics! {
             => |e| seconds(e.point.step.other.total());
         "training.other_launch_s": Seconds, "    Launching kernels", "Layers that wait for the host to launch their kernels.";
             "what the host's launch time adds to a layer x layers x microbatches"
-            from ["nodes.host", "efficiency/training.host"] => |e| seconds(e.point.step.other.launch);
+            from ["nodes.host", "software.date", "efficiency/training.era"] => |e| seconds(e.point.step.other.launch);
         "training.other_accumulation_s": Seconds, "    Accumulating gradients", "Accumulation of gradients over microbatches.";
             "bytes of the accumulation / memory bandwidth x microbatches"
             from ["training.gradients", "accelerators.memory_bandwidth", "efficiency/training.kernel"]
@@ -273,6 +273,7 @@ pub(super) fn of_group(group: Group) -> impl Iterator<Item = &'static Metric> {
     METRICS.iter().filter(move |metric| metric.group == group)
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "extractors give an option: not every scenario has every figure")]
 const fn number(number: f64) -> Option<Value> {
     Some(Value::Number(number))
 }

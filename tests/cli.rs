@@ -1,0 +1,363 @@
+//! The program from outside: exit codes, what goes to stdout and what to stderr, formats, and what users ran into elsewhere.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as its tests do")]
+
+use std::fs;
+use std::process::{Command as Process, Stdio};
+
+use assert_cmd::Command;
+use clusterplan::report::METRICS;
+use serde_json::Value;
+
+const LLAMA: &str = "scenarios/train-llama3.1-405b-16k-h100.toml";
+const MIXTRAL: &str = "scenarios/train-mixtral-8x7b-64-h100.toml";
+
+struct Answer {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn run(arguments: &[&str]) -> Answer {
+    let mut command = Command::cargo_bin("clusterplan").unwrap();
+    let output =
+        command.current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("COLUMNS").args(arguments).output().unwrap();
+    Answer {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let answer = run(&[arguments, &["--format", "json"]].concat());
+    serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {}", answer.stderr))
+}
+
+/// The program's answer with a scenario's text changed.
+fn changed(from: &str, to: &str) -> Answer {
+    let dir = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(format!("{}/{LLAMA}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    assert!(text.contains(from));
+    let path = dir.path().join("scenario.toml");
+    fs::write(&path, text.replacen(from, to, 1)).unwrap();
+    run(&["eval", path.to_str().unwrap()])
+}
+
+#[test]
+fn an_answer_is_on_stdout_alone() {
+    for format in ["table", "json", "csv", "md"] {
+        let answer = run(&["eval", MIXTRAL, "--format", format]);
+        assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{format}");
+        assert!(answer.stdout.ends_with('\n') && answer.stdout.len() > 1_000, "{format}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_a_no_with_its_footprint() {
+    let answer = run(&["eval", LLAMA, "--set", "training.layout.pipeline=8"]);
+    assert_eq!((answer.code, answer.stdout.as_str()), (1, ""));
+    for part in ["Infeasible: stage", "short by", "Weights", "Activations", "Total", "Usable"] {
+        assert!(answer.stderr.contains(part), "{part}: {}", answer.stderr);
+    }
+    let object = json(&["eval", LLAMA, "--set", "training.layout.pipeline=8"]);
+    assert_eq!(object["memory"]["fits"], false);
+    assert!(object["memory"]["total_bytes"].as_f64() > object["memory"]["usable_bytes"].as_f64());
+    assert!(object["infeasible"]["reason"].as_str().unwrap().contains("short by"));
+}
+
+#[test]
+fn mistakes_are_told_all_at_once_and_nothing_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("out.json");
+    let out = file.to_str().unwrap();
+    let mistaken = ["eval", LLAMA, "--set", "cluster.node=dgx-h10", "--set", "training.tokens=5", "-o", out];
+    let answer = run(&mistaken);
+    assert_eq!((answer.code, answer.stdout.as_str()), (2, ""));
+    assert!(
+        answer.stderr.contains("did you mean \"dgx-h100\"?") && answer.stderr.contains("a bare number"),
+        "{}",
+        answer.stderr
+    );
+    assert!(!file.exists());
+    fs::write(&file, "before").unwrap();
+    run(&mistaken);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "before");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_file_gets_the_answer_instead_of_stdout() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("out.json");
+    let answer = run(&["eval", MIXTRAL, "--format", "json", "-o", file.to_str().unwrap()]);
+    assert_eq!((answer.code, answer.stdout.as_str()), (0, ""));
+    let object: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(object["memory"]["fits"], true);
+    let answer = run(&["eval", MIXTRAL, "-o", "/nowhere/out.md"]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("cannot write /nowhere/out.md"));
+}
+
+#[test]
+fn wrong_arguments_are_mistakes_too() {
+    for arguments in [
+        &["eval"][..],
+        &["evil", LLAMA],
+        &["eval", LLAMA, "--format", "xml"],
+        &["eval", "nowhere.toml"],
+        &["compare", MIXTRAL],
+    ] {
+        let answer = run(arguments);
+        assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{arguments:?}");
+        assert!(!answer.stderr.is_empty());
+    }
+    assert_eq!(run(&["--help"]).code, 0);
+    assert!(run(&["--version"]).stdout.starts_with("clusterplan "));
+}
+
+#[test]
+fn json_has_groups_with_their_basis_and_bare_numbers() {
+    let object = json(&["eval", MIXTRAL]);
+    for metric in METRICS {
+        let (group, name) = metric.key.split_once('.').unwrap();
+        assert!(object[group][name].is_number() || object[group][name].is_boolean(), "{}", metric.key);
+    }
+    for group in ["memory", "training", "goodput", "fabric", "facility", "cost"] {
+        assert!(object[group]["basis"].is_string(), "{group}");
+    }
+    assert!(object["cost"]["lines"].as_array().unwrap().len() > 5);
+    assert!(object["fabric"]["parts"].as_array().unwrap().len() > 5);
+}
+
+#[test]
+fn csv_has_a_column_a_figure() {
+    let answer = run(&["eval", MIXTRAL, "--format", "csv"]);
+    let mut reader = csv::Reader::from_reader(answer.stdout.as_bytes());
+    let header: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+    let keys: Vec<&str> = METRICS.iter().map(|metric| metric.key).collect();
+    assert_eq!(header[0], "title");
+    assert_eq!(header[1..], keys);
+    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 1);
+    let numbers = rows[0].iter().skip(1).filter(|cell| cell.parse::<f64>().is_ok()).count();
+    assert_eq!(numbers, METRICS.len() - 1, "all but `memory.fits` are numbers");
+    assert!(run(&["eval", MIXTRAL, "--format", "csv", "--bom"]).stdout.starts_with('\u{feff}'));
+}
+
+#[test]
+fn a_title_cannot_become_a_formula() {
+    let answer = run(&["eval", MIXTRAL, "--format", "csv", "--set", "title=\"=HYPERLINK(1)\""]);
+    assert!(answer.stdout.lines().nth(1).unwrap().starts_with("'=HYPERLINK(1),"), "{}", answer.stdout);
+}
+
+#[test]
+fn settings_change_the_scenario_and_point_at_themselves() {
+    let cost = |tariff: &str| {
+        let setting = format!("finance.cost_of_capital={tariff}");
+        json(&["eval", MIXTRAL, "--set", &setting])["cost"]["usd_per_gpu_hour"].as_f64().unwrap()
+    };
+    assert!(cost("0.2") > cost("0.05"));
+    let answer = run(&["eval", MIXTRAL, "--set", "cluster.spares=\"many\""]);
+    assert_eq!(answer.code, 2);
+    assert!(
+        answer.stderr.contains("--set:1:16") && answer.stderr.contains("cluster.spares=\"many\""),
+        "{}",
+        answer.stderr
+    );
+    let later = json(&["eval", MIXTRAL, "--set", "cluster.spares=0.5", "--set", "cluster.spares=0.1"]);
+    assert_eq!(later["scenario"]["cluster.spares"], "0.1");
+}
+
+#[test]
+fn three_fabrics_stand_side_by_side() {
+    let object = json(&["compare", LLAMA]);
+    assert_eq!(object["baseline"], "quantum-2-ndr");
+    let names: Vec<&str> =
+        object["variants"].as_array().unwrap().iter().map(|variant| variant["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["quantum-2-ndr", "spectrum-x-400g", "roce-400g"]);
+    for variant in object["variants"].as_array().unwrap() {
+        let delta = variant["delta"]["cost.usd_per_run"].as_f64().unwrap();
+        let of = |variant: &Value| variant["evaluation"]["cost"]["usd_per_run"].as_f64().unwrap();
+        assert!((of(variant) / of(&object["variants"][0]) - 1.0 - delta).abs() < 1e-12);
+    }
+    let broken_even = object["break_even"].as_array().unwrap();
+    assert_eq!(broken_even.len(), 6);
+    for found in broken_even {
+        assert_eq!(found["between"][0], "quantum-2-ndr");
+        assert!(found["value"].is_number() || (found["value"].is_null() && found["reason"].is_string()), "{found}");
+    }
+    let table = run(&["compare", LLAMA]);
+    assert_eq!((table.code, table.stderr.as_str()), (0, ""));
+    for part in [
+        "Memory of a GPU",
+        "Fits",
+        "Exposed communication",
+        "MFU",
+        "Tokens a second",
+        "Run without failures",
+        "Goodput",
+        "optical module, spine",
+        "IT power, provisioned",
+        "Facility power, provisioned",
+        "Capex",
+        "Opex a year",
+        "A GPU for an hour",
+        "Cost of the run",
+        "Break-even",
+        "price of the fabric of roce-400g",
+        "spine efficiency of roce-400g",
+    ] {
+        assert!(table.stdout.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn a_variant_that_cannot_be_is_shown_and_others_too() {
+    let answer = run(&["compare", LLAMA, "--vary", "training.layout.tensor=8,3"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(answer.stdout.contains("3 cannot be: "), "{}", answer.stdout);
+    let answer = run(&["compare", LLAMA, "--vary", "training.layout.tensor=8,3", "--baseline", "3"]);
+    assert_eq!(answer.code, 1);
+    assert!(answer.stderr.contains("Infeasible"), "{}", answer.stderr);
+    let answer = run(&["compare", LLAMA, "--vary", "training.layout.tensor=8,3", "--baseline", "4"]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("none of the variants"), "{}", answer.stderr);
+}
+
+#[test]
+fn csv_of_a_comparison_has_a_line_a_variant() {
+    let answer = run(&["compare", LLAMA, "--format", "csv", "--vary", "training.layout.pipeline=16,8"]);
+    let mut reader = csv::Reader::from_reader(answer.stdout.as_bytes());
+    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 2);
+    assert_eq!([&rows[0][0], &rows[0][1], &rows[0][2]], ["16", "true", "true"]);
+    assert_eq!([&rows[1][0], &rows[1][2]], ["8", "false"]);
+    assert!(rows[1][3].contains("short by"));
+}
+
+#[test]
+fn narrow_terminals_and_no_colour_are_respected() {
+    let mut command = Command::cargo_bin("clusterplan").unwrap();
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).env("COLUMNS", "72").env("NO_COLOR", "1");
+    let output = command.args(["eval", MIXTRAL]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let long: Vec<&str> = text.lines().filter(|line| line.chars().count() > 72).collect();
+    assert_eq!(long, Vec::<&str>::new());
+    assert!(!text.contains('\u{1b}'));
+    let mistaken = run(&["eval", MIXTRAL, "--set", "cluster.node=x"]);
+    assert!(!mistaken.stderr.contains('\u{1b}'), "no codes where stderr is no terminal");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mut child = Process::new(env!("CARGO_BIN_EXE_clusterplan"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["compare", LLAMA, "--format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+}
+
+#[test]
+fn the_catalog_shows_every_field_with_its_source() {
+    let list = run(&["catalog", "list", "fabrics"]);
+    assert!(list.stdout.contains("quantum-2-ndr") && !list.stdout.contains("dgx-h100"), "{}", list.stdout);
+    assert!(run(&["catalog", "list", "fabric"]).stdout.contains("roce-400g"));
+    assert!(run(&["catalog", "list", "fabirc"]).stderr.contains("did you mean \"fabrics\"?"));
+    let fields = json(&["catalog", "show", "roce-400g"]);
+    let field = fields.as_array().unwrap().iter().find(|field| field["field"] == "spine_efficiency").unwrap();
+    assert_eq!(field["value"], "0.88 (0.75 to 0.98)");
+    assert_eq!(field["basis"], "assumed");
+    assert!(fields.as_array().unwrap().iter().all(|field| !field["source"].as_str().unwrap().is_empty()));
+    let switch = run(&["catalog", "show", "qm9700"]);
+    assert!(switch.stdout.contains("price in neocloud-2026h2"), "{}", switch.stdout);
+    let unknown = run(&["catalog", "show", "qm970"]);
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.stderr.contains("did you mean \"qm9700\"?"));
+    assert_eq!(run(&["catalog", "check"]).code, 0);
+}
+
+/// A catalog directory with one file.
+fn overlay(path: &str, text: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join(path);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, text).unwrap();
+    dir
+}
+
+#[test]
+fn directories_lie_over_the_built_in_catalog() {
+    let dear = overlay(
+        "sites/us-colo.toml",
+        "electricity = { value = \"$0.2/kWh\", low = \"$0.1/kWh\", high = \"$0.3/kWh\" }\n",
+    );
+    let opex = |arguments: &[&str]| json(arguments)["cost"]["opex_per_year_usd"].as_f64().unwrap();
+    assert!(opex(&["eval", MIXTRAL, "--catalog", dear.path().to_str().unwrap()]) > opex(&["eval", MIXTRAL]));
+    let unsourced = overlay("sites/mine.toml", "name = \"Mine\"\n");
+    let answer = run(&["catalog", "check", "--catalog", unsourced.path().to_str().unwrap()]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("`pue` is missing"), "{}", answer.stderr);
+}
+
+// What users of other programs ran into: keys that were not known were read over without a word.
+
+#[test]
+fn a_dash_for_an_underscore_is_refused_and_the_effective_configuration_is_printed() {
+    let answer = changed("site = \"us-colo\"", "site = \"us-colo\"\nstorage-units = 4");
+    assert_eq!(answer.code, 2);
+    assert!(
+        answer.stderr.contains("unknown key `storage-units`")
+            && answer.stderr.contains("did you mean `storage_units`?")
+    );
+    let object = json(&["eval", LLAMA, "--set", "cluster.storage_units=32"]);
+    assert_eq!(object["scenario"]["cluster.storage_units"], "32");
+    assert_eq!(object["scenario"]["cluster.reliability"], "hopper");
+    let assumed: Vec<&str> = object["assumed"].as_array().unwrap().iter().map(|key| key.as_str().unwrap()).collect();
+    assert!(assumed.contains(&"cluster.reliability") && !assumed.contains(&"cluster.storage_units"));
+    assert!(run(&["eval", LLAMA]).stdout.contains("by default"));
+}
+
+#[test]
+fn a_slip_in_bandwidth_is_recognised() {
+    let slip = overlay("accelerators/h100-sxm-80gb.toml", "memory_bandwith = \"3.9 TB/s\"\n");
+    let answer = run(&["eval", LLAMA, "--catalog", slip.path().to_str().unwrap()]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("unknown key `memory_bandwith`"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("did you mean `memory_bandwidth`"), "{}", answer.stderr);
+}
+
+#[test]
+fn a_key_at_the_wrong_level_is_told_where_it_belongs() {
+    let answer = changed("site = \"us-colo\"", "site = \"us-colo\"\nutilisation = 0.9");
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("it belongs at `finance.utilisation`"), "{}", answer.stderr);
+}
+
+#[test]
+fn heads_that_do_not_split_name_what_would_and_the_other_way() {
+    // Llama 3.1 70B has 64 heads.
+    let settings = [
+        "training.model=llama-3.1-70b",
+        "training.layout.tensor=3",
+        "training.layout.pipeline=4",
+        "training.layout.virtual_stages=1",
+        "training.layout.schedule=1f1b",
+        "cluster.accelerators=1536",
+        "training.global_batch=1536",
+    ];
+    let set: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    let answer = run(&[&["eval", LLAMA], &set[..]].concat());
+    assert_eq!(answer.code, 1);
+    assert!(
+        answer.stderr.contains("64 heads do not split over tensor 3; 1, 2, 4, 8, 16, 32 or 64 do"),
+        "{}",
+        answer.stderr
+    );
+    assert!(answer.stderr.contains("pipeline"), "{}", answer.stderr);
+}

@@ -1,0 +1,185 @@
+//! Variants side by side, and that the break-even is where a run costs the same.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as its tests do")]
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use clusterplan::catalog::Catalog;
+use clusterplan::diagnostics::{Sink, Sources, render};
+use clusterplan::evaluate::Evaluation;
+use clusterplan::load;
+use clusterplan::study::{Axis, Case, Comparison, Level, Question, Turn, Variable, compare};
+use clusterplan::units::{Fraction, Usd};
+
+struct Bench {
+    sources: Sources,
+    sink: Sink,
+    catalog: Catalog,
+}
+
+impl Bench {
+    fn new(overlays: &[PathBuf]) -> Self {
+        let (mut sources, sink) = (Sources::default(), Sink::default());
+        let catalog = load::catalog(overlays, &mut sources, &sink);
+        Self { sources, sink, catalog }
+    }
+
+    fn case(&mut self, name: &str, settings: &[&str]) -> Case {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(format!("{name}.toml"));
+        let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
+        let document = load::scenario(&path, &settings, &mut self.sources, &self.sink).unwrap();
+        Case { name: name.to_owned(), document }
+    }
+
+    fn axis(&mut self, text: &str) -> Axis {
+        load::axis("--vary", text, &mut self.sources, &self.sink).unwrap()
+    }
+
+    fn compare(self, cases: &[Case], axes: &[Axis]) -> Comparison {
+        let comparison = compare(&Question { cases, axes, baseline: None }, &self.catalog, &self.sink);
+        let mistakes = render(&self.sink.into_diagnostics(), &self.sources, false);
+        comparison.unwrap_or_else(|| panic!("{mistakes}"))
+    }
+}
+
+const LLAMA: &str = "train-llama3.1-405b-16k-h100";
+const FABRICS: &str = "cluster.fabric=quantum-2-ndr,spectrum-x-400g,roce-400g";
+
+fn fabrics(overlays: &[PathBuf], settings: &[&str]) -> Comparison {
+    let mut bench = Bench::new(overlays);
+    let (cases, axes) = ([bench.case(LLAMA, settings)], [bench.axis(FABRICS)]);
+    bench.compare(&cases, &axes)
+}
+
+fn answer(comparison: &Comparison, index: usize) -> &Evaluation {
+    comparison.variants[index].outcome.as_ref().unwrap()
+}
+
+fn turn(comparison: &Comparison, other: usize, variable: Variable) -> Turn {
+    comparison.break_even.iter().find(|found| found.between == (0, other) && found.variable == variable).unwrap().turn
+}
+
+#[test]
+fn every_value_of_one_key_meets_every_value_of_the_other() {
+    let mut bench = Bench::new(&[]);
+    let cases = [bench.case(LLAMA, &[])];
+    let axes = [bench.axis("cluster.fabric=quantum-2-ndr,roce-400g"), bench.axis("cluster.spares=0.03,0.05")];
+    let comparison = bench.compare(&cases, &axes);
+    let names: Vec<&str> = comparison.variants.iter().map(|variant| variant.name.as_str()).collect();
+    assert_eq!(names, ["quantum-2-ndr, 0.03", "quantum-2-ndr, 0.05", "roce-400g, 0.03", "roce-400g, 0.05"]);
+    assert_eq!(comparison.variants[3].settings[1], ("cluster.spares".to_owned(), "0.05".to_owned()));
+    assert!(answer(&comparison, 1).built.nodes > answer(&comparison, 0).built.nodes);
+}
+
+#[test]
+fn scenarios_are_compared_by_their_names() {
+    let mut bench = Bench::new(&[]);
+    let cases = [bench.case("train-gpt3-175b-1k-a100", &[]), bench.case("train-gpt3-175b-1k-h100", &[])];
+    let comparison = bench.compare(&cases, &[]);
+    let names: Vec<&str> = comparison.variants.iter().map(|variant| variant.name.as_str()).collect();
+    assert_eq!(names, ["train-gpt3-175b-1k-a100", "train-gpt3-175b-1k-h100"]);
+    assert!(answer(&comparison, 1).point.step.iteration() < answer(&comparison, 0).point.step.iteration());
+}
+
+#[test]
+fn a_variant_that_cannot_be_leaves_the_others() {
+    let mut bench = Bench::new(&[]);
+    let (cases, axes) = ([bench.case(LLAMA, &[])], [bench.axis("training.layout.tensor=8,3,2")]);
+    let comparison = bench.compare(&cases, &axes);
+    let feasible: Vec<bool> = comparison.variants.iter().map(|variant| variant.outcome.is_ok()).collect();
+    assert_eq!(feasible, [true, false, false]);
+    assert!(comparison.break_even.is_empty());
+}
+
+/// An overlay in which every part of the fabrics of a comparison's variant costs so many times as much.
+fn dearer(evaluation: &Evaluation, factor: f64) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let book = &evaluation.scenario.cluster.prices;
+    let mut text = format!("name = \"{}\"\n", book.name);
+    for price in &book.part.prices {
+        let ours = evaluation.built.parts.iter().any(|part| part.id == price.part.id);
+        let usd = price.usd.value.value() * if ours { factor } else { 1.0 };
+        let id = &price.part.id;
+        let evidence = "date = 2026-11-29\nbasis = \"assumed\"\nsource = \"test\"";
+        writeln!(text, "[[price]]\npart = \"{id}\"\nusd = \"{usd} USD\"\n{evidence}").unwrap();
+    }
+    std::fs::create_dir(dir.path().join("prices")).unwrap();
+    std::fs::write(dir.path().join(format!("prices/{}.toml", book.id)), text).unwrap();
+    dir
+}
+
+#[test]
+fn at_the_price_of_the_break_even_runs_cost_the_same() {
+    let comparison = fabrics(&[], &[]);
+    for other in [1, 2] {
+        let Turn::At(Level::Price(price)) = turn(&comparison, other, Variable::FabricCapex) else {
+            panic!("no crossing")
+        };
+        let evaluation = answer(&comparison, other);
+        let factor = price / evaluation.built.fabric_capex();
+        let overlay = dearer(evaluation, factor);
+        let again = fabrics(&[overlay.path().to_owned()], &[]);
+        let moved = answer(&again, other);
+        assert!((moved.built.fabric_capex() / price - 1.0).abs() < 1e-9);
+        // The baseline shares cables and modules with some of the others; its cost is that of the shipped prices.
+        assert!((moved.point.run / answer(&comparison, 0).point.run - 1.0).abs() < 1e-9, "variant {other}");
+    }
+}
+
+/// An overlay with another spine efficiency of a fabric.
+fn spine_efficiency(fabric: &str, efficiency: Fraction) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("fabrics")).unwrap();
+    let text = format!("spine_efficiency = {{ value = {0}, low = {0}, high = {0} }}\n", efficiency.get());
+    std::fs::write(dir.path().join(format!("fabrics/{fabric}.toml")), text).unwrap();
+    dir
+}
+
+#[test]
+fn at_the_efficiency_of_the_break_even_runs_cost_the_same() {
+    let comparison = fabrics(&[], &[]);
+    let Turn::At(Level::Efficiency(efficiency)) = turn(&comparison, 2, Variable::SpineEfficiency) else {
+        panic!("no crossing")
+    };
+    let overlay = spine_efficiency("roce-400g", efficiency);
+    let again = fabrics(&[overlay.path().to_owned()], &[]);
+    let ratio = answer(&again, 2).point.run / answer(&again, 0).point.run;
+    assert!((ratio - 1.0).abs() < 1e-6, "{ratio}");
+    // On either side the order is another.
+    for (moved, dearer) in [(0.98, true), (1.02, false)] {
+        let overlay = spine_efficiency("roce-400g", Fraction::new(efficiency.get() * moved).unwrap());
+        let again = fabrics(&[overlay.path().to_owned()], &[]);
+        assert_eq!(answer(&again, 2).point.run > answer(&again, 0).point.run, dearer, "{moved}");
+    }
+}
+
+#[test]
+fn at_the_step_time_of_the_break_even_runs_cost_the_same() {
+    let comparison = fabrics(&[], &[]);
+    for other in [1, 2] {
+        let Turn::At(Level::Time(time)) = turn(&comparison, other, Variable::StepTime) else { panic!("no crossing") };
+        let evaluation = answer(&comparison, other);
+        let slower = time / evaluation.point.step.iteration();
+        assert!((evaluation.point.run * slower / answer(&comparison, 0).point.run - 1.0).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn where_no_value_turns_the_order_the_winner_is_named() {
+    // With ten times the price, the multi-vendor fabric is never cheaper, however well its spines work.
+    let comparison = fabrics(&[], &[]);
+    let overlay = dearer(answer(&comparison, 2), 10.0);
+    let again = fabrics(&[overlay.path().to_owned()], &[]);
+    assert!(matches!(turn(&again, 2, Variable::SpineEfficiency), Turn::Never { winner: 0, .. }));
+    // Against a baseline that costs almost nothing, even a free fabric loses.
+    let mut bench = Bench::new(&[]);
+    let (cases, axes) = ([bench.case(LLAMA, &[])], [bench.axis("training.tokens=1 Btoken,15.6 Ttoken")]);
+    let tokens = bench.compare(&cases, &axes);
+    let never = Turn::Never {
+        winner: 0,
+        from: Level::Price(Usd::ZERO),
+        to: Level::Price(answer(&tokens, 1).built.fabric_capex()),
+    };
+    assert_eq!(turn(&tokens, 1, Variable::FabricCapex), never);
+}

@@ -1,0 +1,91 @@
+//! The shipped scenarios and their committed reports.
+//!
+//! When figures have moved on purpose, `CLUSTERPLAN_UPDATE=1 cargo test --test scenarios` writes `reports/` and the
+//! README's excerpt anew; the snapshots are reviewed as insta's always are.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as its tests do")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+
+/// Set to write what is committed anew instead of comparing with it.
+const UPDATE: &str = "CLUSTERPLAN_UPDATE";
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn scenarios() -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join("scenarios")).unwrap().map(|entry| entry.unwrap().path());
+    let mut found: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
+    found.sort();
+    found
+}
+
+/// What the program prints for a scenario: compared where the scenario says with what, else evaluated.
+fn answer(scenario: &Path, format: &str, columns: &str) -> String {
+    let compared = fs::read_to_string(scenario).unwrap().contains("[compare]");
+    let mut command = Command::cargo_bin("clusterplan").unwrap();
+    command.current_dir(root()).env("COLUMNS", columns).arg(if compared { "compare" } else { "eval" }).arg(scenario);
+    let output = command.args(["--format", format]).assert().success().get_output().clone();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Compares a committed file with what it should be, or writes it.
+fn fresh(path: &Path, expected: &str) {
+    if std::env::var_os(UPDATE).is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, expected).unwrap();
+        return;
+    }
+    let committed = fs::read_to_string(path).unwrap_or_default();
+    assert!(committed == expected, "{} is stale: look at what moved and run with {UPDATE}=1", path.display());
+}
+
+#[test]
+fn tables() {
+    insta::glob!("../scenarios", "*.toml", |path| {
+        insta::assert_snapshot!(answer(path, "table", "110"));
+    });
+}
+
+#[test]
+fn reports_are_fresh() {
+    let mut expected = Vec::new();
+    for scenario in scenarios() {
+        let report = root().join("reports").join(scenario.file_stem().unwrap()).with_extension("md");
+        fresh(&report, &answer(&scenario, "md", "110"));
+        expected.push(report);
+    }
+    let committed = fs::read_dir(root().join("reports")).unwrap().map(|entry| entry.unwrap().path());
+    let orphan = committed
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|extension| extension == "md") && !expected.contains(path));
+    assert_eq!(orphan, None, "a report without its scenario");
+}
+
+#[test]
+fn the_excerpt_in_the_readme_is_fresh() {
+    const BEGIN: &str = "<!-- begin: first command -->\n```text\n";
+    const END: &str = "\n```\n<!-- end: first command -->";
+    let path = root().join("README.md");
+    let readme = fs::read_to_string(&path).unwrap();
+    let (before, rest) = readme.split_once(BEGIN).unwrap();
+    let (_, after) = rest.split_once(END).unwrap();
+    let whole = answer(&root().join("scenarios/train-llama3.1-405b-16k-h100.toml"), "table", "96");
+    let excerpt = whole.split_once("\nMemory of a GPU, on").unwrap().0.trim_end();
+    fresh(&path, &format!("{before}{BEGIN}{excerpt}{END}{after}"));
+}
+
+#[test]
+fn every_title_is_a_question() {
+    for scenario in scenarios() {
+        let text = fs::read_to_string(&scenario).unwrap();
+        let title = text.lines().find(|line| line.starts_with("title = ")).unwrap();
+        assert!(title.trim_end_matches('"').ends_with('?'), "{}: {title}", scenario.display());
+        assert!(text.starts_with("# The question: "), "{} does not say its question and sources", scenario.display());
+    }
+}
