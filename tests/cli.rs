@@ -269,9 +269,9 @@ fn the_catalog_shows_every_field_with_its_source() {
     assert!(list.stdout.contains("quantum-2-ndr") && !list.stdout.contains("dgx-h100"), "{}", list.stdout);
     assert!(run(&["catalog", "list", "fabric"]).stdout.contains("roce-400g"));
     assert!(run(&["catalog", "list", "fabirc"]).stderr.contains("did you mean \"fabrics\"?"));
-    let fields = json(&["catalog", "show", "roce-400g"]);
+    let fields = json(&["catalog", "show", "spectrum-x-400g"]);
     let field = fields.as_array().unwrap().iter().find(|field| field["field"] == "spine_efficiency").unwrap();
-    assert_eq!(field["value"], "0.88 (0.75 to 0.98)");
+    assert_eq!(field["value"], "0.95 (0.88 to 0.98)");
     assert_eq!(field["basis"], "assumed");
     assert!(fields.as_array().unwrap().iter().all(|field| !field["source"].as_str().unwrap().is_empty()));
     let switch = run(&["catalog", "show", "qm9700"]);

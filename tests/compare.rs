@@ -2,15 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as its tests do")]
 
-use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use clusterplan::catalog::Catalog;
 use clusterplan::diagnostics::{Sink, Sources, render};
-use clusterplan::evaluate::Evaluation;
+use clusterplan::evaluate::{Evaluation, evaluate};
 use clusterplan::load;
-use clusterplan::study::{Axis, Case, Comparison, Level, Question, Turn, Variable, compare};
-use clusterplan::units::{Fraction, Usd};
+use clusterplan::study::{Axis, Case, Comparison, Level, Question, Turn, Variable, break_even, compare};
+use clusterplan::units::{Fraction, Ranged, Usd};
 
 struct Bench {
     sources: Sources,
@@ -19,9 +19,9 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(overlays: &[PathBuf]) -> Self {
+    fn new() -> Self {
         let (mut sources, sink) = (Sources::default(), Sink::default());
-        let catalog = load::catalog(overlays, &mut sources, &sink);
+        let catalog = load::catalog(&[], &mut sources, &sink);
         Self { sources, sink, catalog }
     }
 
@@ -46,8 +46,8 @@ impl Bench {
 const LLAMA: &str = "train-llama3.1-405b-16k-h100";
 const FABRICS: &str = "cluster.fabric=quantum-2-ndr,spectrum-x-400g,roce-400g";
 
-fn fabrics(overlays: &[PathBuf], settings: &[&str]) -> Comparison {
-    let mut bench = Bench::new(overlays);
+fn fabrics(settings: &[&str]) -> Comparison {
+    let mut bench = Bench::new();
     let (cases, axes) = ([bench.case(LLAMA, settings)], [bench.axis(FABRICS)]);
     bench.compare(&cases, &axes)
 }
@@ -62,7 +62,7 @@ fn turn(comparison: &Comparison, other: usize, variable: Variable) -> Turn {
 
 #[test]
 fn every_value_of_one_key_meets_every_value_of_the_other() {
-    let mut bench = Bench::new(&[]);
+    let mut bench = Bench::new();
     let cases = [bench.case(LLAMA, &[])];
     let axes = [bench.axis("cluster.fabric=quantum-2-ndr,roce-400g"), bench.axis("cluster.spares=0.03,0.05")];
     let comparison = bench.compare(&cases, &axes);
@@ -74,7 +74,7 @@ fn every_value_of_one_key_meets_every_value_of_the_other() {
 
 #[test]
 fn scenarios_are_compared_by_their_names() {
-    let mut bench = Bench::new(&[]);
+    let mut bench = Bench::new();
     let cases = [bench.case("train-gpt3-175b-1k-a100", &[]), bench.case("train-gpt3-175b-1k-h100", &[])];
     let comparison = bench.compare(&cases, &[]);
     let names: Vec<&str> = comparison.variants.iter().map(|variant| variant.name.as_str()).collect();
@@ -84,7 +84,7 @@ fn scenarios_are_compared_by_their_names() {
 
 #[test]
 fn a_variant_that_cannot_be_leaves_the_others() {
-    let mut bench = Bench::new(&[]);
+    let mut bench = Bench::new();
     let (cases, axes) = ([bench.case(LLAMA, &[])], [bench.axis("training.layout.tensor=8,3,2")]);
     let comparison = bench.compare(&cases, &axes);
     let feasible: Vec<bool> = comparison.variants.iter().map(|variant| variant.outcome.is_ok()).collect();
@@ -92,71 +92,70 @@ fn a_variant_that_cannot_be_leaves_the_others() {
     assert!(comparison.break_even.is_empty());
 }
 
-/// An overlay in which every part of the fabrics of a comparison's variant costs so many times as much.
-fn dearer(evaluation: &Evaluation, factor: f64) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    let book = &evaluation.scenario.cluster.prices;
-    let mut text = format!("name = \"{}\"\n", book.name);
-    for price in &book.part.prices {
-        let ours = evaluation.built.parts.iter().any(|part| part.id == price.part.id);
-        let usd = price.usd.value.value() * if ours { factor } else { 1.0 };
-        let id = &price.part.id;
-        let evidence = "date = 2026-11-29\nbasis = \"assumed\"\nsource = \"test\"";
-        writeln!(text, "[[price]]\npart = \"{id}\"\nusd = \"{usd} USD\"\n{evidence}").unwrap();
+/// What a run costs on a variant of which every part of the fabric costs so many times as much.
+fn dearer(evaluation: &Evaluation, factor: f64) -> Evaluation {
+    let mut scenario = evaluation.scenario.clone();
+    let mut book = (*scenario.cluster.prices).clone();
+    for price in &mut book.part.prices {
+        if evaluation.built.parts.iter().any(|part| part.id == price.part.id) {
+            price.usd.value = price.usd.value * factor;
+        }
     }
-    std::fs::create_dir(dir.path().join("prices")).unwrap();
-    std::fs::write(dir.path().join(format!("prices/{}.toml", book.id)), text).unwrap();
-    dir
+    scenario.cluster.prices = Arc::new(book);
+    evaluate(scenario).unwrap()
+}
+
+/// The same with another spine efficiency.
+fn with_efficiency(evaluation: &Evaluation, efficiency: f64) -> Evaluation {
+    let mut scenario = evaluation.scenario.clone();
+    let mut fabric = (*scenario.cluster.fabric.entry).clone();
+    fabric.part.spine_efficiency = Fraction::new(efficiency).map(Ranged::exact);
+    scenario.cluster.fabric.entry = Arc::new(fabric);
+    evaluate(scenario).unwrap()
 }
 
 #[test]
 fn at_the_price_of_the_break_even_runs_cost_the_same() {
-    let comparison = fabrics(&[], &[]);
+    let comparison = fabrics(&[]);
     for other in [1, 2] {
         let Turn::At(Level::Price(price)) = turn(&comparison, other, Variable::FabricCapex) else {
             panic!("no crossing")
         };
         let evaluation = answer(&comparison, other);
-        let factor = price / evaluation.built.fabric_capex();
-        let overlay = dearer(evaluation, factor);
-        let again = fabrics(&[overlay.path().to_owned()], &[]);
-        let moved = answer(&again, other);
+        let moved = dearer(evaluation, price / evaluation.built.fabric_capex());
         assert!((moved.built.fabric_capex() / price - 1.0).abs() < 1e-9);
-        // The baseline shares cables and modules with some of the others; its cost is that of the shipped prices.
         assert!((moved.point.run / answer(&comparison, 0).point.run - 1.0).abs() < 1e-9, "variant {other}");
     }
 }
 
-/// An overlay with another spine efficiency of a fabric.
-fn spine_efficiency(fabric: &str, efficiency: Fraction) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::create_dir(dir.path().join("fabrics")).unwrap();
-    let text = format!("spine_efficiency = {{ value = {0}, low = {0}, high = {0} }}\n", efficiency.get());
-    std::fs::write(dir.path().join(format!("fabrics/{fabric}.toml")), text).unwrap();
-    dir
-}
-
 #[test]
 fn at_the_efficiency_of_the_break_even_runs_cost_the_same() {
-    let comparison = fabrics(&[], &[]);
+    let comparison = fabrics(&[]);
     let Turn::At(Level::Efficiency(efficiency)) = turn(&comparison, 2, Variable::SpineEfficiency) else {
         panic!("no crossing")
     };
-    let overlay = spine_efficiency("roce-400g", efficiency);
-    let again = fabrics(&[overlay.path().to_owned()], &[]);
-    let ratio = answer(&again, 2).point.run / answer(&again, 0).point.run;
-    assert!((ratio - 1.0).abs() < 1e-6, "{ratio}");
+    let (baseline, other) = (answer(&comparison, 0).point.run, answer(&comparison, 2));
+    let run = |moved: f64| with_efficiency(other, efficiency.get() * moved).point.run;
+    assert!((run(1.0) / baseline - 1.0).abs() < 1e-6);
     // On either side the order is another.
-    for (moved, dearer) in [(0.98, true), (1.02, false)] {
-        let overlay = spine_efficiency("roce-400g", Fraction::new(efficiency.get() * moved).unwrap());
-        let again = fabrics(&[overlay.path().to_owned()], &[]);
-        assert_eq!(answer(&again, 2).point.run > answer(&again, 0).point.run, dearer, "{moved}");
+    assert!(run(0.98) > baseline && run(1.02) < baseline);
+}
+
+#[test]
+fn the_present_efficiency_is_on_the_scale_of_the_break_even() {
+    // Flows that are hashed have no stated efficiency: what is shown as present gives the present cost.
+    let comparison = fabrics(&[]);
+    for found in comparison.break_even.iter().filter(|found| found.variable == Variable::SpineEfficiency) {
+        let Level::Efficiency(present) = found.present else { panic!("no efficiency") };
+        let evaluation = answer(&comparison, found.between.1);
+        let again = with_efficiency(evaluation, present.get());
+        assert!((again.point.run / evaluation.point.run - 1.0).abs() < 1e-3, "{found:?}");
     }
 }
 
 #[test]
 fn at_the_step_time_of_the_break_even_runs_cost_the_same() {
-    let comparison = fabrics(&[], &[]);
+    let comparison = fabrics(&[]);
     for other in [1, 2] {
         let Turn::At(Level::Time(time)) = turn(&comparison, other, Variable::StepTime) else { panic!("no crossing") };
         let evaluation = answer(&comparison, other);
@@ -167,13 +166,13 @@ fn at_the_step_time_of_the_break_even_runs_cost_the_same() {
 
 #[test]
 fn where_no_value_turns_the_order_the_winner_is_named() {
-    // With ten times the price, the multi-vendor fabric is never cheaper, however well its spines work.
-    let comparison = fabrics(&[], &[]);
-    let overlay = dearer(answer(&comparison, 2), 10.0);
-    let again = fabrics(&[overlay.path().to_owned()], &[]);
-    assert!(matches!(turn(&again, 2, Variable::SpineEfficiency), Turn::Never { winner: 0, .. }));
+    // At ten times its price, the multi-vendor fabric is never cheaper, however well its spines work.
+    let comparison = fabrics(&[]);
+    let dear = dearer(answer(&comparison, 2), 10.0);
+    let found = break_even((0, answer(&comparison, 0)), (2, &dear));
+    assert!(matches!(found[1].turn, Turn::Never { winner: 0, .. }), "{found:?}");
     // Against a baseline that costs almost nothing, even a free fabric loses.
-    let mut bench = Bench::new(&[]);
+    let mut bench = Bench::new();
     let (cases, axes) = ([bench.case(LLAMA, &[])], [bench.axis("training.tokens=1 Btoken,15.6 Ttoken")]);
     let tokens = bench.compare(&cases, &axes);
     let never = Turn::Never {

@@ -7,7 +7,6 @@ use roots::{SimpleConvergency, find_root_brent};
 
 use crate::evaluate::{Evaluation, evaluate};
 use crate::scenario::Scenario;
-use crate::topology::Balance;
 use crate::units::{Fraction, Ranged, Seconds, Usd};
 
 /// The lowest spine efficiency that is tried: a hundredth of the payload rate.
@@ -89,28 +88,55 @@ fn fabric_capex(baseline: (usize, &Evaluation), other: (usize, &Evaluation)) -> 
     if share.is_finite() { Turn::At(Level::Price(present * share)) } else { never(other.0) }
 }
 
-/// What the leaves' uplinks keep at full load.
-fn present_efficiency(evaluation: &Evaluation) -> Fraction {
-    let balance = Balance::of(&evaluation.scenario.cluster.fabric.entry);
-    balance.share_at_full_load(evaluation.built.topology.leaf.most_uplinks())
-}
-
 /// Found by evaluating the other variant again and again: every step time depends on the efficiency in its own way.
 fn spine_efficiency(baseline: (usize, &Evaluation), other: (usize, &Evaluation)) -> Turn {
-    let target = baseline.1.point.run;
-    let excess = |efficiency: f64| {
-        let run = Fraction::new(efficiency).and_then(|share| run_cost(with_spine_efficiency(&other.1.scenario, share)));
-        run.map_or(f64::NAN, |run| run / target - 1.0)
-    };
-    let mut precision = SimpleConvergency { eps: 1e-9, max_iter: 60 };
-    let level = |efficiency| Level::Efficiency(Fraction::new(efficiency).unwrap_or_default());
-    let (low, high) = (excess(LEAST_EFFICIENCY), excess(1.0));
-    let winner = if high < 0.0 { other.0 } else { baseline.0 };
-    let never = Turn::Never { winner, from: level(LEAST_EFFICIENCY), to: level(1.0) };
-    if (low < 0.0) == (high < 0.0) {
-        return never;
+    match crossing(other.1, baseline.1.point.run) {
+        Crossing::At(efficiency) => Turn::At(Level::Efficiency(efficiency)),
+        crossing => Turn::Never {
+            winner: if crossing == Crossing::Below { other.0 } else { baseline.0 },
+            from: Level::Efficiency(Fraction::new(LEAST_EFFICIENCY).unwrap_or_default()),
+            to: Level::Efficiency(Fraction::ONE),
+        },
     }
-    find_root_brent(LEAST_EFFICIENCY, 1.0, excess, &mut precision).map_or(never, |root| Turn::At(level(root)))
+}
+
+/// What a fabric's spines keep of the payload rate at full load: what it states; or, where flows are hashed and the loss
+/// depends on the traffic, the stated share at which the run would cost as much.
+fn present_efficiency(evaluation: &Evaluation) -> Fraction {
+    if let Some(stated) = evaluation.scenario.cluster.fabric.entry.spine_efficiency {
+        return stated.value;
+    }
+    match crossing(evaluation, evaluation.point.run) {
+        Crossing::At(efficiency) => efficiency,
+        Crossing::Below | Crossing::Above => Fraction::ONE,
+    }
+}
+
+/// How the cost of a run, over all spine efficiencies, lies to an amount.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Crossing {
+    /// It is that amount at this one.
+    At(Fraction),
+    /// It is less at each.
+    Below,
+    /// It is more, or the same, at each.
+    Above,
+}
+
+fn crossing(evaluation: &Evaluation, amount: Usd) -> Crossing {
+    let excess = |efficiency: f64| {
+        let run =
+            Fraction::new(efficiency).and_then(|share| run_cost(with_spine_efficiency(&evaluation.scenario, share)));
+        run.map_or(f64::NAN, |run| run / amount - 1.0)
+    };
+    let (low, high) = (excess(LEAST_EFFICIENCY), excess(1.0));
+    let all = if high < 0.0 { Crossing::Below } else { Crossing::Above };
+    if (low < 0.0) == (high < 0.0) {
+        return all;
+    }
+    let mut precision = SimpleConvergency { eps: 1e-9, max_iter: 60 };
+    let found = find_root_brent(LEAST_EFFICIENCY, 1.0, excess, &mut precision);
+    found.ok().and_then(Fraction::new).map_or(all, Crossing::At)
 }
 
 /// A run's cost is proportional to the time of a step as long as goodput does not change with it, which it only does
