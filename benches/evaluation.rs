@@ -3,6 +3,8 @@
 //! `cargo bench` prints the time and the allocations of each. The first must allocate nothing and stay below 10 us; the
 //! second shows layouts a second.
 
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up fails by panicking")]
+
 use std::path::Path;
 
 use clusterplan::diagnostics::{Sink, Sources};

@@ -57,7 +57,9 @@ impl Source {
 
     /// Whether the source stands behind the field of that dotted name.
     pub fn covers(&self, field: &str) -> bool {
-        self.fields.iter().any(|own| field == own || field.strip_prefix(own.as_str()).is_some_and(|rest| rest.starts_with('.')))
+        self.fields
+            .iter()
+            .any(|own| field == own || field.strip_prefix(own.as_str()).is_some_and(|rest| rest.starts_with('.')))
     }
 }
 

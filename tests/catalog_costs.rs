@@ -8,9 +8,7 @@ use clusterplan::catalog::{Catalog, Entry, PriceBook};
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::facility::{Facility, Load, Racked, racks};
 use clusterplan::load;
-use clusterplan::reliability::{
-    ADAM_STATE_PER_PARAMETER, Checkpoint, Components, Interruptions, Recovery, goodput,
-};
+use clusterplan::reliability::{ADAM_STATE_PER_PARAMETER, Checkpoint, Components, Interruptions, Recovery, goodput};
 use clusterplan::scenario::Finance;
 use clusterplan::tco::{CostBreakdown, CostTotals, Drivers, Inputs, PartCost, breakdown};
 use clusterplan::units::{Fraction, SECONDS_PER_YEAR, Seconds, Watts};

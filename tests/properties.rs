@@ -1,5 +1,7 @@
 //! What must hold for any input: parts add up, and a change moves exactly the figures that it should.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
@@ -127,11 +129,17 @@ fn time_memory_and_cost_parts_add_up() {
     let parts = step.compute + step.exposed.total() + step.bubble + step.optimizer + step.other.total();
     assert_eq!(parts, step.iteration());
     let memory = &BASE.point.memory;
-    let parts = memory.weights + memory.gradients + memory.optimizer + memory.activations + memory.kv_cache + memory.workspace;
+    let parts =
+        memory.weights + memory.gradients + memory.optimizer + memory.activations + memory.kv_cache + memory.workspace;
     assert_eq!(parts, memory.total());
     let costs = &BASE.built.costs;
     let sum = |capex: bool| -> Usd {
-        costs.lines.iter().filter(|line| matches!(line.spending, Spending::Capex { .. }) == capex).map(|line| line.amount).sum()
+        costs
+            .lines
+            .iter()
+            .filter(|line| matches!(line.spending, Spending::Capex { .. }) == capex)
+            .map(|line| line.amount)
+            .sum()
     };
     assert_eq!(sum(true), costs.capex);
     assert_eq!(sum(false), costs.opex_per_year);

@@ -6,7 +6,8 @@ use crate::units::{FlopRate, Flops, Seconds};
 /// Output tiles that libraries choose from: rows, columns, and the rate of their inner loop over the best.
 ///
 /// Smaller tiles reuse less of what they load (NVIDIA, Matrix Multiplication Background User's Guide, section 3).
-const TILES: [(f64, f64, f64); 4] = [(256.0, 128.0, 1.0), (128.0, 256.0, 1.0), (128.0, 128.0, 0.93), (128.0, 64.0, 0.78)];
+const TILES: [(f64, f64, f64); 4] =
+    [(256.0, 128.0, 1.0), (128.0, 256.0, 1.0), (128.0, 128.0, 0.93), (128.0, 64.0, 0.78)];
 
 /// Beyond this many waves the tail is a constant part of one.
 const MANY_WAVES: f64 = 8.0;
@@ -80,7 +81,9 @@ impl Silicon {
     /// Forward and backward time of the logits, which keep bf16.
     pub fn logits(&self, layer: Linear) -> Seconds {
         let rate = self.logits_rate;
-        self.tiled(layer.forward(), rate) + self.tiled(layer.input_gradient(), rate) + self.tiled(layer.weight_gradient(), rate)
+        self.tiled(layer.forward(), rate)
+            + self.tiled(layer.input_gradient(), rate)
+            + self.tiled(layer.weight_gradient(), rate)
     }
 
     fn tiled(&self, Gemm { m, n, k }: Gemm, rate: FlopRate) -> Seconds {

@@ -7,7 +7,8 @@ use super::{Diagnostic, FileId, Sources};
 /// All diagnostics as text, a blank line between two; with colour where asked for.
 pub fn render(diagnostics: &[Diagnostic], sources: &Sources, colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-    let rendered: Vec<String> = diagnostics.iter().map(|diagnostic| render_one(diagnostic, sources, &renderer)).collect();
+    let rendered: Vec<String> =
+        diagnostics.iter().map(|diagnostic| render_one(diagnostic, sources, &renderer)).collect();
     rendered.join("\n\n") + "\n"
 }
 

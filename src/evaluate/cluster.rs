@@ -1,14 +1,15 @@
 //! The cluster as it is built: nodes, topology, counted parts with power and price, racks, facility, cost lines.
 
 use super::Infeasible;
-use crate::facility::{Facility, Load, Racked, racks};
-use crate::provenance::Basis;
 use crate::catalog::Node;
 use crate::catalog::pricebook::Driver;
+use crate::facility::{Facility, Load, Racked, racks};
+use crate::provenance::Basis;
 use crate::scenario::{BoundFabric, Cluster, Finance, LinkParts, MANAGER_PART, TierCount, TopologyChoice};
 use crate::tco::{self, CostBreakdown, Drivers, PartCost};
 use crate::topology::{
-    self, BillOfMaterials, ByTier, Carrier, FatTreeSpec, Managers, Oversubscription, PartKind, PartNames, Tier, Tiers, Topology,
+    self, BillOfMaterials, ByTier, Carrier, FatTreeSpec, Managers, Oversubscription, PartKind, PartNames, Tier, Tiers,
+    Topology,
 };
 use crate::units::{Fraction, Usd, Watts};
 
@@ -109,7 +110,12 @@ impl BuiltCluster {
 ///
 /// # Errors
 /// When a pod is no number of whole nodes.
-pub fn fat_tree_spec(node: &Node, fabric: &BoundFabric, choice: &TopologyChoice, nodes: u32) -> Result<FatTreeSpec, Infeasible> {
+pub fn fat_tree_spec(
+    node: &Node,
+    fabric: &BoundFabric,
+    choice: &TopologyChoice,
+    nodes: u32,
+) -> Result<FatTreeSpec, Infeasible> {
     let per_node = node.accelerators;
     let pod_nodes = match choice.pod {
         Some(pod) if pod.is_multiple_of(per_node) => Some(pod / per_node),
@@ -143,7 +149,11 @@ fn part_names(cluster: &Cluster) -> PartNames {
         let carrier = |optic: &Option<std::sync::Arc<crate::catalog::Entry<crate::catalog::Optic>>>| {
             optic.as_ref().map(|optic| Carrier { id: optic.id.clone(), links: optic.links })
         };
-        topology::LinkParts { cable: Carrier { id: link.cable.id.clone(), links: 1 }, upper: carrier(&link.upper), lower: carrier(&link.lower) }
+        topology::LinkParts {
+            cable: Carrier { id: link.cable.id.clone(), links: 1 },
+            upper: carrier(&link.upper),
+            lower: carrier(&link.lower),
+        }
     };
     PartNames {
         nic: fabric.nic.id.clone(),
@@ -180,7 +190,9 @@ fn power_of(cluster: &Cluster, kind: PartKind, id: &str) -> Watts {
     let links = [&fabric.node_link, &fabric.switch_link];
     match kind {
         PartKind::Nic => fabric.nic.power,
-        PartKind::Switch => fabric.switches.iter().find(|switch| switch.id == id).map_or(Watts::ZERO, |switch| switch.power_typical),
+        PartKind::Switch => {
+            fabric.switches.iter().find(|switch| switch.id == id).map_or(Watts::ZERO, |switch| switch.power_typical)
+        }
         PartKind::Optic => {
             let mut optics = links.into_iter().flat_map(|link| [&link.upper, &link.lower]).flatten();
             optics.find(|optic| optic.id == id).map_or(Watts::ZERO, |optic| optic.power)
@@ -197,7 +209,12 @@ fn power_of(cluster: &Cluster, kind: PartKind, id: &str) -> Watts {
 /// What goes into racks.
 fn racked<'a>(cluster: &'a Cluster, nodes: u32, parts: &[PartLine]) -> Vec<Racked<'a>> {
     let mut all = vec![
-        Racked { name: &cluster.node.id, count: u64::from(nodes), power: cluster.node.max_power, units: cluster.node.rack_units },
+        Racked {
+            name: &cluster.node.id,
+            count: u64::from(nodes),
+            power: cluster.node.max_power,
+            units: cluster.node.rack_units,
+        },
         Racked {
             name: &cluster.storage.id,
             count: u64::from(cluster.storage_units),
@@ -211,7 +228,11 @@ fn racked<'a>(cluster: &'a Cluster, nodes: u32, parts: &[PartLine]) -> Vec<Racke
             continue;
         }
         seen.push(&switch.id);
-        let count = parts.iter().filter(|part| part.kind == PartKind::Switch && part.id == switch.id).map(|part| part.count).sum();
+        let count = parts
+            .iter()
+            .filter(|part| part.kind == PartKind::Switch && part.id == switch.id)
+            .map(|part| part.count)
+            .sum();
         all.push(Racked { name: &switch.id, count, power: switch.power_max, units: switch.rack_units });
     }
     all
@@ -231,7 +252,12 @@ fn loads(cluster: &Cluster, at_work: u32, spares: u32, parts: &[PartLine], finan
         let maximum = match part.kind {
             // Network cards are part of the nodes' power.
             PartKind::Nic => continue,
-            PartKind::Switch => cluster.fabric.switches.iter().find(|switch| switch.id == part.id).map_or(part.power, |switch| switch.power_max),
+            PartKind::Switch => cluster
+                .fabric
+                .switches
+                .iter()
+                .find(|switch| switch.id == part.id)
+                .map_or(part.power, |switch| switch.power_max),
             PartKind::Optic if at_switch => Watts::ZERO,
             PartKind::Optic | PartKind::Cable | PartKind::ManagerServer => part.power,
         };
@@ -254,7 +280,12 @@ fn part_costs(cluster: &Cluster, nodes: u32, parts: &[PartLine]) -> Vec<PartCost
     };
     let mut lines = vec![
         bought(format!("Nodes: {}", cluster.node.id), Driver::Node, u64::from(nodes), &cluster.node.id),
-        bought(format!("Storage units: {}", cluster.storage.id), Driver::Cluster, u64::from(cluster.storage_units), &cluster.storage.id),
+        bought(
+            format!("Storage units: {}", cluster.storage.id),
+            Driver::Cluster,
+            u64::from(cluster.storage_units),
+            &cluster.storage.id,
+        ),
     ];
     lines.extend(parts.iter().filter(|part| part.count > 0).map(|part| {
         let (what, per) = match part.kind {

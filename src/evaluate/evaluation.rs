@@ -41,7 +41,8 @@ impl Evaluation {
     /// Parts of the fabric, counted.
     pub fn fabric(&self) -> FabricCounts {
         let count = |kind: PartKind, tier: Option<Tier>| {
-            let parts = self.built.parts.iter().filter(|part| part.kind == kind && tier.is_none_or(|tier| part.tier == tier));
+            let parts =
+                self.built.parts.iter().filter(|part| part.kind == kind && tier.is_none_or(|tier| part.tier == tier));
             parts.map(|part| part.count).sum()
         };
         FabricCounts {
@@ -62,7 +63,8 @@ impl Evaluation {
     /// Bytes of weights, gradients and optimizer states of the whole model, unsharded.
     pub fn model_states(&self) -> Bytes {
         let training = &self.scenario.training;
-        let per_parameter = training.job.precision.size() + training.job.gradients.size() + training.job.optimizer.state_size();
+        let per_parameter =
+            training.job.precision.size() + training.job.gradients.size() + training.job.optimizer.state_size();
         per_parameter * training.transformer.parameters().total() as f64
     }
 

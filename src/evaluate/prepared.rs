@@ -51,7 +51,8 @@ impl Prepared {
     /// Binds a scenario whose cluster is built.
     pub fn new(scenario: &Scenario, built: &BuiltCluster) -> Self {
         let (cluster, training) = (&scenario.cluster, &scenario.training);
-        let allowances = memory::Software::new(&training.memory, training.framework_memory, training.software.attention_kernel);
+        let allowances =
+            memory::Software::new(&training.memory, training.framework_memory, training.software.attention_kernel);
         let parameters = training.transformer.parameters().total() as f64;
         let units = f64::from(cluster.storage_units);
         let components = Components {

@@ -51,7 +51,11 @@ pub fn layouts(model: &Transformer, job: &TrainingJob, accelerators: u32, choice
                                 continue;
                             }
                             for sharding in choices.sharding {
-                                let variants = choices.recompute.iter().map(|recompute| Layout { sharding: *sharding, recompute: *recompute, ..base });
+                                let variants = choices.recompute.iter().map(|recompute| Layout {
+                                    sharding: *sharding,
+                                    recompute: *recompute,
+                                    ..base
+                                });
                                 found.extend(variants);
                             }
                         }

@@ -218,7 +218,9 @@ impl ClusterFile {
             accelerators_at: r.place("accelerators"),
             spares: r.optional("spares"),
             fabric: r.get("fabric"),
-            topology: r.optional_table("topology", TopologyFile::read).unwrap_or_else(|| TopologyFile { at: r.at().clone(), ..TopologyFile::default() }),
+            topology: r
+                .optional_table("topology", TopologyFile::read)
+                .unwrap_or_else(|| TopologyFile { at: r.at().clone(), ..TopologyFile::default() }),
             site: r.get("site"),
             prices: r.get("prices"),
             storage: r.optional("storage"),
@@ -236,7 +238,12 @@ impl TopologyFile {
             r.report("oversubscription", Code::OutOfRange, message, "1 is full bisection; 7 is a seventh of it");
         }
         if oversubscription.len() > 3 {
-            r.report("oversubscription", Code::OutOfRange, "there are at most three tier boundaries", "one figure a tier, lowest first: [1, 1, 7]");
+            r.report(
+                "oversubscription",
+                Code::OutOfRange,
+                "there are at most three tier boundaries",
+                "one figure a tier, lowest first: [1, 1, 7]",
+            );
         }
         Self {
             kind: r.or("kind", TopologyKind::RailFatTree),
@@ -309,7 +316,11 @@ impl Default for GlobalBatch {
 
 impl FromNode for GlobalBatch {
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        if node.as_str().is_some() { Self::Tokens(Tokens::from_node(node, path, sink)) } else { Self::Sequences(u32::from_node(node, path, sink)) }
+        if node.as_str().is_some() {
+            Self::Tokens(Tokens::from_node(node, path, sink))
+        } else {
+            Self::Sequences(u32::from_node(node, path, sink))
+        }
     }
 }
 
@@ -346,7 +357,12 @@ impl FinanceFile {
             }
         }
         if read.utilisation == Some(Fraction::ZERO) && r.sink().is_empty() {
-            r.report("utilisation", Code::OutOfRange, "`finance.utilisation` is zero: no hour is ever sold", "such as 0.8");
+            r.report(
+                "utilisation",
+                Code::OutOfRange,
+                "`finance.utilisation` is zero: no hour is ever sold",
+                "such as 0.8",
+            );
         }
         read
     }
@@ -361,7 +377,10 @@ impl CompareFile {
                 for entry in &table.entries {
                     match &entry.node.value {
                         Value::Array(values) if !values.is_empty() => vary.push((entry.key.clone(), values.clone())),
-                        _ => entry.node.wrong_type(&format!("compare.vary.{}", entry.key), "a list of values", r.sink()),
+                        _ => {
+                            let path = format!("compare.vary.{}", entry.key);
+                            entry.node.wrong_type(&path, "a list of values", r.sink());
+                        }
                     }
                 }
             }
@@ -387,7 +406,8 @@ impl FromNode for SoftwareDate {
         let parsed = node.as_str().and_then(|text| {
             let (year, month) = text.split_once('-')?;
             let (year, month): (u32, u32) = (year.parse().ok()?, month.parse().ok()?);
-            ((2000..2100).contains(&year) && (1..=12).contains(&month)).then(|| f64::from(year) + f64::from(month - 1) / 12.0)
+            ((2000..2100).contains(&year) && (1..=12).contains(&month))
+                .then(|| f64::from(year) + f64::from(month - 1) / 12.0)
         });
         parsed.map_or_else(
             || {
@@ -407,11 +427,19 @@ pub(super) fn sequences(batch: GlobalBatch, at: &Span, sequence_length: u32, sin
             // The base number, because a count of sequences is wanted.
             let count = tokens.base() / f64::from(sequence_length);
             if count.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&count) {
-                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be a whole number in range")]
+                #[allow(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "checked to be a whole number in range"
+                )]
                 return count as u32;
             }
             let message = format!("{tokens} are no whole number of sequences of {sequence_length}");
-            let hint = format!("{} sequences would be {}", count.floor().max(1.0), Tokens::new(count.floor().max(1.0) * f64::from(sequence_length)));
+            let hint = format!(
+                "{} sequences would be {}",
+                count.floor().max(1.0),
+                Tokens::new(count.floor().max(1.0) * f64::from(sequence_length))
+            );
             sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "does not divide").hint(hint));
             1
         }

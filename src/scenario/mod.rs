@@ -5,8 +5,8 @@ mod keys;
 mod resolve;
 mod software;
 
-pub use keys::KEYS;
 pub use file::{CompareFile, ScenarioFile, SoftwareDate, TierCount, TopologyKind};
+pub use keys::KEYS;
 pub use resolve::{
     Assumption, BoundFabric, Cluster, Finance, LinkParts, MANAGER_PART, Scenario, TopologyChoice, Training,
 };

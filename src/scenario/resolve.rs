@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use super::file::{FinanceFile, LayoutFile, ScenarioFile, TierCount, TopologyFile, TopologyKind, TrainingFile, sequences};
+use super::file::{
+    FinanceFile, LayoutFile, ScenarioFile, TierCount, TopologyFile, TopologyKind, TrainingFile, sequences,
+};
 use super::software::{MissingEfficiency, Overlap, Software, StepEfficiency};
 use crate::catalog::collective_efficiency::CollectiveEfficiency;
 use crate::catalog::memory_allowance::FrameworkMemory;
 use crate::catalog::training_efficiency::{Framework, TrainingEfficiency};
 use crate::catalog::{
-    Accelerator, Cable, Catalog, Entry, Fabric, MemoryAllowance, Model, Nic, Node, Optic, PowerProfile, PriceBook, Reference, Reliability, Site, Storage, Switch,
+    Accelerator, Cable, Catalog, Entry, Fabric, MemoryAllowance, Model, Nic, Node, Optic, PowerProfile, PriceBook,
+    Reference, Reliability, Site, Storage, Switch,
 };
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::parallelism::{Layout, Recompute, Schedule, Sharding};
@@ -70,7 +73,14 @@ impl BoundFabric {
         let [Some(leaf), Some(spine), Some(core)] = switches else { return None };
         let radix = |switch: &Entry<Switch>| switch.ports_at(entry.link_speed).unwrap_or(0);
         let radix = [radix(&leaf), radix(&spine), radix(&core)];
-        Some(Self { nic: nic?, switches: [leaf, spine, core], radix, node_link: node_link?, switch_link: switch_link?, entry })
+        Some(Self {
+            nic: nic?,
+            switches: [leaf, spine, core],
+            radix,
+            node_link: node_link?,
+            switch_link: switch_link?,
+            entry,
+        })
     }
 }
 
@@ -201,7 +211,8 @@ impl Scenario {
         let mut defaults = Defaults::default();
         let cluster = cluster(file, catalog, &mut defaults, sink);
         let training = file.training.as_ref().zip(cluster.as_ref());
-        let training = training.and_then(|(training, cluster)| self::training(training, file, cluster, catalog, &mut defaults, sink));
+        let training = training
+            .and_then(|(training, cluster)| self::training(training, file, cluster, catalog, &mut defaults, sink));
         if file.training.as_ref().is_some_and(|_| cluster.is_none()) {
             // The job's own ids are worth reporting even where the cluster's are wrong.
             if let Some(training) = &file.training {
@@ -217,15 +228,25 @@ impl Scenario {
 fn cluster(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaults, sink: &Sink) -> Option<Cluster> {
     let wanted = &file.cluster;
     let node = catalog.nodes.find(&wanted.node, &wanted.node.at, sink);
-    let accelerator = node.as_ref().and_then(|node| catalog.accelerators.find(&node.accelerator, &node.accelerator.at, sink));
-    let fabric = catalog.fabrics.find(&wanted.fabric, &wanted.fabric.at, sink).and_then(|entry| BoundFabric::bind(entry, catalog, sink));
+    let accelerator =
+        node.as_ref().and_then(|node| catalog.accelerators.find(&node.accelerator, &node.accelerator.at, sink));
+    let fabric = catalog
+        .fabrics
+        .find(&wanted.fabric, &wanted.fabric.at, sink)
+        .and_then(|entry| BoundFabric::bind(entry, catalog, sink));
     let site = catalog.sites.find(&wanted.site, &wanted.site.at, sink);
     let prices = catalog.price_books.find(&wanted.prices, &wanted.prices.at, sink);
     let storage = by_default("cluster.storage", wanted.storage.as_ref(), "parallel-flash", &wanted.node.at, defaults);
     let storage = catalog.storage.find(&storage, &storage.at, sink);
     let (node, accelerator, fabric, site, prices, storage) = (node?, accelerator?, fabric?, site?, prices?, storage?);
 
-    let reliability = by_default("cluster.reliability", wanted.reliability.as_ref(), &accelerator.generation, &wanted.node.at, defaults);
+    let reliability = by_default(
+        "cluster.reliability",
+        wanted.reliability.as_ref(),
+        &accelerator.generation,
+        &wanted.node.at,
+        defaults,
+    );
     let reliability = catalog.reliability.find(&reliability, &reliability.at, sink);
     let power = catalog.power_profiles.find("gpu-server", &wanted.node.at, sink);
     let collectives = catalog.collective_efficiency.find("nccl", &wanted.node.at, sink);
@@ -254,7 +275,13 @@ fn cluster(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaults, sink
 }
 
 /// The id given, or a default at the place that made it necessary.
-fn by_default(key: &'static str, given: Option<&Reference>, default: &str, at: &Span, defaults: &mut Defaults) -> Reference {
+fn by_default(
+    key: &'static str,
+    given: Option<&Reference>,
+    default: &str,
+    at: &Span,
+    defaults: &mut Defaults,
+) -> Reference {
     given.cloned().unwrap_or_else(|| Reference { id: defaults.or(key, None, default.to_owned()), at: at.clone() })
 }
 
@@ -266,9 +293,12 @@ fn topology(wanted: &TopologyFile, sink: &Sink) -> TopologyChoice {
     // One figure a tier boundary, lowest first: node to leaf, leaf to spine, spine to core.
     let ratio = |index: usize| wanted.oversubscription.get(index).copied().unwrap_or(1.0);
     if ratio(0) > 1.0 {
-        let message = format!("an oversubscription of {} from node to leaf: a node's ports go to the leaf as they are", ratio(0));
+        let message =
+            format!("an oversubscription of {} from node to leaf: a node's ports go to the leaf as they are", ratio(0));
         sink.push(
-            Diagnostic::new(Code::OutOfRange, message).at(&wanted.at, "here").hint("the first figure is 1; the second is leaf to spine, the third spine to core"),
+            Diagnostic::new(Code::OutOfRange, message)
+                .at(&wanted.at, "here")
+                .hint("the first figure is 1; the second is leaf to spine, the third spine to core"),
         );
     }
     TopologyChoice {
@@ -292,12 +322,23 @@ fn check_adapter(node: &Entry<Node>, fabric: &BoundFabric, at: &Span, sink: &Sin
             fabric.entry.id,
             speed(fabric.nic.speed)
         );
-        sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "this fabric").hint("choose a fabric of the node's speed; `clusterplan catalog list` shows them"));
+        sink.push(
+            Diagnostic::new(Code::Inconsistent, message)
+                .at(at, "this fabric")
+                .hint("choose a fabric of the node's speed; `clusterplan catalog list` shows them"),
+        );
     }
 }
 
 /// Every part that will be bought has a price.
-fn check_prices(node: &Entry<Node>, fabric: &BoundFabric, storage: &Entry<Storage>, prices: &Entry<PriceBook>, at: &Span, sink: &Sink) {
+fn check_prices(
+    node: &Entry<Node>,
+    fabric: &BoundFabric,
+    storage: &Entry<Storage>,
+    prices: &Entry<PriceBook>,
+    at: &Span,
+    sink: &Sink,
+) {
     let mut parts = vec![node.id.as_str(), fabric.nic.id.as_str(), storage.id.as_str()];
     parts.extend(fabric.switches.iter().map(|switch| switch.id.as_str()));
     for link in [&fabric.node_link, &fabric.switch_link] {
@@ -311,12 +352,23 @@ fn check_prices(node: &Entry<Node>, fabric: &BoundFabric, storage: &Entry<Storag
     parts.dedup();
     for part in parts.into_iter().filter(|part| prices.price(part).is_none()) {
         let message = format!("price book `{}` has no price for `{part}`", prices.id);
-        sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "this price book").hint(format!("add a [[price]] with part = \"{part}\"")));
+        sink.push(
+            Diagnostic::new(Code::NotInCatalog, message)
+                .at(at, "this price book")
+                .hint(format!("add a [[price]] with part = \"{part}\"")),
+        );
     }
 }
 
 /// Collective constants exist for the node's links and the fabric's class.
-fn check_wires(set: &CollectiveEfficiency, node: &Entry<Node>, fabric: &BoundFabric, node_at: &Reference, fabric_at: &Reference, sink: &Sink) {
+fn check_wires(
+    set: &CollectiveEfficiency,
+    node: &Entry<Node>,
+    fabric: &BoundFabric,
+    node_at: &Reference,
+    fabric_at: &Reference,
+    sink: &Sink,
+) {
     for (known, key, at, label) in [
         (set.scale_up.contains_key(&node.scale_up.kind), &node.scale_up.kind, &node_at.at, "this node"),
         (set.network.contains_key(&fabric.entry.class), &fabric.entry.class, &fabric_at.at, "this fabric"),
@@ -349,7 +401,10 @@ fn training(
         optimizer: defaults.or("training.optimizer", wanted.optimizer, Optimizer::Adam),
     };
     if let Some(positions) = model.learned_positions.filter(|positions| *positions < job.sequence_length) {
-        let message = format!("`{}` has {positions} learned positions, fewer than a sequence of {} tokens", model.id, job.sequence_length);
+        let message = format!(
+            "`{}` has {positions} learned positions, fewer than a sequence of {} tokens",
+            model.id, job.sequence_length
+        );
         let hint = format!("a sequence_length of {positions} or less");
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.model.at, "this model").hint(hint));
     }
@@ -357,7 +412,8 @@ fn training(
         sink.push(Diagnostic::new(Code::Unsupported, reason.to_string()).at(&wanted.model.at, "this model"));
     });
     let at = if file.software.attention_kernel.is_some() { &file.software.at } else { &file.cluster.node.at };
-    let efficiency = StepEfficiency::bind(&constants, &cluster.accelerator, cluster.node.host, job.precision, &software);
+    let efficiency =
+        StepEfficiency::bind(&constants, &cluster.accelerator, cluster.node.host, job.precision, &software);
     let efficiency = efficiency.map_err(|missing| report_missing(&missing, at, sink)).ok()?;
     let framework_memory = memory.framework(software.framework);
     if framework_memory.is_none() {
@@ -387,7 +443,12 @@ fn report_missing(missing: &MissingEfficiency, at: &Span, sink: &Sink) {
 }
 
 /// The software, filled by what was usual at its date on that accelerator.
-fn software(file: &ScenarioFile, cluster: &Cluster, constants: &TrainingEfficiency, defaults: &mut Defaults) -> Software {
+fn software(
+    file: &ScenarioFile,
+    cluster: &Cluster,
+    constants: &TrainingEfficiency,
+    defaults: &mut Defaults,
+) -> Software {
     let wanted = &file.software;
     let date = match wanted.date {
         Some(date) => date.0,
@@ -422,7 +483,11 @@ fn layout(wanted: &LayoutFile, framework: Framework, defaults: &mut Defaults) ->
         schedule: defaults.or("training.layout.schedule", wanted.schedule, usual),
         sharding: defaults.or("training.layout.sharding", wanted.sharding, Sharding::Optimizer),
         recompute: defaults.or("training.layout.recompute", wanted.recompute, Recompute::None),
-        sequence_parallel: defaults.or("training.layout.sequence_parallel", wanted.sequence_parallel, wanted.tensor > 1),
+        sequence_parallel: defaults.or(
+            "training.layout.sequence_parallel",
+            wanted.sequence_parallel,
+            wanted.tensor > 1,
+        ),
         order: defaults.or("training.layout.order", wanted.order, order),
     }
 }

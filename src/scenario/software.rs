@@ -1,8 +1,8 @@
 //! The software of a job, and what it reaches on the chosen hardware: constants bound once.
 
-use crate::catalog::training_efficiency::{AttentionKernel, Framework, TrainingEfficiency};
 use crate::catalog::Accelerator;
 use crate::catalog::node::Host;
+use crate::catalog::training_efficiency::{AttentionKernel, Framework, TrainingEfficiency};
 use crate::parallelism::RankOrder;
 use crate::units::{Factor, Ranged, Seconds};
 use crate::workload::Precision;
@@ -74,7 +74,9 @@ pub enum MissingEfficiency {
     #[error("no measured efficiency for board \"{0}\"")]
     Board(String),
     /// The kernel was never measured on the generation.
-    #[error("no measured efficiency of attention kernel \"{kernel}\" for generation \"{generation}\"; measured are {measured}")]
+    #[error(
+        "no measured efficiency of attention kernel \"{kernel}\" for generation \"{generation}\"; measured are {measured}"
+    )]
     Kernel {
         /// The kernel.
         kernel: AttentionKernel,
@@ -176,8 +178,13 @@ impl StepEfficiency {
         software: &Software,
     ) -> Result<Self, MissingEfficiency> {
         let name = || accelerator.generation.clone();
-        let generation = set.generation(&accelerator.generation).ok_or_else(|| MissingEfficiency::Generation(name()))?;
-        let board = set.boards.get(&accelerator.board).ok_or_else(|| MissingEfficiency::Board(accelerator.board.clone()))?.get();
+        let generation =
+            set.generation(&accelerator.generation).ok_or_else(|| MissingEfficiency::Generation(name()))?;
+        let board = set
+            .boards
+            .get(&accelerator.board)
+            .ok_or_else(|| MissingEfficiency::Board(accelerator.board.clone()))?
+            .get();
         let gemm = |precision: Precision| {
             let missing = || MissingEfficiency::Precision { precision, generation: name() };
             generation.gemm.get(precision.word()).map(|rate| typical(rate) * board).ok_or_else(missing)
@@ -186,7 +193,8 @@ impl StepEfficiency {
         let attention = if kernel == AttentionKernel::Unfused {
             typical(&generation.unfused_attention)
         } else {
-            let measured = || generation.attention.keys().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
+            let measured =
+                || generation.attention.keys().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
             let missing = || MissingEfficiency::Kernel { kernel, generation: name(), measured: measured() };
             typical(generation.attention.get(kernel.word()).ok_or_else(missing)?)
         };

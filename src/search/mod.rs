@@ -19,34 +19,32 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    fn with(mut self, result: Result<Point, Infeasible>) -> Self {
+    fn add(&mut self, result: &Result<Point, Infeasible>) {
         match result {
             Ok(point) => {
                 self.feasible += 1;
-                self.fastest = faster(self.fastest, Some(point));
+                faster(&mut self.fastest, point);
             }
             Err(Infeasible::Memory { .. }) => self.too_large += 1,
             Err(_) => self.indivisible += 1,
         }
-        self
     }
 
-    fn and(self, other: Self) -> Self {
-        Self {
-            fastest: faster(self.fastest, other.fastest),
-            feasible: self.feasible + other.feasible,
-            too_large: self.too_large + other.too_large,
-            indivisible: self.indivisible + other.indivisible,
+    fn and(mut self, other: &Self) -> Self {
+        if let Some(point) = &other.fastest {
+            faster(&mut self.fastest, point);
         }
+        self.feasible += other.feasible;
+        self.too_large += other.too_large;
+        self.indivisible += other.indivisible;
+        self
     }
 }
 
-/// The point of less step time; the first of equals, so that threads do not change the answer.
-fn faster(first: Option<Point>, second: Option<Point>) -> Option<Point> {
-    match (first, second) {
-        (Some(a), Some(b)) if b.step.iteration() < a.step.iteration() => Some(b),
-        (Some(a), _) => Some(a),
-        (None, b) => b,
+/// Keeps the point of less step time; the first of equals, so that threads do not change the answer.
+fn faster(kept: &mut Option<Point>, other: &Point) {
+    if kept.as_ref().is_none_or(|kept| other.step.iteration() < kept.step.iteration()) {
+        *kept = Some(*other);
     }
 }
 
@@ -54,6 +52,12 @@ fn faster(first: Option<Point>, second: Option<Point>) -> Option<Point> {
 pub fn fastest(prepared: &Prepared, layouts: &[Layout]) -> Outcome {
     layouts
         .par_chunks(256)
-        .map(|chunk| chunk.iter().fold(Outcome::default(), |outcome, layout| outcome.with(prepared.point(layout))))
-        .reduce(Outcome::default, Outcome::and)
+        .map(|chunk| {
+            let mut outcome = Outcome::default();
+            for layout in chunk {
+                outcome.add(&prepared.point(layout));
+            }
+            outcome
+        })
+        .reduce(Outcome::default, |first, second| first.and(&second))
 }

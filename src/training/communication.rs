@@ -32,7 +32,14 @@ impl StepModel {
     ///
     /// With sequence parallelism a layer gathers and scatters twice forward and twice backward, and gathers once more for
     /// the weight gradients (Korthikanti et al., arXiv 2205.05198, section 4.2.2); without, it all-reduces twice each way.
-    pub(super) fn tensor_layer(&self, shard: &Shard, layout: &Layout, group: &Group, has_dense_mlp: bool, full_recompute: bool) -> Seconds {
+    pub(super) fn tensor_layer(
+        &self,
+        shard: &Shard,
+        layout: &Layout,
+        group: &Group,
+        has_dense_mlp: bool,
+        full_recompute: bool,
+    ) -> Seconds {
         if layout.tensor == 1 {
             return Seconds::ZERO;
         }
@@ -56,7 +63,8 @@ impl StepModel {
             return Seconds::ZERO;
         }
         let whole = Bytes::new(ACTIVATION * 2.0 * shard.key * shard.tokens * f64::from(layout.context));
-        self.collective(Collective::AllGather, whole, group) * 2.0 + self.collective(Collective::ReduceScatter, whole, group)
+        self.collective(Collective::AllGather, whole, group) * 2.0
+            + self.collective(Collective::ReduceScatter, whole, group)
     }
 
     /// Expert-parallel communication of one layer: dispatch and combine, forward and backward.
@@ -74,7 +82,12 @@ impl StepModel {
             return Seconds::ZERO;
         }
         let within_domain = group.domains() == 1;
-        let pair = Group { ranks: 2, ranks_per_domain: if within_domain { 2 } else { 1 }, nics_per_domain: group.nics_per_domain / f64::from(group.ranks_per_domain), ..*group };
+        let pair = Group {
+            ranks: 2,
+            ranks_per_domain: if within_domain { 2 } else { 1 },
+            nics_per_domain: group.nics_per_domain / f64::from(group.ranks_per_domain),
+            ..*group
+        };
         let message = Bytes::new(ACTIVATION * shard.hidden * shard.share_tokens);
         self.collective(Collective::SendRecv, message, &pair) * (2.0 * f64::from(layout.virtual_stages))
     }

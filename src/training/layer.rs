@@ -79,8 +79,14 @@ impl StepModel {
         let projected = shard.query + 2.0 * shard.key;
         let inward = Linear { tokens: shard.tokens, input: shard.hidden, output: projected };
         let outward = Linear { tokens: shard.tokens, input: shard.query, output: shard.hidden };
-        let core = AttentionShape { tokens: shard.tokens, sequence: shard.sequence, heads: shard.heads, head_dim: shard.head_dim };
-        let touched = |residual: f64, attention: f64| residual * shard.residual() + attention * projected * shard.tokens;
+        let core = AttentionShape {
+            tokens: shard.tokens,
+            sequence: shard.sequence,
+            heads: shard.heads,
+            head_dim: shard.head_dim,
+        };
+        let touched =
+            |residual: f64, attention: f64| residual * shard.residual() + attention * projected * shard.tokens;
         let inputs = (shard.hidden + shard.query) * shard.tokens;
         let gradients = (projected + shard.hidden) * shard.tokens;
         Pass {
@@ -104,7 +110,8 @@ impl StepModel {
         Pass {
             linear: silicon.linear_forward(up) + silicon.linear_forward(down),
             attention: Seconds::ZERO,
-            streaming: self.elementwise(passes.0 * ffn * shard.tokens) + self.casts((shard.hidden + ffn) * shard.tokens),
+            streaming: self.elementwise(passes.0 * ffn * shard.tokens)
+                + self.casts((shard.hidden + ffn) * shard.tokens),
             backward: silicon.linear_backward(up)
                 + silicon.linear_backward(down)
                 + self.elementwise(passes.1 * ffn * shard.tokens)
@@ -129,11 +136,14 @@ impl StepModel {
         };
         let forward = self.grouped(rows, gate * ffn, hidden, local) + self.grouped(rows, hidden, ffn, local);
         let input_gradients = self.grouped(rows, hidden, gate * ffn, local) + self.grouped(rows, ffn, hidden, local);
-        let weight_gradients = self.grouped_weights(rows, gate * ffn, hidden, local) + self.grouped_weights(rows, hidden, ffn, local);
+        let weight_gradients =
+            self.grouped_weights(rows, gate * ffn, hidden, local) + self.grouped_weights(rows, hidden, ffn, local);
         Pass {
             linear: forward,
             attention: Seconds::ZERO,
-            streaming: self.silicon.stream(bytes(8.0, 3.0)) + self.casts((hidden + ffn) * copies) + self.efficiency.moe_layer,
+            streaming: self.silicon.stream(bytes(8.0, 3.0))
+                + self.casts((hidden + ffn) * copies)
+                + self.efficiency.moe_layer,
             backward: input_gradients
                 + weight_gradients
                 + self.silicon.stream(bytes(8.0, 5.0))
@@ -144,12 +154,14 @@ impl StepModel {
 
     /// One grouped multiplication: `experts` of (rows x k) times (k x n), bound by arithmetic or by reading the weights.
     fn grouped(&self, rows: f64, n: f64, k: f64, experts: f64) -> Seconds {
-        self.grouped_arithmetic(rows, n, k, experts).max(self.silicon.stream(Bytes::new(1.5 * experts * (rows * k + rows * n + n * k))))
+        self.grouped_arithmetic(rows, n, k, experts)
+            .max(self.silicon.stream(Bytes::new(1.5 * experts * (rows * k + rows * n + n * k))))
     }
 
     /// The same for weight gradients, which are written in fp32.
     fn grouped_weights(&self, rows: f64, n: f64, k: f64, experts: f64) -> Seconds {
-        self.grouped_arithmetic(rows, n, k, experts).max(self.silicon.stream(Bytes::new(experts * (4.0 * n * k + 1.5 * rows * (n + k)))))
+        self.grouped_arithmetic(rows, n, k, experts)
+            .max(self.silicon.stream(Bytes::new(experts * (4.0 * n * k + 1.5 * rows * (n + k)))))
     }
 
     fn grouped_arithmetic(&self, rows: f64, n: f64, k: f64, experts: f64) -> Seconds {

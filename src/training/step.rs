@@ -102,7 +102,8 @@ impl StepModel {
         let optimizer = self.optimizer_step(layout, &parameters);
         let accumulation = self.accumulation(layout, &parameters) * microbatches;
         let launch = stage.launch * microbatches;
-        let before_scale = compute + exposed.total() + bubble + optimizer + accumulation + launch + self.efficiency.step;
+        let before_scale =
+            compute + exposed.total() + bubble + optimizer + accumulation + launch + self.efficiency.step;
         let stragglers = before_scale * (self.scale_effect(layout) - 1.0);
 
         let sequences = f64::from(self.job.global_batch);
@@ -116,7 +117,9 @@ impl StepModel {
             optimizer,
             other: OtherTime { launch, accumulation, step: self.efficiency.step, stragglers },
             model_flops: flops(AttentionCount::Causal),
-            hardware_flops: flops(AttentionCount::Causal) + layout.recompute.flops_per_token(&self.transformer, length, AttentionCount::Causal) * (sequences * f64::from(length)),
+            hardware_flops: flops(AttentionCount::Causal)
+                + layout.recompute.flops_per_token(&self.transformer, length, AttentionCount::Causal)
+                    * (sequences * f64::from(length)),
             model_flops_full_attention: flops(AttentionCount::Full),
             tokens,
             accelerators: layout.accelerators() as f64,
@@ -139,7 +142,11 @@ impl StepModel {
             let group = self.group(groups.expert);
             let pass = self.expert_layer(shard, experts, layout);
             let messages = self.expert_layer_messages(shard, experts, &group);
-            let share = if group.domains() > 1 { self.efficiency.expert_network_exposed } else { self.efficiency.expert_scale_up_exposed };
+            let share = if group.domains() > 1 {
+                self.efficiency.expert_network_exposed
+            } else {
+                self.efficiency.expert_scale_up_exposed
+            };
             let time = self.layer(shard, layout, pass, &tensor, &context, Some((messages, share)));
             average = average.plus(&time.times(1.0 - dense_share));
         }
@@ -147,7 +154,15 @@ impl StepModel {
     }
 
     /// One layer; `expert` is its all-to-all time and the share exposed, and marks a layer of experts.
-    fn layer(&self, shard: &Shard, layout: &Layout, pass: Pass, tensor: &Group, context: &Group, expert: Option<(Seconds, f64)>) -> LayerTime {
+    fn layer(
+        &self,
+        shard: &Shard,
+        layout: &Layout,
+        pass: Pass,
+        tensor: &Group,
+        context: &Group,
+        expert: Option<(Seconds, f64)>,
+    ) -> LayerTime {
         let again = match layout.recompute {
             Recompute::None => Seconds::ZERO,
             Recompute::Selective => pass.attention,
@@ -183,20 +198,34 @@ impl StepModel {
         let plan = StagePlan::new(self.transformer.layers, layout);
         let last = layout.pipeline - 1;
         let shard = |stage: u32| layout.stage_shard(&self.transformer, plan.stage(stage, &self.transformer));
-        [1.min(last), last].into_iter().map(shard).fold(shard(0), |most, other| if other.total() > most.total() { other } else { most })
+        [1.min(last), last]
+            .into_iter()
+            .map(shard)
+            .fold(shard(0), |most, other| if other.total() > most.total() { other } else { most })
     }
 
     /// Exposed data-parallel time of a step.
     ///
     /// Gradients are whole only in the last microbatch, so that its backward pass alone (and the drain of an interleaved
     /// pipeline) can hide their reduction; fully sharded weights travel with every microbatch.
-    fn data_parallel(&self, layout: &Layout, local: &RankParameters, window: Seconds, stage: Seconds, microbatches: f64) -> Seconds {
+    fn data_parallel(
+        &self,
+        layout: &Layout,
+        local: &RankParameters,
+        window: Seconds,
+        stage: Seconds,
+        microbatches: f64,
+    ) -> Seconds {
         let groups = layout.groups();
         let parts = [(local.dense(), groups.data), (local.experts, groups.expert_data)];
         let (gradient, weight) = (self.job.gradients.size(), self.job.precision.gathered_size());
         let efficiency = &self.efficiency;
         let over_parts = |time: &dyn Fn(f64, &Group) -> Seconds| -> Seconds {
-            parts.iter().filter(|(count, ranks)| *count > 0.0 && ranks.size > 1).map(|(count, ranks)| time(*count, &self.group(*ranks))).sum()
+            parts
+                .iter()
+                .filter(|(count, ranks)| *count > 0.0 && ranks.size > 1)
+                .map(|(count, ranks)| time(*count, &self.group(*ranks)))
+                .sum()
         };
         // Under a pipeline, weights stay gathered and gradients whole over the step, as PyTorch does it.
         if layout.sharding == Sharding::Full && layout.pipeline == 1 {
@@ -206,7 +235,11 @@ impl StepModel {
                 self.reduce(gradient * count, &share) + self.gather(weight * (2.0 * count), &share)
             });
             let bytes = (gradient + weight * 2.0) * local.total();
-            let exposed = if self.overlap.data { once.saturating_sub(stage * efficiency.fully_sharded_window) } else { once * efficiency.data_exposed };
+            let exposed = if self.overlap.data {
+                once.saturating_sub(stage * efficiency.fully_sharded_window)
+            } else {
+                once * efficiency.data_exposed
+            };
             return (exposed + self.contention(bytes, once, stage)) * microbatches;
         }
         let reduction = over_parts(&|count, group| match layout.sharding {

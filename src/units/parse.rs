@@ -60,9 +60,10 @@ impl UnitError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::MissingUnit { example, .. } | Self::NoNumber { example, .. } => Some(format!("write it as \"{example}\"")),
             Self::WrongUnit { suggestion: Some(word), .. } => Some(format!("did you mean `{word}`?")),
-            Self::WrongUnit { example, .. } => Some(format!("write it as \"{example}\"")),
+            Self::MissingUnit { example, .. } | Self::NoNumber { example, .. } | Self::WrongUnit { example, .. } => {
+                Some(format!("write it as \"{example}\""))
+            }
             Self::Negative { .. } => Some("a quantity here is zero or more".to_owned()),
             Self::NotFinite { .. } => None,
         }

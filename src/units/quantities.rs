@@ -26,16 +26,19 @@ macro_rules! quantity {
             }
 
             /// The larger of the two.
+            #[must_use]
             pub const fn max(self, other: Self) -> Self {
                 Self(self.0.max(other.0))
             }
 
             /// The smaller of the two.
+            #[must_use]
             pub const fn min(self, other: Self) -> Self {
                 Self(self.0.min(other.0))
             }
 
             /// This less the other, not below zero.
+            #[must_use]
             pub const fn saturating_sub(self, other: Self) -> Self {
                 Self((self.0 - other.0).max(0.0))
             }
