@@ -223,6 +223,8 @@ fn a_variant_that_cannot_be_is_shown_and_others_too() {
     let answer = run(&["compare", LLAMA, "--vary", "training.layout.tensor=8,3", "--baseline", "4"]);
     assert_eq!(answer.code, 2);
     assert!(answer.stderr.contains("none of the variants"), "{}", answer.stderr);
+    let twice = ["--vary", "cluster.spares=0.1", "--vary", "cluster.spares=0.2"];
+    assert!(run(&[&["compare", LLAMA], &twice[..]].concat()).stderr.contains("`cluster.spares` is varied twice"));
 }
 
 #[test]

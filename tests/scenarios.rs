@@ -7,8 +7,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use assert_cmd::Command;
+
+/// Held while the README is read and written: two tests do.
+static README: Mutex<()> = Mutex::new(());
 
 /// Set to write what is committed anew instead of comparing with it.
 const UPDATE: &str = "CLUSTERPLAN_UPDATE";
@@ -72,6 +76,7 @@ fn reports_are_fresh() {
 fn the_excerpt_in_the_readme_is_fresh() {
     const BEGIN: &str = "<!-- begin: first command -->\n```text\n";
     const END: &str = "\n```\n<!-- end: first command -->";
+    let _held = README.lock();
     let path = root().join("README.md");
     let readme = fs::read_to_string(&path).unwrap();
     let (before, rest) = readme.split_once(BEGIN).unwrap();
@@ -79,6 +84,35 @@ fn the_excerpt_in_the_readme_is_fresh() {
     let whole = answer(&root().join("scenarios/train-llama3.1-405b-16k-h100.toml"), "table", "96");
     let excerpt = whole.split_once("\nMemory of a GPU, on").unwrap().0.trim_end();
     fresh(&path, &format!("{before}{BEGIN}{excerpt}{END}{after}"));
+}
+
+#[test]
+fn the_errors_in_the_readme_are_fresh() {
+    const BEGIN: &str = "<!-- validation -->\n";
+    const END: &str = "\n<!-- /validation -->";
+    let mut command = Command::cargo_bin("clusterplan").unwrap();
+    let output = command.args(["validate", "--format", "json"]).assert().get_output().clone();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut table = vec![
+        "| held against | rows | predicted | median error | 90th percentile | bias |".to_owned(),
+        "|---|---:|---:|---:|---:|---:|".to_owned(),
+    ];
+    for (domain, what) in [
+        ("training", "published training runs: time of a step, or rate"),
+        ("collectives", "published times of collective operations"),
+        ("topology", "published networks: switches and cables"),
+    ] {
+        let summary = &json[domain]["summary"];
+        let share = |key: &str| format!("{:.1}%", summary[key].as_f64().unwrap() * 100.0);
+        let [median, p90, bias] = ["median_abs_error_ratio", "p90_abs_error_ratio", "bias_ratio"].map(share);
+        table.push(format!("| {what} | {} | {} | {median} | {p90} | {bias} |", summary["rows"], summary["predicted"]));
+    }
+    let _held = README.lock();
+    let path = root().join("README.md");
+    let readme = fs::read_to_string(&path).unwrap();
+    let (before, rest) = readme.split_once(BEGIN).unwrap();
+    let (_, after) = rest.split_once(END).unwrap();
+    fresh(&path, &format!("{before}{BEGIN}{}{END}{after}", table.join("\n")));
 }
 
 #[test]

@@ -64,7 +64,17 @@ impl Compare {
             }
         }
         for argument in &self.vary {
-            axes.extend(load::axis("--vary", argument, sources, sink));
+            let Some(axis) = load::axis("--vary", argument, sources, sink) else { continue };
+            if axes.iter().any(|earlier| earlier.key == axis.key) {
+                let at = axis.values.first().map(|value| value.at.clone()).unwrap_or_default();
+                let hint = "name all its values in one --vary";
+                sink.push(
+                    Diagnostic::new(Code::Duplicate, format!("`{}` is varied twice", axis.key))
+                        .at(&at, "again")
+                        .hint(hint),
+                );
+            }
+            axes.push(axis);
         }
         if let Some(name) = &self.baseline {
             let file = sources.add("--baseline", name);

@@ -1,9 +1,9 @@
-//! The weakest basis behind each group of figures.
-
-use crate::provenance::{Basis, weakest};
-use crate::scenario::Scenario;
+//! What stands behind each group of figures, and the weakest of it.
 
 use super::BuiltCluster;
+use crate::catalog::Entry;
+use crate::provenance::{Basis, weakest};
+use crate::scenario::Scenario;
 
 /// The weakest basis of each group's inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,24 +22,74 @@ pub struct Bases {
     pub cost: Basis,
 }
 
-impl Bases {
-    pub(super) fn new(scenario: &Scenario, built: &BuiltCluster) -> Self {
+/// An input by name, `id.field` where it is a field of the catalog, and how it was come by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input {
+    /// Its name.
+    pub name: String,
+    /// How it was come by.
+    pub basis: Basis,
+}
+
+/// The inputs of each group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    /// Of memory.
+    pub memory: Vec<Input>,
+    /// Of step time.
+    pub training: Vec<Input>,
+    /// Of failures and recovery.
+    pub goodput: Vec<Input>,
+    /// Of counts and prices of the fabric.
+    pub fabric: Vec<Input>,
+    /// Of power.
+    pub facility: Vec<Input>,
+    /// Of money.
+    pub cost: Vec<Input>,
+}
+
+impl Evidence {
+    /// The inputs of a scenario whose cluster is built.
+    pub fn new(scenario: &Scenario, built: &BuiltCluster) -> Self {
         let (cluster, training) = (&scenario.cluster, &scenario.training);
-        let all = |bases: &[Basis]| bases.iter().copied().fold(Basis::Datasheet, weakest);
-        let fabric_parts = built.parts.iter().map(|part| part.basis).fold(cluster.fabric.entry.basis(), weakest);
+        let (model, accelerator) = (fields(&training.model), fields(&cluster.accelerator));
+        let fabric = fields(&cluster.fabric.entry);
+        let prices = built.parts.iter().map(|part| Input { name: format!("price of {}", part.id), basis: part.basis });
+        let lines = built.costs.lines.iter().map(|line| Input { name: line.name.clone(), basis: line.basis });
         Self {
-            memory: all(&[training.model.basis(), cluster.accelerator.basis(), training.memory.basis()]),
-            training: all(&[
-                training.model.basis(),
-                cluster.accelerator.basis(),
-                training.efficiency_source.basis(),
-                cluster.collectives.basis(),
-                cluster.fabric.entry.basis(),
-            ]),
-            goodput: all(&[cluster.reliability.basis(), cluster.storage.basis()]),
-            fabric: fabric_parts,
-            facility: all(&[cluster.node.basis(), cluster.site.basis(), cluster.power.basis()]),
-            cost: built.costs.basis,
+            memory: [model.clone(), accelerator.clone(), fields(&training.memory)].concat(),
+            training: [
+                model,
+                accelerator,
+                fields(&training.efficiency_source),
+                fields(&cluster.collectives),
+                fabric.clone(),
+            ]
+            .concat(),
+            goodput: [fields(&cluster.reliability), fields(&cluster.storage)].concat(),
+            fabric: fabric.into_iter().chain(prices).collect(),
+            facility: [fields(&cluster.node), fields(&cluster.site), fields(&cluster.power)].concat(),
+            cost: lines.collect(),
+        }
+    }
+}
+
+/// Every sourced field of an entry.
+fn fields<T>(entry: &Entry<T>) -> Vec<Input> {
+    let named = |basis: Basis| move |field: &String| Input { name: format!("{}.{field}", entry.id), basis };
+    entry.sources.iter().flat_map(|source| source.fields.iter().map(named(source.basis))).collect()
+}
+
+impl From<&Evidence> for Bases {
+    fn from(evidence: &Evidence) -> Self {
+        let of = |inputs: &[Input]| inputs.iter().map(|input| input.basis).fold(Basis::Datasheet, weakest);
+        Self {
+            memory: of(&evidence.memory),
+            training: of(&evidence.training),
+            goodput: of(&evidence.goodput),
+            fabric: of(&evidence.fabric),
+            facility: of(&evidence.facility),
+            cost: of(&evidence.cost),
         }
     }
 }

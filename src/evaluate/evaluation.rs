@@ -1,6 +1,6 @@
 //! One scenario's answer, with all that a report shows.
 
-use super::{Bases, BuiltCluster, Infeasible, Point, Prepared};
+use super::{Bases, BuiltCluster, Evidence, Infeasible, Point, Prepared};
 use crate::scenario::{Assumption, Scenario};
 use crate::topology::{PartKind, Tier};
 use crate::units::{Bytes, Seconds};
@@ -68,6 +68,11 @@ impl Evaluation {
         per_parameter * training.transformer.parameters().total() as f64
     }
 
+    /// The inputs of each group of figures, and how they were come by.
+    pub fn evidence(&self) -> Evidence {
+        Evidence::new(&self.scenario, &self.built)
+    }
+
     /// Defaults that were applied.
     pub fn assumed(&self) -> &[Assumption] {
         &self.scenario.assumed
@@ -82,6 +87,6 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
     let built = BuiltCluster::new(&scenario.cluster, &scenario.finance)?;
     let prepared = Prepared::new(&scenario, &built);
     let point = prepared.point(&scenario.training.layout)?;
-    let bases = Bases::new(&scenario, &built);
+    let bases = Bases::from(&Evidence::new(&scenario, &built));
     Ok(Evaluation { built, point, usable_memory: prepared.usable_memory, bases, scenario })
 }

@@ -10,7 +10,7 @@ mod infeasible;
 mod prepared;
 mod step;
 
-pub use bases::Bases;
+pub use bases::{Bases, Evidence, Input};
 pub use cluster::{BuiltCluster, PartLine, fat_tree_spec};
 pub use evaluation::{Evaluation, FabricCounts, evaluate};
 pub use infeasible::Infeasible;

@@ -1,6 +1,6 @@
 //! Variants side by side as a page.
 
-use super::evaluation::{basis_grid, headlines, is_nothing, kind_word, labelled, notes, paid, setting_grid};
+use super::evaluation::{basis, headlines, is_nothing, kind_word, labelled, notes, paid, setting_grid};
 use super::figure::{Group, Metric, Value, change, grouped, percent};
 use super::infeasible::{advice, footprint_value};
 use super::page::{Block, Grid, Page, Section};
@@ -31,7 +31,7 @@ pub fn comparison_page(comparison: &Comparison) -> Page {
     sections.extend(settings_of_baseline(comparison));
     let evaluated: Vec<(&str, &Evaluation)> = evaluated(comparison).collect();
     if !evaluated.is_empty() {
-        sections.push(Section::new("Weakest basis", Block::Grid(basis_grid(&evaluated))));
+        sections.push(basis(&evaluated));
         let evaluations: Vec<&Evaluation> = evaluated.iter().map(|(_, evaluation)| *evaluation).collect();
         sections.push(Section::new("Notes", Block::List(notes(&evaluations))));
     }

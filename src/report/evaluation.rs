@@ -55,7 +55,7 @@ pub fn evaluation_page(evaluation: &Evaluation) -> Page {
     }
     let settings = settings(&evaluation.scenario, &evaluation.point.layout);
     sections.push(Section::new("Settings", Block::Grid(setting_grid(&settings))));
-    sections.push(Section::new("Basis", Block::Grid(basis_grid(&[("Weakest basis", evaluation)]))));
+    sections.push(basis(&[("Weakest", evaluation)]));
     sections.push(Section::new("Notes", Block::List(notes(&[evaluation]))));
     Page { title: evaluation.scenario.title.clone(), sections }
 }
@@ -155,15 +155,39 @@ pub(super) fn setting_grid(settings: &[Setting]) -> Grid {
     grid
 }
 
-/// The weakest basis behind each group, in a column for each evaluation.
-pub(super) fn basis_grid(columns: &[(&str, &Evaluation)]) -> Grid {
+/// More inputs than this are counted, not named.
+const MOST_INPUTS: usize = 8;
+
+/// The weakest basis behind each group, in a column for each evaluation, and the inputs that have it.
+pub(super) fn basis(columns: &[(&str, &Evaluation)]) -> Section {
     let heads: Vec<&str> = ["Figures of"].into_iter().chain(columns.iter().map(|(head, _)| *head)).collect();
     let mut grid = Grid::new(&heads, heads.len());
-    for group in Group::ALL {
+    let mut inputs = Vec::new();
+    for &group in Group::ALL {
         let bases = columns.iter().map(|(_, evaluation)| group.basis(&evaluation.bases).to_string());
         grid.rows.push([group.word().to_owned()].into_iter().chain(bases).collect());
+        let mut names: Vec<String> = Vec::new();
+        for (_, evaluation) in columns {
+            for name in weakest_inputs(group, evaluation) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        let more = names.len().saturating_sub(MOST_INPUTS);
+        names.truncate(MOST_INPUTS);
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        inputs.push(format!("{}: {}{rest}", group.word(), names.join(", ")));
     }
-    grid
+    let sentence = "The inputs that are as weak as that:".to_owned();
+    Section { heading: "Basis".to_owned(), blocks: vec![Block::Grid(grid), Block::Text(sentence), Block::List(inputs)] }
+}
+
+/// The names of a group's inputs that have its weakest basis.
+fn weakest_inputs(group: Group, evaluation: &Evaluation) -> Vec<String> {
+    let (evidence, weakest) = (evaluation.evidence(), group.basis(&evaluation.bases));
+    let weak = group.inputs(&evidence).iter().filter(|input| input.basis == weakest);
+    weak.map(|input| input.name.clone()).collect()
 }
 
 /// What a reader must know to use the figures; what holds for several evaluations is said once.

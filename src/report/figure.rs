@@ -1,6 +1,6 @@
 //! What a figure is: its key, unit and place, and how its value is written for people.
 
-use crate::evaluate::{Bases, Evaluation};
+use crate::evaluate::{Bases, Evaluation, Evidence, Input};
 use crate::provenance::Basis;
 use crate::units::{
     Bytes, CarbonMass, FlopRate, Joules, Quantity, Seconds, TokenRate, Usd, UsdPerHour, Watts, significant,
@@ -191,6 +191,18 @@ impl Group {
             Self::Fabric => "Fabric",
             Self::Facility => "Facility",
             Self::Cost => "Cost",
+        }
+    }
+
+    /// What its figures are computed from.
+    pub fn inputs(self, evidence: &Evidence) -> &[Input] {
+        match self {
+            Self::Memory => &evidence.memory,
+            Self::Training => &evidence.training,
+            Self::Goodput => &evidence.goodput,
+            Self::Fabric => &evidence.fabric,
+            Self::Facility => &evidence.facility,
+            Self::Cost => &evidence.cost,
         }
     }
 
