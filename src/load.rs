@@ -4,7 +4,7 @@ mod json;
 mod output;
 mod settings;
 
-pub use json::{parse_json, read_json};
+pub use json::{model_config, parse_json, read_json};
 pub use output::write;
 pub use settings::{axis, scenario, setting};
 

@@ -2,7 +2,7 @@
 
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::document::{Node, Value};
-use clusterplan::workload::{CacheNumbers, Imported, census, import, weight_bytes};
+use clusterplan::workload::{CacheNumbers, Imported, Transformer, census, import, weight_bytes};
 
 const CONFIGS: &str = include_str!("validation/configs.jsonl");
 
@@ -60,6 +60,18 @@ fn published_configurations_come_to_their_parameters_and_caches() {
         assert_eq!(numbers.convolutions, number(line, "convolutions").unwrap_or(0), "{name}");
     }
     assert!(exact >= 60, "{exact}");
+}
+
+#[test]
+fn the_shape_that_training_takes_has_the_same_parameters() {
+    let mut trainable = 0;
+    for (name, _, found) in published() {
+        let Ok(transformer) = Transformer::try_from(&found.model) else { continue };
+        assert_eq!(transformer.parameters().total(), census(&found.model).total(), "{name}");
+        assert_eq!(transformer.layers, found.model.layers(), "{name}");
+        trainable += 1;
+    }
+    assert!(trainable >= 60, "{trainable}");
 }
 
 #[test]

@@ -17,6 +17,46 @@ choices! {
     }
 }
 
+choices! {
+    /// Of what a serving engine takes its fraction for the cache.
+    pub enum PoolRule {
+        /// Of all memory, less what else it holds: vLLM's `gpu_memory_utilization`, SGLang's `mem_fraction_static`.
+        OfTotal = "of-total",
+        /// Of what is free once weights and activations are placed: TensorRT-LLM's `free_gpu_memory_fraction`.
+        OfFree = "of-free",
+    }
+}
+
+/// What a serving engine keeps, and how it sizes the cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct EngineMemory {
+    /// How the cache's pool is sized.
+    pub rule: PoolRule,
+    /// The fraction by default.
+    pub fraction: Fraction,
+    /// Tokens of a block of the cache.
+    pub block: u32,
+    /// Tokens of a forward pass at most, by default.
+    pub batched_tokens: u32,
+    /// Requests at most, by default.
+    pub requests: u32,
+    /// Memory outside the allocator.
+    pub outside: Ranged<Bytes>,
+}
+
+impl FromNode for EngineMemory {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        Reader::new(node, path, sink).map_or_else(Self::default, |mut reader| Self {
+            rule: reader.get("rule"),
+            fraction: reader.get("fraction"),
+            block: reader.get("block"),
+            batched_tokens: reader.get("batched_tokens"),
+            requests: reader.get("requests"),
+            outside: reader.get("outside"),
+        })
+    }
+}
+
 /// Allowances of one software stack.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MemoryAllowance {
@@ -30,6 +70,8 @@ pub struct MemoryAllowance {
     pub fragmentation: Ranged<Fraction>,
     /// What differs by framework, by its word.
     pub frameworks: BTreeMap<String, FrameworkMemory>,
+    /// Serving engines, by name.
+    pub engines: BTreeMap<String, EngineMemory>,
 }
 
 /// What a framework keeps.
@@ -58,6 +100,7 @@ impl MemoryAllowance {
             communicator: reader.get("communicator"),
             fragmentation: reader.get("fragmentation"),
             frameworks: reader.get("frameworks"),
+            engines: reader.get("engines"),
         }
     }
 

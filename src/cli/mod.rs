@@ -4,6 +4,7 @@ mod answer;
 mod catalog;
 mod compare;
 mod eval;
+mod model;
 mod options;
 mod session;
 mod validate;
@@ -36,6 +37,8 @@ enum Command {
     Eval(eval::Eval),
     /// The same work on several fabrics, GPUs or prices, side by side against a baseline
     Compare(compare::Compare),
+    /// Parameters, weights, cache and operations of a model: of the catalog, or read from its config.json
+    Model(model::ModelCommand),
     /// What is known, with the source and date of each figure
     #[command(subcommand)]
     Catalog(catalog::Catalog),
@@ -50,6 +53,7 @@ pub fn run() -> ExitCode {
     let (answer, session) = match command {
         Command::Eval(command) => command.run(session),
         Command::Compare(command) => command.run(session),
+        Command::Model(command) => command.run(session),
         Command::Catalog(command) => command.run(session),
         Command::Validate(command) => command.run(session),
     };

@@ -6,6 +6,7 @@
 
 mod activations;
 mod footprint;
+pub mod serving;
 mod software;
 
 pub use activations::LayerActivations;

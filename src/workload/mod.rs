@@ -4,6 +4,7 @@ mod bind;
 mod cache;
 mod census;
 mod hf;
+mod inference;
 mod training;
 mod transformer;
 mod weights;
@@ -15,6 +16,7 @@ pub use bind::Untrainable;
 pub use cache::{CacheNumbers, Keeps, LayerCache, SharedBy, layer_caches, numbers_at};
 pub use census::{BlockParameters, Census, block_parameters, census};
 pub use hf::{Fill, Imported, import};
+pub use inference::{TokenFlops, token_flops};
 pub use training::{CheckpointMode, GradientPrecision, Optimizer, Precision, TrainingJob};
 pub use transformer::{
     AttentionCount, Detail, Experts, LatentShape, LayerFlops, LayerKind, LayerParameters, Parameters, Transformer,

@@ -234,16 +234,21 @@ mod tests {
 
     #[test]
     fn scales_count() {
-        let bits = |word: &str| Format::named(word).unwrap().bits();
-        assert_eq!(
-            [bits("mxfp4"), bits("nvfp4"), bits("mxfp8"), bits("fp8"), bits("bf16")],
-            [4.25, 4.5, 8.25, 8.0, 16.0]
-        );
-        assert_eq!(bits("int4-g128"), 4.125);
-        assert_eq!(bits("q8_0"), 8.5);
-        // A 16-bit scale and a 16-bit bias for 64: 4.5 bits.
-        assert_eq!(Format { number: Number::Int4, group: 64, scale_bits: 32 }.bits(), 4.5);
-        assert_eq!(bits("fp8-block"), 8.0 + 32.0 / 16_384.0);
+        // 4 + 8/32, 4 + 8/16, 8 + 8/32, 4 + 16/128, 8 + 16/32, 8 + 32/16384.
+        for (word, bits) in [
+            ("bf16", 16.0),
+            ("fp8", 8.0),
+            ("mxfp4", 4.25),
+            ("nvfp4", 4.5),
+            ("mxfp8", 8.25),
+            ("int4-g128", 4.125),
+            ("q8_0", 8.5),
+            ("fp8-block", 8.001_953_125),
+        ] {
+            assert!((Format::named(word).unwrap().bits() - bits).abs() < 1e-12, "{word}");
+        }
+        // A 16-bit scale and a 16-bit bias for 64 (MLX): 4.5 bits.
+        assert!((Format { number: Number::Int4, group: 64, scale_bits: 32 }.bits() - 4.5).abs() < 1e-12);
         assert_eq!(Format::named("fp5"), None);
     }
 }

@@ -1,0 +1,105 @@
+//! How many tokens and requests fit, and how few accelerators will do.
+
+use super::{CacheFormats, Engine, ServingLayout, rank_weights, sequence_bytes};
+use crate::catalog::model::Model;
+use crate::units::Bytes;
+
+/// What fits beside a model's weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Fits {
+    /// Weights of a rank.
+    pub weights: Bytes,
+    /// The peak of activations.
+    pub activations: Bytes,
+    /// Memory outside the allocator.
+    pub outside: Bytes,
+    /// The cache's pool of a rank.
+    pub pool: Bytes,
+    /// What a request of the length asked about takes of the pool, beyond the shared prefix.
+    pub request: Bytes,
+    /// What the shared prefix takes, once.
+    pub prefix: Bytes,
+    /// Whole requests that fit at once, over all ranks that attend for requests of their own.
+    pub requests: u64,
+    /// Tokens that those requests hold.
+    pub tokens: u64,
+    /// The longest sequence that fits alone.
+    pub longest: u64,
+}
+
+/// Longer than any context.
+const LONGEST: u64 = 1 << 40;
+
+/// What fits of requests of that many tokens, of which the first `shared_prefix` are the same for all.
+///
+/// A prefix is shared where whole blocks are the same; the rest of its last block is each request's own.
+pub fn fits(
+    model: &Model,
+    layout: &ServingLayout,
+    engine: &Engine,
+    formats: &CacheFormats,
+    usable: Bytes,
+    (tokens, shared_prefix): (u64, u64),
+) -> Fits {
+    let weights = rank_weights(model, layout);
+    let activations = engine.activations(model, layout.tensor);
+    let pool = engine.pool(usable, weights, activations);
+    let of = |tokens| sequence_bytes(model, formats, engine.pages, layout, tokens);
+    let block = u64::from(engine.pages.block.max(1));
+    let whole = shared_prefix.min(tokens) / block * block;
+    // Windows and states are each request's own: shared is what only grows.
+    let prefix = if whole > 0 { of(whole).saturating_sub(of(0)) } else { Bytes::ZERO };
+    let shared = prefix.min(of(tokens).saturating_sub(of(tokens - whole)));
+    let request = of(tokens).saturating_sub(shared);
+    let left = pool.saturating_sub(shared);
+    let each = if request > Bytes::ZERO { left / request } else { 0.0 };
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^52 for any memory there is")]
+    let requests = each.floor() as u64 * u64::from(layout.attention_data);
+    Fits {
+        weights,
+        activations,
+        outside: engine.outside,
+        pool,
+        request,
+        prefix: shared,
+        requests,
+        tokens: requests.saturating_mul(tokens),
+        longest: largest_context(model, layout, engine, formats, pool),
+    }
+}
+
+/// The longest sequence that fits into a pool alone.
+pub fn largest_context(
+    model: &Model,
+    layout: &ServingLayout,
+    engine: &Engine,
+    formats: &CacheFormats,
+    pool: Bytes,
+) -> u64 {
+    let fits = |tokens| sequence_bytes(model, formats, engine.pages, layout, tokens) <= pool;
+    if !fits(1) {
+        return 0;
+    }
+    let (mut low, mut high) = (1, LONGEST);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if fits(middle) { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// The least tensor-parallel degree, a power of two, on which a sequence of that length fits; none up to 1,024 ranks.
+pub fn smallest_tensor(
+    model: &Model,
+    layout: &ServingLayout,
+    engine: &Engine,
+    formats: &CacheFormats,
+    usable: Bytes,
+    tokens: u64,
+) -> Option<u32> {
+    (0..=10).map(|power| 1 << power).find(|tensor| {
+        let expert = if layout.expert > 1 { layout.expert.max(*tensor) } else { 1 };
+        let layout = ServingLayout { tensor: *tensor, expert, ..*layout };
+        layout.check(model).is_ok() && fits(model, &layout, engine, formats, usable, (tokens, 0)).requests > 0
+    })
+}
