@@ -136,7 +136,8 @@ impl Node {
     /// Reports that another kind of value was needed.
     pub fn wrong_type(&self, path: &str, needed: &str, sink: &Sink) {
         sink.push(
-            Diagnostic::new(Code::WrongType, format!("`{path}` must be {needed}")).at(&self.at, format!("this is {}", self.kind())),
+            Diagnostic::new(Code::WrongType, format!("`{path}` must be {needed}"))
+                .at(&self.at, format!("this is {}", self.kind())),
         );
     }
 
@@ -150,9 +151,15 @@ impl Node {
         };
         let found = all.iter().copied().find(|choice| word(*choice) == text);
         if found.is_none() {
-            let hint = did_you_mean(text, words())
-                .map_or_else(|| format!("it is one of {}", list()), |closest| format!("did you mean \"{closest}\"? It is one of {}", list()));
-            sink.push(Diagnostic::new(Code::UnknownWord, format!("`{path}` has no choice \"{text}\"")).at(&self.at, "not known here").hint(hint));
+            let hint = did_you_mean(text, words()).map_or_else(
+                || format!("it is one of {}", list()),
+                |closest| format!("did you mean \"{closest}\"? It is one of {}", list()),
+            );
+            sink.push(
+                Diagnostic::new(Code::UnknownWord, format!("`{path}` has no choice \"{text}\""))
+                    .at(&self.at, "not known here")
+                    .hint(hint),
+            );
         }
         found
     }
