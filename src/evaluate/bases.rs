@@ -53,11 +53,20 @@ impl Evidence {
     pub fn new(scenario: &Scenario, built: &BuiltCluster) -> Self {
         let (cluster, training) = (&scenario.cluster, &scenario.training);
         let (model, accelerator) = (fields(&training.model), fields(&cluster.accelerator));
+        let (capacity, accelerator): (Vec<Input>, _) =
+            accelerator.into_iter().partition(|input| input.name.ends_with(".memory_capacity"));
+        // Allowances of other frameworks, and of serving engines, have no part in this.
+        let (id, framework) = (&training.memory.id, format!("frameworks.{}", training.software.framework));
+        let own = |input: &Input| match input.name.strip_prefix(&format!("{id}.")) {
+            Some(field) => field == framework || !field.contains('.'),
+            None => true,
+        };
+        let allowances: Vec<Input> = fields(&training.memory).into_iter().filter(own).collect();
         let fabric = fields(&cluster.fabric.entry);
         let prices = built.parts.iter().map(|part| Input { name: format!("price of {}", part.id), basis: part.basis });
         let lines = built.costs.lines.iter().map(|line| Input { name: line.name.clone(), basis: line.basis });
         Self {
-            memory: [model.clone(), accelerator.clone(), fields(&training.memory)].concat(),
+            memory: model.iter().chain(&capacity).chain(&allowances).cloned().collect(),
             training: [
                 model,
                 accelerator,
