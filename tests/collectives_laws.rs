@@ -64,7 +64,7 @@ fn every_wires() -> Vec<Wires> {
 }
 
 fn group(ranks: u32, ranks_per_domain: u32, nics_per_domain: f64) -> Group {
-    Group { ranks, ranks_per_domain, nics_per_domain, network_share: 1.0, all_to_all_share: 1.0 }
+    Group { ranks, ranks_per_domain, nics_per_domain, network_share: 1.0, all_to_all_share: 1.0, relayed: 0.0 }
 }
 
 /// Within a node, over nodes, one or two ranks a node, a rack, shared NICs, a node filled in part.

@@ -17,7 +17,9 @@ fn all_to_all_transfer(call: &Call<'_>) -> Seconds {
     let reached = incast_share(call);
     let nic = call.wires.network.line_rate * call.wires.network.efficiency.payload.get();
     let rank = nic * (call.group.nics_per_domain / g * call.group.all_to_all_share * reached);
-    inside.max(call.payload * ((n - g) / n) / rank)
+    let leaving = call.payload * ((n - g) / n);
+    // Relaying comes before the network and does not overlap with it.
+    inside.max(leaving / rank) + leaving * call.group.relayed / scale_up_rate(call)
 }
 
 /// Share of its NICs that an all-to-all over the call's domains reaches.

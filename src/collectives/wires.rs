@@ -56,9 +56,17 @@ pub struct Group {
     pub network_share: f64,
     /// What the topology leaves of it for traffic between all pairs.
     pub all_to_all_share: f64,
+    /// Share of what an all-to-all sends out of a domain that is relayed inside it first (see `topology`).
+    pub relayed: f64,
 }
 
 impl Group {
+    /// The same beside others that send through the same cards at the same time, `groups` of them with this one.
+    #[must_use]
+    pub fn among(self, groups: u32) -> Self {
+        Self { nics_per_domain: self.nics_per_domain / f64::from(groups.max(1)), ..self }
+    }
+
     /// Scale-up domains that the group spreads over.
     pub fn domains(&self) -> u32 {
         self.ranks.div_ceil(self.ranks_per_domain.max(1))

@@ -67,7 +67,7 @@ impl BuiltCluster {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count of nodes")]
         let spare_nodes = (f64::from(at_work) * cluster.spares.get()).ceil() as u32;
         let nodes = at_work + spare_nodes;
-        let topology = Topology::fat_tree(&fat_tree_spec(&cluster.node, &cluster.fabric, &cluster.topology, nodes)?)?;
+        let topology = network(&cluster.node, &cluster.fabric, &cluster.topology, nodes)?;
         let parts = part_lines(cluster, &topology.bill(&part_names(cluster)));
         let racks = racks(&racked(cluster, nodes, &parts), cluster.site.rack)?;
         let facility = Facility::new(&loads(cluster, at_work, spare_nodes, &parts, finance), &cluster.site);
@@ -106,30 +106,27 @@ impl BuiltCluster {
     }
 }
 
-/// What the topology of so many nodes on a fabric is counted from.
+/// The network of so many nodes on a fabric. Of a node that is a rack, its trays (hosts) are what leaves count.
 ///
 /// # Errors
-/// When a pod is no number of whole nodes.
-pub fn fat_tree_spec(
-    node: &Node,
-    fabric: &BoundFabric,
-    choice: &TopologyChoice,
-    nodes: u32,
-) -> Result<FatTreeSpec, Infeasible> {
+/// When a pod is no number of whole nodes, or the network cannot be built.
+pub fn network(node: &Node, fabric: &BoundFabric, choice: &TopologyChoice, nodes: u32) -> Result<Topology, Infeasible> {
     let per_node = node.accelerators;
+    let trays = per_node / node.accelerators_per_tray;
+    let nics = (node.nic_slots.count / trays).max(1);
     let pod_nodes = match choice.pod {
-        Some(pod) if pod.is_multiple_of(per_node) => Some(pod / per_node),
+        Some(pod) if pod.is_multiple_of(per_node) => Some(pod / per_node * trays),
         Some(pod) => return Err(Infeasible::PartPod { pod, per_node }),
         None => None,
     };
     let [leaf, spine, core] = fabric.radix;
     let managers = fabric.entry.managers.unwrap_or_default();
-    Ok(FatTreeSpec {
-        nodes,
-        nics_per_node: node.nic_slots.count,
-        rails: node.nic_slots.count,
+    let spec = FatTreeSpec {
+        nodes: nodes * trays,
+        nics_per_node: nics,
+        rails: nics,
         radix: ByTier { leaf, spine, core },
-        planes: 1,
+        planes: choice.planes,
         tiers: match choice.tiers {
             TierCount::Fixed(3) => Tiers::Three,
             TierCount::Fixed(_) => Tiers::Two,
@@ -138,19 +135,22 @@ pub fn fat_tree_spec(
         pod_nodes,
         oversubscription: Oversubscription { leaf: choice.leaf_oversubscription, spine: choice.spine_oversubscription },
         managers: Managers { servers: managers.servers, ports_per_server: managers.ports_per_server },
-    })
+    };
+    Ok(Topology::build(choice.kind, &spec)?)
 }
 
 /// The ids that the bill of materials counts.
 fn part_names(cluster: &Cluster) -> PartNames {
     let fabric = &cluster.fabric;
     let [leaf, spine, core] = &fabric.switches;
+    // A module and a cable carry the planes of a port together.
+    let planes = cluster.topology.planes;
     let link = |link: &LinkParts| {
         let carrier = |optic: &Option<std::sync::Arc<crate::catalog::Entry<crate::catalog::Optic>>>| {
-            optic.as_ref().map(|optic| Carrier { id: optic.id.clone(), links: optic.links })
+            optic.as_ref().map(|optic| Carrier { id: optic.id.clone(), links: optic.links * planes })
         };
         topology::LinkParts {
-            cable: Carrier { id: link.cable.id.clone(), links: 1 },
+            cable: Carrier { id: link.cable.id.clone(), links: planes },
             upper: carrier(&link.upper),
             lower: carrier(&link.lower),
         }

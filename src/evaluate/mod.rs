@@ -11,8 +11,8 @@ mod prepared;
 mod step;
 
 pub use bases::{Bases, Evidence, Input};
-pub use cluster::{BuiltCluster, PartLine, fat_tree_spec};
+pub use cluster::{BuiltCluster, PartLine, network};
 pub use evaluation::{Evaluation, FabricCounts, evaluate};
 pub use infeasible::Infeasible;
 pub use prepared::{Point, Prepared};
-pub use step::StepInputs;
+pub use step::{StepInputs, reach, wires};

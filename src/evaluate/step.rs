@@ -7,7 +7,7 @@ use crate::catalog::{Accelerator, CollectiveEfficiency, Node};
 use crate::collectives::{Network, ScaleUp, Wires, transport};
 use crate::compute::{AttentionRate, Silicon};
 use crate::scenario::{BoundFabric, Software, StepEfficiency};
-use crate::topology::{self, Balance, Topology};
+use crate::topology::{self, Balance, Reach, Topology};
 use crate::training::StepModel;
 use crate::units::{FlopRate, Fraction};
 use crate::workload::{TrainingJob, Transformer};
@@ -39,16 +39,14 @@ pub struct StepInputs<'a> {
 impl StepInputs<'_> {
     /// The step model of these parts.
     pub fn bind(&self) -> StepModel {
-        let node = self.node;
-        let scale_up = topology::ScaleUp { accelerators_per_node: node.accelerators, domain: node.scale_up.domain };
         StepModel {
             transformer: self.transformer,
             job: self.job,
             silicon: self.silicon(),
             efficiency: self.efficiency,
             overlap: self.software.overlap,
-            wires: self.wires(),
-            reach: self.topology.reach(scale_up, Balance::of(&self.fabric.entry)),
+            wires: wires(self.collectives, self.node, self.fabric),
+            reach: reach(self.topology, self.node, self.fabric),
             peak: self.peak(self.job.precision.matrix_type()),
             memory: self.accelerator.memory_capacity,
         }
@@ -78,18 +76,26 @@ impl StepInputs<'_> {
             },
         }
     }
+}
 
-    fn wires(&self) -> Wires {
-        let (set, node, fabric) = (self.collectives, self.node, self.fabric);
-        let scale_up = set.scale_up.get(&node.scale_up.kind).copied().unwrap_or_default();
-        let network = set.network.get(&fabric.entry.class).copied().unwrap_or_default();
-        let links = node.scale_up.bandwidth_per_direction;
-        let scale_up = ScaleUp::typical(links, &scale_up, node.scale_up.in_network_reduction);
-        let line_rate = fabric.nic.speed * f64::from(fabric.nic.ports);
-        // Constants were measured with the usual packets; other headers leave another share of the line rate.
-        let headers = transport::against_usual(fabric.entry.transport, fabric.entry.mtu, fabric.entry.encapsulation);
-        let mut efficiency = network.value;
-        efficiency.payload = Fraction::new(efficiency.payload.get() * headers).unwrap_or(efficiency.payload);
-        Wires::typical(set, scale_up, Network { line_rate, efficiency })
-    }
+/// The wires between accelerators of a kind of node on a fabric, with typical constants. Where these lack the node's
+/// links or the fabric's class, nothing is reached; whoever binds has checked that.
+pub fn wires(set: &CollectiveEfficiency, node: &Node, fabric: &BoundFabric) -> Wires {
+    let scale_up = set.scale_up.get(&node.scale_up.kind).copied().unwrap_or_default();
+    let network = set.network.get(&fabric.entry.class).copied().unwrap_or_default();
+    let links = node.scale_up.bandwidth_per_direction;
+    let scale_up = ScaleUp::typical(links, &scale_up, node.scale_up.in_network_reduction);
+    let line_rate = fabric.nic.speed * f64::from(fabric.nic.ports);
+    // Constants were measured with the usual packets; other headers leave another share of the line rate.
+    let headers = transport::against_usual(fabric.entry.transport, fabric.entry.mtu, fabric.entry.encapsulation);
+    let mut efficiency = network.value;
+    efficiency.payload = Fraction::new(efficiency.payload.get() * headers).unwrap_or(efficiency.payload);
+    Wires::typical(set, scale_up, Network { line_rate, efficiency })
+}
+
+/// How far ranks on a kind of node have to reach over a topology of it, on that fabric.
+pub fn reach(topology: &Topology, node: &Node, fabric: &BoundFabric) -> Reach {
+    let scale_up =
+        topology::ScaleUp { accelerators_per_node: node.accelerators_per_tray, domain: node.scale_up.domain };
+    topology.reach(scale_up, Balance::of(&fabric.entry))
 }

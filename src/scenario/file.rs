@@ -14,6 +14,16 @@ choices! {
     pub enum TopologyKind {
         /// Fat tree whose leaves each serve one rail: NIC i of every node of a unit.
         RailFatTree = "rail-fat-tree",
+        /// Fat tree whose leaves each take all cards of their nodes.
+        TorFatTree = "tor-fat-tree",
+        /// A network for each rail and nothing between them: other rails are reached through the scale-up domain.
+        RailOnly = "rail-only",
+        /// Fat tree whose ports are split into slower ones, each in a network of its own (two leaves a card: dual-ToR).
+        MultiPlane = "multi-plane",
+        /// Groups of leaves and spines, whose spines are joined directly, every group with every other.
+        DragonflyPlus = "dragonfly-plus",
+        /// No switches: cards are joined to those of the neighbours in two or three dimensions.
+        Torus = "torus",
     }
 }
 
@@ -68,8 +78,10 @@ pub struct TopologyFile {
     pub kind: TopologyKind,
     /// Tiers of switches.
     pub tiers: TierCount,
-    /// Accelerators in a pod.
+    /// Accelerators in a pod; in a group, of a dragonfly.
     pub pod: Option<u32>,
+    /// Planes that each port is split into.
+    pub planes: Option<u32>,
     /// Downward over upward bandwidth at each tier boundary, lowest first.
     pub oversubscription: Vec<f64>,
     /// Place of the table, for reports.
@@ -249,6 +261,7 @@ impl TopologyFile {
             kind: r.or("kind", TopologyKind::RailFatTree),
             tiers: r.or("tiers", TierCount::Auto),
             pod: r.optional("pod"),
+            planes: r.optional("planes"),
             oversubscription,
             at: r.at().clone(),
         }

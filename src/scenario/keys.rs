@@ -12,6 +12,7 @@ pub const KEYS: &[&str] = &[
     "cluster.topology.kind",
     "cluster.topology.tiers",
     "cluster.topology.pod",
+    "cluster.topology.planes",
     "cluster.topology.oversubscription",
     "cluster.site",
     "cluster.prices",

@@ -93,6 +93,8 @@ pub struct TopologyChoice {
     pub tiers: TierCount,
     /// Accelerators of a pod.
     pub pod: Option<u32>,
+    /// Planes that each port is split into.
+    pub planes: u32,
     /// Leaf to spine.
     pub leaf_oversubscription: f64,
     /// Spine to core.
@@ -305,6 +307,7 @@ fn topology(wanted: &TopologyFile, sink: &Sink) -> TopologyChoice {
         kind: wanted.kind,
         tiers: wanted.tiers,
         pod: wanted.pod,
+        planes: wanted.planes.unwrap_or(if wanted.kind == TopologyKind::MultiPlane { 2 } else { 1 }),
         leaf_oversubscription: ratio(1),
         spine_oversubscription: ratio(2),
     }

@@ -1,6 +1,7 @@
 //! What to buy for a topology: NICs, switches, optical modules, cables and fabric managers, counted by catalog id.
 
-use super::{ByTier, SwitchLoad, Tier, Topology};
+use super::{ByTier, SwitchLoad, Tier, Topology, Torus};
+use crate::scenario::TopologyKind;
 
 /// What a part is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -128,7 +129,8 @@ impl Topology {
 
         let (node_link, switch_link) = (&names.node_link, &names.switch_link);
         let node_end = node_link.lower.as_ref();
-        bill.add_optics(Tier::Node, nodes, &[(node_end, spec.nics_per_node * spec.planes)]);
+        let ports = self.torus.map_or(spec.nics_per_node * spec.planes, Torus::ports_in_use);
+        bill.add_optics(Tier::Node, nodes, &[(node_end, ports)]);
         let managers = spec.managers;
         bill.add_optics(Tier::Node, managers.servers.into(), &[(node_end, managers.ports_per_server * spec.planes)]);
         for (tier, loads, down) in [
@@ -146,9 +148,14 @@ impl Topology {
             loads.iter().map(|load| load.switches * cable.for_links(links(load))).sum()
         };
         let (to_node, to_switch) = (&node_link.cable, &switch_link.cable);
-        bill.add(PartKind::Cable, &to_node.id, Tier::Node, cables(to_node, &self.leaf.loads, |load| load.down));
+        let direct = if self.torus.is_some() { self.cables(Tier::Node) } else { 0 };
+        let from_leaves: u64 = cables(to_node, &self.leaf.loads, |load| load.down);
+        bill.add(PartKind::Cable, &to_node.id, Tier::Node, from_leaves + direct);
         bill.add(PartKind::Cable, &to_switch.id, Tier::Leaf, cables(to_switch, &self.leaf.loads, |load| load.up));
-        bill.add(PartKind::Cable, &to_switch.id, Tier::Spine, cables(to_switch, &self.spine.loads, |load| load.up));
+        // A link between groups of a dragonfly is an uplink of both its ends.
+        let ends = if self.kind == TopologyKind::DragonflyPlus { 2 } else { 1 };
+        let above: u64 = cables(to_switch, &self.spine.loads, |load| load.up);
+        bill.add(PartKind::Cable, &to_switch.id, Tier::Spine, above / ends);
         bill.add(PartKind::ManagerServer, &names.manager, Tier::Node, managers.servers.into());
         bill
     }

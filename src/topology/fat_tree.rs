@@ -16,6 +16,7 @@
 
 use super::wiring::{CoreWiring, LeafSplit, Wiring, divisors, most_links, split_leaf, uplinks, wire, wire_core};
 use super::{ByTier, Layer, SwitchLoad, Topology, TopologyError};
+use crate::scenario::TopologyKind;
 
 /// The most nodes that are counted, far above any cluster announced.
 const MOST_NODES: u32 = 10_000_000;
@@ -94,16 +95,16 @@ impl FatTreeSpec {
         self.manager_ports().div_ceil(self.nics_per_node)
     }
 
-    fn places(&self) -> u32 {
+    pub(super) fn places(&self) -> u32 {
         self.nodes + self.manager_places()
     }
 
-    fn radix_of_links(&self) -> ByTier<u32> {
+    pub(super) fn radix_of_links(&self) -> ByTier<u32> {
         let ByTier { leaf, spine, core } = self.radix;
         ByTier { leaf: leaf * self.planes, spine: spine * self.planes, core: core * self.planes }
     }
 
-    fn check(&self) -> Result<(), TopologyError> {
+    pub(super) fn check(&self) -> Result<(), TopologyError> {
         let pod_nodes = self.pod_nodes.unwrap_or(self.nodes);
         let counts = [
             ("nodes", self.nodes, MOST_NODES),
@@ -136,17 +137,17 @@ impl FatTreeSpec {
 
 /// The leaf tier of one plane: nodes of a unit, its leaves, and the uplinks that a leaf needs.
 #[derive(Clone, Copy)]
-struct Unit {
-    nodes: u32,
-    leaves: u32,
+pub(super) struct Unit {
+    pub(super) nodes: u32,
+    pub(super) leaves: u32,
     /// Links of one node to one leaf.
-    links: u32,
-    uplinks: u32,
+    pub(super) links: u32,
+    pub(super) uplinks: u32,
 }
 
 impl Unit {
     /// Ports of a leaf that are free for uplinks.
-    fn ports_up(&self, radix: u32) -> u32 {
+    pub(super) fn ports_up(&self, radix: u32) -> u32 {
         radix - self.nodes * self.links
     }
 }
@@ -206,7 +207,7 @@ fn single_switch(spec: &FatTreeSpec) -> Topology {
     count(spec, &unit, &Plan { pod_nodes: places, pods: 1, pod_units: 1, groups: 1, spine: None, core: None })
 }
 
-fn unit(spec: &FatTreeSpec) -> Result<Unit, TopologyError> {
+pub(super) fn unit(spec: &FatTreeSpec) -> Result<Unit, TopologyError> {
     let radix = spec.radix_of_links().leaf;
     let links = spec.nics_per_node / spec.rails;
     let LeafSplit { nodes, uplinks } =
@@ -322,6 +323,7 @@ fn count(spec: &FatTreeSpec, unit: &Unit, plan: &Plan) -> Topology {
     }
     let full_spine = plan.spine.map_or(0, |wiring| plan.pod_units * (unit.leaves / plan.groups) * wiring.links);
     Topology {
+        kind: TopologyKind::RailFatTree,
         spec: *spec,
         tiers: 1 + u32::from(plan.spine.is_some()) + u32::from(plan.core.is_some()),
         unit_nodes: unit.nodes,
@@ -334,12 +336,13 @@ fn count(spec: &FatTreeSpec, unit: &Unit, plan: &Plan) -> Topology {
         leaf: leaf.layer(radix.leaf, ratio(unit.nodes * unit.links, uplinks)),
         spine: spine.layer(radix.spine, ratio(full_spine, spine_uplinks)),
         core: core.layer(radix.core, 0.0),
+        torus: None,
     }
 }
 
 /// Links down from the leaf at a position of a unit whose places are `places`: nodes first, then fabric managers, whose
 /// ports go to one rail after the other.
-fn leaf_links(spec: &FatTreeSpec, unit: &Unit, places: std::ops::Range<u32>, position: u32) -> u32 {
+pub(super) fn leaf_links(spec: &FatTreeSpec, unit: &Unit, places: std::ops::Range<u32>, position: u32) -> u32 {
     let nodes = spec.nodes.min(places.end).saturating_sub(places.start);
     let first_port = position * unit.links;
     let managers = (spec.nodes.max(places.start)..places.end).map(|place| {
@@ -349,23 +352,23 @@ fn leaf_links(spec: &FatTreeSpec, unit: &Unit, places: std::ops::Range<u32>, pos
     nodes * unit.links + managers.sum::<u32>()
 }
 
-fn ratio(down: u32, up: u32) -> f64 {
+pub(super) fn ratio(down: u32, up: u32) -> f64 {
     if up == 0 { 0.0 } else { f64::from(down) / f64::from(up) }
 }
 
 /// Loads of one tier as they are found, equal ones together.
 #[derive(Default)]
-struct Loads(Vec<SwitchLoad>);
+pub(super) struct Loads(Vec<SwitchLoad>);
 
 impl Loads {
-    fn add(&mut self, switches: u64, down: u32, up: u32) {
+    pub(super) fn add(&mut self, switches: u64, down: u32, up: u32) {
         match self.0.iter_mut().find(|load| load.down == down && load.up == up) {
             Some(load) => load.switches += switches,
             None => self.0.push(SwitchLoad { switches, down, up }),
         }
     }
 
-    fn layer(self, radix: u32, oversubscription: f64) -> Layer {
+    pub(super) fn layer(self, radix: u32, oversubscription: f64) -> Layer {
         Layer { radix, loads: self.0, oversubscription }
     }
 }

@@ -1,19 +1,25 @@
 //! Which switches and links join the nodes, what must be bought for that, and how far a group of ranks has to reach.
 //!
-//! [`Topology::fat_tree`] counts a rail-optimised or top-of-rack fat tree of one, two or three tiers from a
-//! [`FatTreeSpec`] that carries numbers only; catalog ids enter with [`Topology::bill`], and [`Topology::reach`] boils
-//! the result down to the few numbers that place a parallel group.
+//! [`Topology::build`] counts a network of any kind from a [`FatTreeSpec`] that carries numbers only: fat trees of one, two
+//! or three tiers, rail-optimised or top-of-rack, whole or in planes; rails alone; dragonfly+; a torus. Catalog ids enter
+//! with [`Topology::bill`], and [`Topology::reach`] boils the result down to the few numbers that place a parallel group.
 
 mod balance;
 mod bill;
+mod dragonfly;
 mod fat_tree;
 mod placement;
+mod rail_only;
+mod torus;
 mod wiring;
 
 pub use balance::Balance;
 pub use bill::{BillOfMaterials, Carrier, LinkParts, Part, PartKind, PartNames};
 pub use fat_tree::{FatTreeSpec, Managers, Oversubscription, Tiers};
 pub use placement::{GroupPlacement, Reach, ScaleUp};
+pub use torus::Torus;
+
+use crate::scenario::TopologyKind;
 
 /// A level of the network, from the node upwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -113,9 +119,12 @@ impl Layer {
 /// A counted network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
+    /// Its kind.
+    pub kind: TopologyKind,
     /// What was asked for.
     pub spec: FatTreeSpec,
-    /// Tiers of switches: 1, 2 or 3.
+    /// Tiers that traffic may have to cross: 1, 2 or 3; none in a torus. Of a dragonfly, the third is the links between
+    /// groups, which has no switches of its own.
     pub tiers: u32,
     /// Places for nodes in a unit, the nodes that share their leaf switches (a scalable unit when rail-optimised).
     pub unit_nodes: u32,
@@ -138,9 +147,26 @@ pub struct Topology {
     pub spine: Layer,
     /// Core switches; none below three tiers.
     pub core: Layer,
+    /// The torus, where it is one.
+    pub torus: Option<Torus>,
 }
 
 impl Topology {
+    /// Counts the network of a kind.
+    ///
+    /// # Errors
+    /// [`TopologyError`] where the numbers can't be met.
+    pub fn build(kind: TopologyKind, spec: &FatTreeSpec) -> Result<Self, TopologyError> {
+        let built = match kind {
+            TopologyKind::RailFatTree | TopologyKind::MultiPlane => Self::fat_tree(spec),
+            TopologyKind::TorFatTree => Self::fat_tree(&FatTreeSpec { rails: 1, ..*spec }),
+            TopologyKind::RailOnly => Self::rail_only(spec),
+            TopologyKind::DragonflyPlus => Self::dragonfly_plus(spec),
+            TopologyKind::Torus => Self::torus(spec),
+        }?;
+        Ok(Self { kind, ..built })
+    }
+
     /// Places for nodes that are taken neither by a node nor by fabric managers.
     pub fn free_places(&self) -> u32 {
         self.places - self.spec.nodes - self.spec.manager_places()
@@ -150,8 +176,10 @@ impl Topology {
     /// count as `Node`.
     pub fn cables(&self, lower_end: Tier) -> u64 {
         let links = match lower_end {
-            Tier::Node => self.leaf.down_links(),
+            Tier::Node => self.torus.map_or(self.leaf.down_links(), |torus| torus.links(self.spec.nodes)),
             Tier::Leaf => self.leaf.up_links(),
+            // Both ends of a link between groups are at spines.
+            Tier::Spine if self.kind == TopologyKind::DragonflyPlus => self.spine.up_links() / 2,
             Tier::Spine => self.spine.up_links(),
             Tier::Core => 0,
         };
@@ -215,6 +243,12 @@ pub enum TopologyError {
         pod_nodes: u32,
         /// The most that a pod can have.
         reach: u64,
+    },
+    /// The NICs of a node can't be shared out over the directions of a torus.
+    #[error("{nics} NICs a node do not divide over the two directions of one, two or three dimensions")]
+    Directions {
+        /// NICs of a node.
+        nics: u32,
     },
     /// Several pods, but no core to join them.
     #[error("{pods} pods need a third tier to join them")]

@@ -12,6 +12,10 @@
 //! - Rings are built unit by unit, so a ring enters and leaves a unit once however many members it has there. A pipeline
 //!   chain of point-to-point transfers loads the network like a ring.
 //!
+//! - Between two groups of a dragonfly there is only a part of their links. A ring, which crosses from one group to one
+//!   other, sends the rest by way of a third group, so that its data passes two links between groups; all-to-alls use
+//!   all links as they are.
+//!
 //! # Load and slowdown
 //!
 //! The load `rho` of a tier's uplinks is the traffic offered to them over what they can carry. A load above one slows
@@ -23,9 +27,10 @@
 //! anywhere, so that a ring leaves its unit at almost every step.
 
 use crate::parallelism::RankGroup;
+use crate::scenario::TopologyKind;
 
 use super::balance::{Balance, Slowdown};
-use super::{Tier, Topology};
+use super::{Tier, Topology, Torus};
 
 /// The scale-up side of a node, as placement needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +56,9 @@ pub struct GroupPlacement {
     pub ring_share: f64,
     /// Share of NIC bandwidth, 0 to 1, that an all-to-all keeps.
     pub all_to_all_share: f64,
+    /// Share of what an all-to-all sends out of the domain that has to be relayed inside it first, to a rank whose card is
+    /// on the rail of its destination, because nothing joins the rails outside.
+    pub relayed: f64,
 }
 
 /// What placement needs of a topology: small, to be copied into hot loops.
@@ -68,6 +76,11 @@ pub struct Reach {
     leaf_slowdown: Slowdown,
     spine_slowdown: Slowdown,
     scattered: bool,
+    relayed: f64,
+    /// What a torus leaves of an all-to-all; 1 elsewhere.
+    torus_share: f64,
+    /// Groups of a dragonfly that a ring between two of them may borrow links of; 1 elsewhere.
+    detours: f64,
 }
 
 impl Topology {
@@ -86,6 +99,13 @@ impl Topology {
             leaf_slowdown: Slowdown::new(balance, self.leaf.most_uplinks()),
             spine_slowdown: Slowdown::new(balance, self.spine.most_uplinks()),
             scattered: false,
+            relayed: if self.kind == TopologyKind::RailOnly { 1.0 - 1.0 / f64::from(self.spec.rails) } else { 0.0 },
+            torus_share: self.torus.map_or(1.0, Torus::all_to_all_share),
+            detours: if self.kind == TopologyKind::DragonflyPlus {
+                f64::from((self.pods - 1).clamp(1, 2))
+            } else {
+                1.0
+            },
         }
     }
 
@@ -117,10 +137,12 @@ impl Reach {
             tier: Tier::Node,
             ring_share: 1.0,
             all_to_all_share: 1.0,
+            relayed: 0.0,
         };
         if domains <= 1 {
             return placement;
         }
+        placement.relayed = self.relayed;
         placement.tier = Tier::Leaf;
         let (mut ring, mut all_to_all) = (1.0_f64, 1.0_f64);
         for (tiers, tier, block, oversubscription, slowdown) in [
@@ -140,11 +162,12 @@ impl Reach {
                 let leaving = (f64::from(size) - members) / f64::from(size - ranks_per_domain);
                 (f64::from(ranks_per_domain) / members, leaving)
             };
-            ring = ring.max(slowdown.at(oversubscription * entering));
+            let detours = if tier == Tier::Core { self.detours } else { 1.0 };
+            ring = ring.max(slowdown.at(oversubscription * entering * detours));
             all_to_all = all_to_all.max(slowdown.at(oversubscription * leaving));
         }
         placement.ring_share = 1.0 / ring;
-        placement.all_to_all_share = 1.0 / all_to_all;
+        placement.all_to_all_share = self.torus_share / all_to_all;
         placement
     }
 

@@ -20,6 +20,7 @@ impl StepModel {
             nics_per_domain: placed.nics_per_domain,
             network_share: placed.ring_share,
             all_to_all_share: placed.all_to_all_share,
+            relayed: placed.relayed,
         }
     }
 

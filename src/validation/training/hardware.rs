@@ -6,7 +6,7 @@ use super::Filled;
 use super::fabric_text::FabricText;
 use crate::catalog::{Accelerator, Catalog, CollectiveEfficiency, Entry, Node};
 use crate::diagnostics::Sink;
-use crate::evaluate::fat_tree_spec;
+use crate::evaluate::network;
 use crate::scenario::{BoundFabric, TierCount, TopologyChoice, TopologyKind};
 use crate::topology::Topology;
 use crate::units::{Bandwidth, Quantity};
@@ -43,12 +43,12 @@ impl Machine {
             kind: TopologyKind::RailFatTree,
             tiers: TierCount::Auto,
             pod: stated.pod,
+            planes: 1,
             leaf_oversubscription: 1.0,
             spine_oversubscription: stated.oversubscription.unwrap_or(1.0),
         };
         let cannot = |reason: &dyn std::fmt::Display| Unusable(format!("the fabric cannot be built: {reason}"));
-        let spec = fat_tree_spec(&node, &fabric, &choice, nodes).map_err(|error| cannot(&error))?;
-        let topology = Topology::fat_tree(&spec).map_err(|error| cannot(&error))?;
+        let topology = network(&node, &fabric, &choice, nodes).map_err(|error| cannot(&error))?;
         let collectives = catalog.collective_efficiency.get("nccl").filter(|set| {
             set.scale_up.contains_key(&node.scale_up.kind) && set.network.contains_key(&fabric.entry.class)
         });
