@@ -39,6 +39,8 @@ pub struct BuiltCluster {
     pub nodes: u32,
     /// Nodes that stand by.
     pub spare_nodes: u32,
+    /// Accelerators at work in each of the others.
+    pub each: u32,
     /// The fabric.
     pub topology: Topology,
     /// Its parts.
@@ -53,6 +55,33 @@ pub struct BuiltCluster {
     pub costs: CostBreakdown,
 }
 
+/// How a job's accelerators are spread over nodes: as many on each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Nodes at work.
+    pub nodes: u32,
+    /// Accelerators at work in each.
+    pub each: u32,
+}
+
+impl Occupancy {
+    /// So many accelerators on as few nodes as hold them. A node that is a rack may leave whole trays idle, the same
+    /// number in each (64 of an NVL72's 72 at work).
+    ///
+    /// # Errors
+    /// When nodes, or the trays of racks, would be part filled.
+    pub fn new(accelerators: u32, node: &Node) -> Result<Self, Infeasible> {
+        let (per_node, per_tray) = (node.accelerators, node.accelerators_per_tray);
+        let nodes = accelerators.div_ceil(per_node);
+        let each = accelerators / nodes.max(1);
+        let whole = each == per_node || (per_tray < per_node && each > 0 && each.is_multiple_of(per_tray));
+        if !whole || each * nodes != accelerators {
+            return Err(Infeasible::PartNode { accelerators, per_node });
+        }
+        Ok(Self { nodes, each })
+    }
+}
+
 impl BuiltCluster {
     /// Builds a cluster.
     ///
@@ -60,10 +89,7 @@ impl BuiltCluster {
     /// When nodes or pods would be part filled, the fabric cannot be built, or a part does not fit a rack.
     pub fn new(cluster: &Cluster, finance: &Finance) -> Result<Self, Infeasible> {
         let per_node = cluster.node.accelerators;
-        if !cluster.accelerators.is_multiple_of(per_node) {
-            return Err(Infeasible::PartNode { accelerators: cluster.accelerators, per_node });
-        }
-        let at_work = cluster.accelerators / per_node;
+        let Occupancy { nodes: at_work, each } = Occupancy::new(cluster.accelerators, &cluster.node)?;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count of nodes")]
         let spare_nodes = (f64::from(at_work) * cluster.spares.get()).ceil() as u32;
         let nodes = at_work + spare_nodes;
@@ -92,7 +118,7 @@ impl BuiltCluster {
             transport: cluster.fabric.entry.transport,
             finance,
         });
-        Ok(Self { nodes, spare_nodes, topology, parts, racks, facility, drivers, costs })
+        Ok(Self { nodes, spare_nodes, each, topology, parts, racks, facility, drivers, costs })
     }
 
     /// Power of the fabric's parts in use.

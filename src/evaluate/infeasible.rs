@@ -23,7 +23,7 @@ pub enum Infeasible {
         usable: Bytes,
     },
     /// Nodes would be part filled.
-    #[error("{accelerators} accelerators do not fill nodes of {per_node}; {} or {} would", accelerators / per_node * per_node, (accelerators / per_node + 1) * per_node)]
+    #[error("{accelerators} accelerators do not fill nodes of {per_node}; {}", whole_nodes(*accelerators, *per_node))]
     PartNode {
         /// Accelerators asked for.
         accelerators: u32,
@@ -44,4 +44,11 @@ pub enum Infeasible {
     /// A part does not fit a rack of the site.
     #[error("{0}")]
     Racks(#[from] TooDense),
+}
+
+/// The counts around that fill nodes.
+fn whole_nodes(accelerators: u32, per_node: u32) -> String {
+    let below = u64::from(accelerators / per_node) * u64::from(per_node);
+    let above = below + u64::from(per_node);
+    if below == 0 { format!("{above} would") } else { format!("{below} or {above} would") }
 }

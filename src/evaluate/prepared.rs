@@ -55,23 +55,27 @@ impl Prepared {
             memory::Software::new(&training.memory, training.framework_memory, training.software.attention_kernel);
         let parameters = training.transformer.parameters().total() as f64;
         let units = f64::from(cluster.storage_units);
+        let trays = cluster.node.accelerators / cluster.node.accelerators_per_tray;
+        let nics_per_tray = u64::from(cluster.node.nic_slots.count / trays);
         let components = Components {
             accelerators: u64::from(cluster.accelerators),
-            nics: u64::from(cluster.accelerators / cluster.node.accelerators) * u64::from(cluster.node.nic_slots.count),
+            nics: u64::from(cluster.accelerators / cluster.node.accelerators_per_tray) * nics_per_tray,
             links: built.drivers.cables,
-            hosts: u64::from(cluster.accelerators / cluster.node.accelerators),
+            hosts: u64::from(cluster.accelerators / cluster.node.accelerators_per_tray),
         };
         Self {
             step: StepInputs {
                 transformer: training.transformer,
                 job: training.job,
                 node: &cluster.node,
+                at_work: built.each,
                 accelerator: &cluster.accelerator,
                 fabric: &cluster.fabric,
                 collectives: &cluster.collectives,
                 topology: &built.topology,
                 software: &training.software,
                 efficiency: training.efficiency,
+                selective: training.framework_memory.selective_recompute,
             }
             .bind(),
             accelerators: cluster.accelerators,

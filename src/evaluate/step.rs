@@ -2,6 +2,7 @@
 //! knows of sites or prices, so that a run can be timed which nobody buys (as validation does).
 
 use crate::catalog::accelerator::DataType;
+use crate::catalog::memory_allowance::SelectiveRecompute;
 use crate::catalog::training_efficiency::AttentionKernel;
 use crate::catalog::{Accelerator, CollectiveEfficiency, Node};
 use crate::collectives::{Network, ScaleUp, Wires, transport};
@@ -22,6 +23,8 @@ pub struct StepInputs<'a> {
     pub job: TrainingJob,
     /// The node.
     pub node: &'a Node,
+    /// Accelerators at work in each node.
+    pub at_work: u32,
     /// Its accelerator.
     pub accelerator: &'a Accelerator,
     /// The fabric.
@@ -34,6 +37,8 @@ pub struct StepInputs<'a> {
     pub software: &'a Software,
     /// What it reaches.
     pub efficiency: StepEfficiency,
+    /// What its selective recomputation repeats.
+    pub selective: SelectiveRecompute,
 }
 
 impl StepInputs<'_> {
@@ -45,8 +50,9 @@ impl StepInputs<'_> {
             silicon: self.silicon(),
             efficiency: self.efficiency,
             overlap: self.software.overlap,
+            selective: self.selective,
             wires: wires(self.collectives, self.node, self.fabric),
-            reach: reach(self.topology, self.node, self.fabric),
+            reach: reach(self.topology, self.node, self.at_work, self.fabric),
             peak: self.peak(self.job.precision.matrix_type()),
             memory: self.accelerator.memory_capacity,
         }
@@ -93,9 +99,9 @@ pub fn wires(set: &CollectiveEfficiency, node: &Node, fabric: &BoundFabric) -> W
     Wires::typical(set, scale_up, Network { line_rate, efficiency })
 }
 
-/// How far ranks on a kind of node have to reach over a topology of it, on that fabric.
-pub fn reach(topology: &Topology, node: &Node, fabric: &BoundFabric) -> Reach {
-    let scale_up =
-        topology::ScaleUp { accelerators_per_node: node.accelerators_per_tray, domain: node.scale_up.domain };
+/// How far ranks on a kind of node, so many at work in each, have to reach over a topology of it on that fabric.
+pub fn reach(topology: &Topology, node: &Node, at_work: u32, fabric: &BoundFabric) -> Reach {
+    let domain = node.scale_up.domain.min(at_work);
+    let scale_up = topology::ScaleUp { accelerators_per_node: node.accelerators_per_tray, domain };
     topology.reach(scale_up, Balance::of(&fabric.entry))
 }

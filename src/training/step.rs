@@ -3,6 +3,7 @@
 use super::estimate::{ExposedCommunication, OtherTime, TrainingEstimate};
 use super::layer::Pass;
 use super::shard::Shard;
+use crate::catalog::memory_allowance::SelectiveRecompute;
 use crate::collectives::{Group, Wires};
 use crate::compute::Silicon;
 use crate::parallelism::{Layout, RankParameters, Recompute, Sharding, StagePlan};
@@ -24,6 +25,8 @@ pub struct StepModel {
     pub efficiency: StepEfficiency,
     /// What it overlaps.
     pub overlap: Overlap,
+    /// What its selective recomputation repeats.
+    pub selective: SelectiveRecompute,
     /// The wires.
     pub wires: Wires,
     /// Where groups of ranks lie.
@@ -165,7 +168,7 @@ impl StepModel {
     ) -> LayerTime {
         let again = match layout.recompute {
             Recompute::None => Seconds::ZERO,
-            Recompute::Selective => pass.attention,
+            Recompute::Selective => self.selective(&pass),
             Recompute::Full => pass.forward(),
         };
         let compute = pass.forward() + pass.backward + again;
@@ -184,6 +187,16 @@ impl StepModel {
         let device = compute + exposed.total();
         let host = if expert.is_some() { self.efficiency.host_moe } else { self.efficiency.host_dense };
         LayerTime { compute, exposed, launch: device * ((1.0 + (host / device).powi(4)).sqrt().sqrt() - 1.0) }
+    }
+
+    /// What selective recomputation repeats of a forward pass: unfused attention; where a fused kernel keeps no scores,
+    /// the element-wise kernels; and in PyTorch every second matrix multiplication as well.
+    fn selective(&self, pass: &Pass) -> Seconds {
+        match self.selective {
+            SelectiveRecompute::AttentionCore if self.silicon.attention.fused => pass.streaming,
+            SelectiveRecompute::AttentionCore => pass.attention,
+            SelectiveRecompute::AlternateMatmuls => pass.linear * 0.5 + pass.streaming,
+        }
     }
 
     /// Layers on the slowest stage, and the logits' time if it has them.

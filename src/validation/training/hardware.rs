@@ -18,6 +18,8 @@ pub(super) struct Machine {
     pub(super) node: Arc<Entry<Node>>,
     pub(super) accelerator: Arc<Entry<Accelerator>>,
     pub(super) gpus: u32,
+    /// GPUs at work in each node.
+    pub(super) at_work: u32,
     pub(super) fabric: BoundFabric,
     /// Rate of a network card, where the row states another than the fabric's.
     pub(super) line_rate: Option<Bandwidth>,
@@ -32,12 +34,16 @@ impl Machine {
         let hardware = aliases.hardware(gpu).ok_or_else(unknown)?;
         let node = Arc::clone(catalog.nodes.get(&hardware.node).ok_or_else(unknown)?);
         let accelerator = Arc::clone(catalog.accelerators.get(&node.accelerator).ok_or_else(unknown)?);
-        if let Some(stated) = row.count("gpus_per_node")?.filter(|stated| *stated != node.accelerators) {
+        if let Some(stated) = row
+            .count("gpus_per_node")?
+            .filter(|stated| ![node.accelerators, node.accelerators_per_tray].contains(stated))
+        {
             return Err(Unusable(format!("nodes of {stated} {gpu}; {} has {}", node.id, node.accelerators)));
         }
         let gpus = row.needed_count("num_gpus")?;
-        let nodes = gpus.div_ceil(node.accelerators);
-        let stated = FabricText::read(row.text("fabric").unwrap_or_default(), node.accelerators);
+        let (nodes, at_work) = occupied(gpus, &node);
+        let per_host = row.count("gpus_per_node")?.unwrap_or(node.accelerators);
+        let stated = FabricText::read(row.text("fabric").unwrap_or_default(), per_host);
         let (fabric, line_rate) = fabric(row, &stated, nodes, hardware, &node, catalog, aliases, filled)?;
         let choice = TopologyChoice {
             kind: TopologyKind::RailFatTree,
@@ -54,8 +60,21 @@ impl Machine {
         });
         let missing = || Unusable(format!("no measured collective constants for {} on {}", node.id, fabric.entry.id));
         let collectives = Arc::clone(collectives.ok_or_else(missing)?);
-        Ok(Self { node, accelerator, gpus, fabric, line_rate, topology, collectives })
+        Ok(Self { node, accelerator, gpus, at_work, fabric, line_rate, topology, collectives })
     }
+}
+
+/// Nodes of a run and the GPUs at work in each. A rack whose count does not divide the run works with as many of its
+/// trays as does: 64 of an NVL72's 72 GPUs.
+fn occupied(gpus: u32, node: &Node) -> (u32, u32) {
+    if gpus <= node.accelerators || gpus.is_multiple_of(node.accelerators) {
+        return (gpus.div_ceil(node.accelerators), node.accelerators.min(gpus));
+    }
+    let trays = node.accelerators / node.accelerators_per_tray;
+    let each =
+        (1..=trays).rev().map(|trays| trays * node.accelerators_per_tray).find(|each| gpus.is_multiple_of(*each));
+    let each = each.unwrap_or(node.accelerators);
+    (gpus.div_ceil(each), each)
 }
 
 /// The fabric, and the rate of a card where it is another than the fabric's.

@@ -152,14 +152,15 @@ fn stated_recompute(row: &Row, aliases: &Aliases) -> Result<Option<Recompute>, U
     }
 }
 
-/// The least recomputation whose estimated memory fits.
+/// The least recomputation whose estimated memory fits; since 2025 whole layers are no longer what recipes fall back on.
 fn fill_recompute(layout: &Layout, known: &Known<'_>, filled: &mut Filled) -> Recompute {
     let fits = |recompute: &Recompute| {
         let (_, peak) =
             memory::worst(known.model, known.job, &Layout { recompute: *recompute, ..*layout }, known.allowances);
         peak.total() <= known.memory * MEMORY_SLACK
     };
-    let least = [Recompute::None, Recompute::Selective].into_iter().find(fits).unwrap_or(Recompute::Full);
+    let last = if known.software.date < 2025.0 { Recompute::Full } else { Recompute::Selective };
+    let least = [Recompute::None, Recompute::Selective].into_iter().find(fits).unwrap_or(last);
     filled.push("recompute", &least, "the least whose estimated memory fits");
     least
 }

@@ -115,12 +115,14 @@ fn predict(
         transformer,
         job,
         node: &machine.node,
+        at_work: machine.at_work,
         accelerator: &machine.accelerator,
         fabric: &machine.fabric,
         collectives: &machine.collectives,
         topology: &machine.topology,
         software: &software,
         efficiency,
+        selective: framework.selective_recompute,
     }
     .bind();
     if let Some(line_rate) = machine.line_rate {
