@@ -15,7 +15,7 @@ use include_dir::{Dir, include_dir};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, currency};
 use crate::diagnostics::{Code, Diagnostic, FileId, Sink, Sources, Span};
 use crate::document::{Entry, Node, Table, Value};
 
@@ -41,15 +41,18 @@ pub fn catalog_documents(overlays: &[PathBuf], sources: &mut Sources, sink: &Sin
     }
     for overlay in overlays {
         for path in toml_files(overlay, sink) {
-            let Some(key) = path.strip_prefix(overlay).ok().and_then(catalog_key) else { continue };
+            // A file's folder says what it is; so does that of a single file given as overlay.
+            let root = if path == *overlay { overlay.parent().and_then(Path::parent) } else { Some(overlay.as_path()) };
+            let Some(key) = root.and_then(|root| path.strip_prefix(root).ok()).and_then(catalog_key) else {
+                let message = format!("{} lies in no folder that says what it is", path.display());
+                let hint = format!("put it into one of {}", Catalog::FOLDERS.join(", "));
+                sink.push(Diagnostic::new(Code::UnknownWord, message).hint(hint));
+                continue;
+            };
             let Some(over) = read(&path, sources, sink) else { continue };
             match documents.get_mut(&key) {
-                Some(Node { value: Value::Table(below), .. }) => {
-                    if let Value::Table(above) = &over.value {
-                        below.overlay(above);
-                    }
-                }
-                _ => {
+                Some(below) => Catalog::lay_over(&key.0, below, &over, sink),
+                None => {
                     documents.insert(key, over);
                 }
             }
@@ -61,11 +64,16 @@ pub fn catalog_documents(overlays: &[PathBuf], sources: &mut Sources, sink: &Sin
 /// The catalog of these texts; mistakes go to the sink.
 pub fn bind(documents: &CatalogDocuments, sink: &Sink) -> Catalog {
     let mut catalog = Catalog::default();
-    for ((folder, id), document) in documents {
+    // Amounts of other currencies need the rates.
+    let (currencies, others): (Vec<_>, Vec<_>) =
+        documents.iter().partition(|((folder, _), _)| folder == currency::FOLDER);
+    for ((folder, id), document) in currencies.into_iter().chain(others) {
         if !catalog.add(folder, id, document, sink) {
             let hint = format!("the folders are {}", Catalog::FOLDERS.join(", "));
             sink.push(
-                Diagnostic::new(Code::UnknownWord, format!("`{folder}` is no folder of a catalog")).at(&document.at, "this file").hint(hint),
+                Diagnostic::new(Code::UnknownWord, format!("`{folder}` is no folder of a catalog"))
+                    .at(&document.at, "this file")
+                    .hint(hint),
             );
         }
     }
@@ -89,6 +97,9 @@ fn catalog_key(path: &Path) -> Option<(String, String)> {
 
 /// The TOML files below a directory, in the order of their paths.
 fn toml_files(root: &Path, sink: &Sink) -> Vec<PathBuf> {
+    if root.is_file() {
+        return vec![root.to_owned()];
+    }
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];
     while let Some(dir) = open.pop() {
@@ -163,13 +174,13 @@ fn node(source: &Spanned<DeValue<'_>>, file: FileId, sink: &Sink) -> Node {
     let at = Span { file, range: source.span() };
     let value = match source.get_ref() {
         DeValue::String(text) => Value::String(text.to_string()),
-        DeValue::Integer(number) => match i64::from_str_radix(&number.as_str().replace('_', ""), number.radix()) {
-            Ok(number) => Value::Integer(number),
-            Err(_) => {
+        DeValue::Integer(number) => {
+            let whole = i64::from_str_radix(&number.as_str().replace('_', ""), number.radix());
+            if whole.is_err() {
                 sink.push(Diagnostic::new(Code::OutOfRange, "the whole number is too large").at(&at, "beyond 64 bits"));
-                Value::Integer(0)
             }
-        },
+            Value::Integer(whole.unwrap_or_default())
+        }
         DeValue::Float(number) => Value::Float(number.as_str().replace('_', "").parse().unwrap_or(f64::NAN)),
         DeValue::Boolean(value) => Value::Boolean(*value),
         DeValue::Datetime(date) => Value::Date(date.to_string()),

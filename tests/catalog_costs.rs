@@ -4,7 +4,7 @@
 
 use clusterplan::catalog::fabric::Transport;
 use clusterplan::catalog::pricebook::Driver;
-use clusterplan::catalog::{Catalog, Entry, PriceBook};
+use clusterplan::catalog::{Catalog, Entry, Node, PriceBook};
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::facility::{Facility, Load, Racked, racks};
 use clusterplan::load;
@@ -34,8 +34,13 @@ fn mistakes(text: &str) -> String {
 fn every_part_that_a_cluster_is_built_of_has_a_price_in_each_book() {
     let catalog = catalog();
     let ids = |parts: Vec<&str>| parts.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    // Accelerators that only their maker's own cloud has cannot be bought.
+    let sold = |node: &&std::sync::Arc<Entry<Node>>| {
+        let accelerator = catalog.accelerators.get(&node.accelerator).unwrap();
+        !["Google", "AWS"].contains(&accelerator.vendor.as_str())
+    };
     let parts = [
-        ids(catalog.nodes.iter().map(|part| part.id.as_str()).collect()),
+        ids(catalog.nodes.iter().filter(sold).map(|part| part.id.as_str()).collect()),
         ids(catalog.nics.iter().map(|part| part.id.as_str()).collect()),
         ids(catalog.switches.iter().map(|part| part.id.as_str()).collect()),
         ids(catalog.optics.iter().map(|part| part.id.as_str()).collect()),
@@ -44,7 +49,8 @@ fn every_part_that_a_cluster_is_built_of_has_a_price_in_each_book() {
         ids(vec!["fabric-manager-server"]),
     ]
     .concat();
-    for book in catalog.price_books.iter() {
+    // The third book has no cost lines: it keeps what was seen, for comparison.
+    for book in catalog.price_books.iter().filter(|book| !book.lines.is_empty()) {
         for part in &parts {
             assert!(book.price(part).is_some(), "{} has no price for {part}", book.id);
         }

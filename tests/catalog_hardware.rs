@@ -10,7 +10,8 @@ use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::load;
 use clusterplan::units::{Bandwidth, Bytes, FlopRate, Quantity};
 
-const FOLDERS: [&str; 7] = ["accelerators", "nodes", "nics", "switches", "optics", "cables", "fabrics"];
+const FOLDERS: [&str; 10] =
+    ["accelerators", "scale_up", "nodes", "nics", "switches", "optics", "cables", "fabrics", "currencies", "providers"];
 
 /// The shipped files, one of them with a text replaced, and the rendered mistakes.
 fn read(changed: Option<(&str, &str, &str)>) -> (Catalog, String) {

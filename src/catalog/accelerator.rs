@@ -1,9 +1,11 @@
 //! Accelerators: what their makers say of them.
 
-use super::check::positive;
+use super::check::{check_halves, positive, some_positive};
+use super::plausible::check_sparsity;
+use super::{Pcie, Reference};
 use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
-use crate::units::{Bandwidth, Bytes, FlopRate, Watts};
+use crate::units::{Bandwidth, Bytes, Factor, FlopRate, Watts};
 
 choices! {
     /// A number format, by its usual name.
@@ -22,6 +24,8 @@ choices! {
         Fp8 = "fp8",
         /// Eight-bit integers.
         Int8 = "int8",
+        /// Six-bit floating point with block scales, which are not counted here.
+        Fp6 = "fp6",
         /// Four-bit floating point with block scales, which are not counted here.
         Fp4 = "fp4",
     }
@@ -35,6 +39,7 @@ impl DataType {
             Self::Fp32 | Self::Tf32 => 4.0,
             Self::Bf16 | Self::Fp16 => 2.0,
             Self::Fp8 | Self::Int8 => 1.0,
+            Self::Fp6 => 0.75,
             Self::Fp4 => 0.5,
         })
     }
@@ -60,6 +65,42 @@ impl Peaks {
     }
 }
 
+/// What structured sparsity multiplies a peak by, by number format: two where the file does not say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SparsityGain([Factor; DataType::ALL.len()]);
+
+impl Default for SparsityGain {
+    fn default() -> Self {
+        Self([Factor::new(2.0).unwrap_or(Factor::ONE); DataType::ALL.len()])
+    }
+}
+
+impl SparsityGain {
+    /// The gain of a format.
+    pub fn get(&self, data_type: DataType) -> Factor {
+        self.0.get(data_type as usize).copied().unwrap_or(Factor::ONE)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Self {
+        let mut gains = Self::default();
+        for (gain, data_type) in gains.0.iter_mut().zip(DataType::ALL) {
+            *gain = reader.or(data_type.word(), *gain);
+        }
+        gains
+    }
+}
+
+/// An accelerator's own links to others of a node or rack.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AcceleratorLinks {
+    /// The kind of link, in the catalog of scale-up links.
+    pub link: Reference,
+    /// What it can send over all of them; as much again it can receive at the same time.
+    pub bandwidth_per_direction: Bandwidth,
+    /// What its maker advertises, both directions added up; none where the maker states one direction.
+    pub advertised: Option<Bandwidth>,
+}
+
 /// An accelerator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Accelerator {
@@ -71,16 +112,24 @@ pub struct Accelerator {
     pub board: String,
     /// Peak rates without sparsity.
     pub peak_dense: Peaks,
+    /// Peak rates with structured sparsity, as product pages print them; for comparison only.
+    pub peak_sparse: Peaks,
+    /// What sparsity multiplies a peak by.
+    pub sparsity_gain: SparsityGain,
     /// Memory that the driver reports, before anything is allocated.
     pub memory_capacity: Bytes,
     /// Rate of the memory, reading or writing.
     pub memory_bandwidth: Bandwidth,
-    /// Power limit of the board.
-    pub tdp: Watts,
-    /// Streaming multiprocessors (compute units) enabled.
+    /// Power limit of the board; none where its maker states none.
+    pub tdp: Option<Watts>,
+    /// Streaming multiprocessors, compute units or matrix cores enabled.
     pub sm_count: u32,
-    /// Last-level cache on the die.
+    /// Memory on the die that all of it shares or is split over: last-level cache, or scratchpads.
     pub l2_cache: Bytes,
+    /// Links to others of a node or rack; none where only the host's bus joins them.
+    pub scale_up: Option<AcceleratorLinks>,
+    /// The host's bus, where it is PCI Express.
+    pub pcie: Option<Pcie>,
 }
 
 impl Accelerator {
@@ -96,17 +145,34 @@ impl Accelerator {
                 "such as bf16 = \"989.4 TFLOP/s\"",
             );
         }
-        Self {
+        let accelerator = Self {
             vendor: reader.get("vendor"),
             generation: reader.get("generation"),
             board: reader.get("board"),
             peak_dense,
+            peak_sparse: reader.optional_table("peak_sparse", Peaks::read).unwrap_or_default(),
+            sparsity_gain: reader.optional_table("sparsity_gain", SparsityGain::read).unwrap_or_default(),
             memory_capacity: positive(reader, "memory_capacity"),
             memory_bandwidth: positive(reader, "memory_bandwidth"),
-            tdp: positive(reader, "tdp"),
+            tdp: some_positive(reader, "tdp"),
             sm_count: reader.get("sm_count"),
             l2_cache: positive(reader, "l2_cache"),
+            scale_up: reader.optional_table("scale_up", |reader| {
+                let link = reader.get("link");
+                let (before, bandwidth_per_direction) =
+                    (reader.sink().len(), positive(reader, "bandwidth_per_direction"));
+                let advertised = reader.optional("advertised");
+                if reader.sink().len() == before {
+                    check_halves(reader, bandwidth_per_direction, advertised);
+                }
+                AcceleratorLinks { link, bandwidth_per_direction, advertised }
+            }),
+            pcie: reader.optional("pcie"),
+        };
+        if reader.sink().len() == before {
+            check_sparsity(&accelerator, reader);
         }
+        accelerator
     }
 }
 

@@ -1,6 +1,6 @@
 //! Cables: bare fibre, and cables with ends of their own.
 
-use super::check::positive;
+use super::check::{positive, some_positive};
 use super::optic::Medium;
 use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
@@ -13,19 +13,34 @@ choices! {
         Fibre = "fibre",
         /// Copper with plugs for the cages.
         Dac = "dac",
+        /// Copper with amplifiers in its plugs.
+        Acc = "acc",
+        /// Copper with retimers in its plugs.
+        Aec = "aec",
         /// Fibre with fixed optical plugs for the cages.
         Aoc = "aoc",
     }
 }
 
-/// A cable; one carries one link.
+impl CableKind {
+    /// Whether such a cable is copper; else it is glass.
+    pub const fn is_copper(self) -> bool {
+        matches!(self, Self::Dac | Self::Acc | Self::Aec)
+    }
+}
+
+/// A cable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cable {
+    /// Who makes it.
+    pub vendor: Option<String>,
+    /// Independent links that it carries; one where the file does not say.
+    pub links: u32,
     /// What it has at its ends.
     pub kind: CableKind,
     /// What it is made of.
     pub medium: Medium,
-    /// Speed, where the ends set it; fibre takes that of its optics.
+    /// Speed of one link, where the ends set it; fibre takes that of its optics.
     pub link_speed: Option<Bandwidth>,
     /// The longest that is made.
     pub reach: Meters,
@@ -37,18 +52,33 @@ impl Cable {
     /// Reads the fields of a file.
     pub fn read(reader: &mut Reader<'_>) -> Self {
         let before = reader.sink().len();
-        let kind = reader.get("kind");
+        let kind: CableKind = reader.get("kind");
         let medium = reader.get("medium");
         let reach = positive(reader, "reach");
-        let (link_speed, power_per_end) = if kind == CableKind::Fibre {
-            (None, Watts::ZERO)
-        } else {
-            (Some(positive(reader, "link_speed")), reader.get("power_per_end"))
-        };
-        if reader.sink().len() == before && (kind == CableKind::Dac) != (medium == Medium::Copper) {
-            let message = format!("a cable of kind {kind} is not made of {medium}");
-            reader.report("medium", Code::Inconsistent, message, "dac is copper; fibre and aoc are mmf or smf");
+        let link_speed: Option<Bandwidth> = some_positive(reader, "link_speed");
+        let power_per_end: Option<Watts> = reader.optional("power_per_end");
+        if kind == CableKind::Fibre {
+            for (key, given) in [("link_speed", link_speed.is_some()), ("power_per_end", power_per_end.is_some())] {
+                if given {
+                    let message = format!("bare fibre has no `{key}`: its optics set it");
+                    reader.report(key, Code::Inconsistent, message, "remove it");
+                }
+            }
+        } else if link_speed.is_none() || power_per_end.is_none() {
+            let message =
+                format!("a cable of kind {kind} has ends of its own, with a `link_speed` and a `power_per_end`");
+            reader.report("kind", Code::MissingKey, message, "add them");
         }
-        Self { kind, medium, link_speed, reach, power_per_end }
+        if reader.sink().len() == before && kind.is_copper() != (medium == Medium::Copper) {
+            let message = format!("a cable of kind {kind} is not made of {medium}");
+            reader.report(
+                "medium",
+                Code::Inconsistent,
+                message,
+                "dac, acc and aec are copper; fibre and aoc are mmf or smf",
+            );
+        }
+        let (vendor, links) = (reader.optional("vendor"), reader.or("links", 1));
+        Self { vendor, links, kind, medium, link_speed, reach, power_per_end: power_per_end.unwrap_or_default() }
     }
 }

@@ -6,18 +6,41 @@ use super::switch::Protocol;
 use super::{Cable, Catalog, Entry, Fabric};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::Reader;
-use crate::units::Quantity;
+use crate::units::{Bandwidth, Quantity};
 
 /// Reads a quantity that must be there and must not be zero.
 pub(super) fn positive<Q: Quantity>(reader: &mut Reader<'_>, key: &'static str) -> Q {
     let before = reader.sink().len();
     let quantity: Q = reader.get(key);
+    report_zero(reader, key, before, quantity);
+    quantity
+}
+
+fn report_zero<Q: Quantity>(reader: &Reader<'_>, key: &'static str, before: usize, quantity: Q) {
     // The base number, because zero is zero in every unit.
     if reader.sink().len() == before && quantity.base() <= 0.0 {
         let message = format!("`{}` is zero", reader.path_of(key));
         reader.report(key, Code::OutOfRange, message, "more than zero is needed");
     }
+}
+
+/// Reads a quantity that may be left out, and must not be zero.
+pub(super) fn some_positive<Q: Quantity>(reader: &mut Reader<'_>, key: &'static str) -> Option<Q> {
+    let before = reader.sink().len();
+    let quantity: Option<Q> = reader.optional(key);
+    report_zero(reader, key, before, quantity.unwrap_or_else(|| Q::from_base(1.0)));
     quantity
+}
+
+/// Reports a rate each direction that is not half of what is advertised, where that is both directions added up.
+pub(super) fn check_halves(reader: &Reader<'_>, per_direction: Bandwidth, advertised: Option<Bandwidth>) {
+    if let Some(advertised) = advertised
+        && (per_direction * 2.0 / advertised - 1.0).abs() > 0.005
+    {
+        let message = format!("twice {per_direction} each direction is not the advertised {advertised}");
+        let hint = "`advertised` adds both directions; leave it out where its maker states one";
+        reader.report("bandwidth_per_direction", Code::Inconsistent, message, hint);
+    }
 }
 
 /// Whether two quantities are the same but for rounding of their text.
@@ -29,9 +52,10 @@ pub(super) fn same<Q: Quantity>(a: Q, b: Q) -> bool {
 impl Catalog {
     /// Checks what one file says of another: that every named part exists, and that a fabric's parts fit together.
     pub fn check(&self, sink: &Sink) {
-        for node in self.nodes.iter() {
-            self.accelerators.find(&node.accelerator, &node.accelerator.at, sink);
-        }
+        self.accelerators.iter().for_each(|accelerator| self.check_accelerator(accelerator, sink));
+        self.nodes.iter().for_each(|node| self.check_node(node, sink));
+        self.providers.iter().for_each(|provider| self.check_provider(provider, sink));
+        self.check_part_ids(sink);
         for fabric in self.fabrics.iter() {
             self.check_adapter(fabric, sink);
             self.check_switches(fabric, sink);
@@ -105,6 +129,11 @@ fn check_cable(fabric: &Entry<Fabric>, link: &Link, cable: &Entry<Cable>, sink: 
         let message = format!("`{}` has ends of its own, and `link` names optics for them", cable.id);
         mismatch(&link.cable.at, message, sink);
     }
+    if cable.links > 1 {
+        let message =
+            format!("`{}` carries {} links, and a fabric counts a cable for each link", cable.id, cable.links);
+        mismatch(&link.cable.at, message, sink);
+    }
     if let Some(speed) = cable.link_speed
         && !same(speed, fabric.link_speed)
     {
@@ -116,6 +145,6 @@ fn check_cable(fabric: &Entry<Fabric>, link: &Link, cable: &Entry<Cable>, sink: 
     }
 }
 
-fn mismatch(at: &Span, message: String, sink: &Sink) {
+pub(super) fn mismatch(at: &Span, message: String, sink: &Sink) {
     sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "named here"));
 }

@@ -3,7 +3,7 @@
 use super::Reference;
 use super::check::positive;
 use crate::diagnostics::{Code, Diagnostic, Sink};
-use crate::document::{FromNode, Node, Reader, choices};
+use crate::document::{FromNode, Node, Reader, Schema, choices};
 use crate::units::{Bandwidth, Factor, Fraction, Ranged};
 
 /// RDMA payload of a packet where a fabric does not say, in bytes: the largest that InfiniBand and RoCE have, and the one
@@ -23,6 +23,10 @@ choices! {
         Uec = "uec",
         /// Amazon's Elastic Fabric Adapter.
         Efa = "efa",
+        /// Google's GPUDirect-TCPX: TCP whose payload a card writes into accelerator memory.
+        Tcpx = "tcpx",
+        /// Google's GPUDirect-TCPXO: the same with the protocol offloaded.
+        Tcpxo = "tcpxo",
     }
 }
 
@@ -95,6 +99,10 @@ impl FromNode for LinkOptics {
             );
         }
         optics
+    }
+
+    fn schema() -> Schema {
+        Schema::Text
     }
 }
 
@@ -216,7 +224,7 @@ impl Fabric {
                 "nothing would ever arrive",
             );
         }
-        if self.in_network_reduction && matches!(self.transport, Transport::RoceV2 | Transport::Efa) {
+        if self.in_network_reduction && self.transport != Transport::Infiniband && self.transport != Transport::Uec {
             let message = format!("no switch for {} reduces in the network", self.transport);
             reader.report("in_network_reduction", Code::Inconsistent, message, "set it to false");
         }

@@ -3,19 +3,31 @@
 //! One file a part; its name is the id. A part says what its maker says of it; what software achieves on it lives in
 //! `efficiency`, what it costs in a price book. Every field has exactly one source.
 
+mod age;
 mod check;
+mod difference;
+mod overlay;
+mod pcie;
+mod plausible;
+mod record;
 mod reference;
+mod selection;
 mod shelf;
 
+pub use age::{StalePrice, age_in_days};
+pub use difference::{Change, difference};
+pub use pcie::Pcie;
+pub use record::{Figure, Record};
 pub use reference::Reference;
-pub use shelf::{Entry, Part, Shelf};
+pub use selection::{Condition, ConditionError};
+pub use shelf::{Entry, List, Part, Shelf};
 
 use crate::diagnostics::Sink;
 
-/// Declares the kinds of part: module, type, the catalog's field, the folder of files, what one is called, and the keys
-/// whose entries carry their own source.
+/// Declares the kinds of part: module, type, the catalog's field, the folder of files, what one is called, and the lists
+/// whose entries carry their own source, with what tells their entries apart.
 macro_rules! kinds {
-    ($($module:ident :: $part:ident, $field:ident, folder $folder:literal, $what:literal, self_sourced $own:expr;)+) => {
+    ($($module:ident :: $part:ident, $field:ident, folder $folder:literal, $what:literal, lists $lists:expr;)+) => {
         $(pub mod $module;)+
         $(pub use $module::$part;)+
 
@@ -28,7 +40,7 @@ macro_rules! kinds {
         $(impl Part for $part {
             const WHAT: &'static str = $what;
             const FOLDER: &'static str = $folder;
-            const SELF_SOURCED: &'static [&'static str] = $own;
+            const LISTS: &'static [List] = $lists;
 
             fn read(reader: &mut crate::document::Reader<'_>) -> Self {
                 $part::read(reader)
@@ -39,15 +51,48 @@ macro_rules! kinds {
             /// The folders of catalog files.
             pub const FOLDERS: &'static [&'static str] = &[$($folder),+];
 
-            /// Reads one file of a folder into its shelf; mistakes go to the sink.
+            /// Reads one file of a folder into its shelf; mistakes go to the sink. Currencies come before files with
+            /// amounts in them.
             ///
             /// Returns whether the folder is one of a catalog's.
             pub fn add(&mut self, folder: &str, id: &str, document: &crate::document::Node, sink: &Sink) -> bool {
+                let rates = self.rates();
                 match folder {
-                    $($folder => self.$field.add(id, document, sink),)+
+                    $($folder => self.$field.add(id, document, &rates, sink),)+
                     _ => return false,
                 }
                 true
+            }
+
+            /// The lists of a folder's files whose entries carry their own source.
+            fn lists(folder: &str) -> &'static [List] {
+                match folder {
+                    $($folder => <$part as Part>::LISTS,)+
+                    _ => &[],
+                }
+            }
+
+            /// The shape of a folder's files; none where it is no folder of a catalog.
+            pub fn schema(folder: &str) -> Option<serde_json::Value> {
+                match folder {
+                    $($folder => Some(shelf::schema::<$part>()),)+
+                    _ => None,
+                }
+            }
+
+            /// Every entry, in the order of kinds and ids.
+            pub fn records(&self) -> Vec<Record<'_>> {
+                let mut all = Vec::new();
+                $(all.extend(self.$field.iter().map(|entry| Record {
+                    kind: $what,
+                    folder: $folder,
+                    id: &entry.id,
+                    name: &entry.name,
+                    sources: &entry.sources,
+                    document: &entry.document,
+                    lists: <$part as Part>::LISTS,
+                }));)+
+                all
             }
 
             /// Every entry as (kind, id, name), in the order of kinds and ids.
@@ -61,20 +106,25 @@ macro_rules! kinds {
 }
 
 kinds! {
-    accelerator::Accelerator, accelerators, folder "accelerators", "accelerator", self_sourced &[];
-    node::Node, nodes, folder "nodes", "node", self_sourced &[];
-    nic::Nic, nics, folder "nics", "network card", self_sourced &[];
-    switch::Switch, switches, folder "switches", "switch", self_sourced &[];
-    optic::Optic, optics, folder "optics", "optical module", self_sourced &[];
-    cable::Cable, cables, folder "cables", "cable", self_sourced &[];
-    fabric::Fabric, fabrics, folder "fabrics", "fabric", self_sourced &[];
-    collective_efficiency::CollectiveEfficiency, collective_efficiency, folder "efficiency/collectives", "set of collective constants", self_sourced &[];
-    training_efficiency::TrainingEfficiency, training_efficiency, folder "efficiency/training", "set of training constants", self_sourced &[];
-    site::Site, sites, folder "sites", "site", self_sourced &[];
-    pricebook::PriceBook, price_books, folder "prices", "price book", self_sourced &["price", "line"];
-    reliability::Reliability, reliability, folder "reliability", "set of failure rates", self_sourced &[];
-    storage::Storage, storage, folder "storage", "storage system", self_sourced &[];
-    power_profile::PowerProfile, power_profiles, folder "power", "power profile", self_sourced &[];
-    model::Model, models, folder "models", "model", self_sourced &[];
-    memory_allowance::MemoryAllowance, memory_allowances, folder "efficiency/memory", "set of memory allowances", self_sourced &[];
+    currency::Currency, currencies, folder "currencies", "currency", lists &[];
+    accelerator::Accelerator, accelerators, folder "accelerators", "accelerator", lists &[];
+    node::Node, nodes, folder "nodes", "node", lists &[];
+    nic::Nic, nics, folder "nics", "network card", lists &[];
+    switch::Switch, switches, folder "switches", "switch", lists &[];
+    optic::Optic, optics, folder "optics", "optical module", lists &[];
+    cable::Cable, cables, folder "cables", "cable", lists &[];
+    fabric::Fabric, fabrics, folder "fabrics", "fabric", lists &[];
+    collective_efficiency::CollectiveEfficiency, collective_efficiency, folder "efficiency/collectives", "set of collective constants", lists &[];
+    training_efficiency::TrainingEfficiency, training_efficiency, folder "efficiency/training", "set of training constants", lists &[];
+    site::Site, sites, folder "sites", "site", lists &[];
+    pricebook::PriceBook, price_books, folder "prices", "price book", lists &[List { key: "price", identity: &["part"] }, List { key: "line", identity: &["name"] }];
+    reliability::Reliability, reliability, folder "reliability", "set of failure rates", lists &[];
+    storage::Storage, storage, folder "storage", "storage system", lists &[];
+    power_profile::PowerProfile, power_profiles, folder "power", "power profile", lists &[];
+    scale_up_link::ScaleUpLink, scale_up_links, folder "scale_up", "scale-up link", lists &[];
+    memory_tier::MemoryTier, memory_tiers, folder "memory_tiers", "memory tier", lists &[];
+    component::Component, components, folder "components", "component", lists &[];
+    provider::Provider, providers, folder "providers", "provider", lists &[List { key: "offer", identity: &["instance", "term", "region"] }];
+    model::Model, models, folder "models", "model", lists &[];
+    memory_allowance::MemoryAllowance, memory_allowances, folder "efficiency/memory", "set of memory allowances", lists &[];
 }

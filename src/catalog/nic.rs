@@ -1,6 +1,8 @@
 //! Network cards of the scale-out network.
 
+use super::Pcie;
 use super::check::positive;
+use crate::diagnostics::Code;
 use crate::document::Reader;
 use crate::units::{Bandwidth, Watts};
 
@@ -15,8 +17,8 @@ pub struct Nic {
     pub speed: Bandwidth,
     /// Ports.
     pub ports: u32,
-    /// Host interface, as its maker writes it.
-    pub pcie: String,
+    /// Host interface; none for a cloud's own cards, which nobody describes.
+    pub pcie: Option<Pcie>,
     /// Typical draw without what is plugged into its ports.
     pub power: Watts,
 }
@@ -24,13 +26,28 @@ pub struct Nic {
 impl Nic {
     /// Reads the fields of a file.
     pub fn read(reader: &mut Reader<'_>) -> Self {
-        Self {
+        let before = reader.sink().len();
+        let nic = Self {
             vendor: reader.get("vendor"),
             class: reader.get("class"),
             speed: positive(reader, "speed"),
             ports: reader.get("ports"),
-            pcie: reader.get("pcie"),
+            pcie: reader.optional("pcie"),
             power: reader.get("power"),
+        };
+        if reader.sink().len() == before {
+            nic.check(reader);
+        }
+        nic
+    }
+
+    fn check(&self, reader: &Reader<'_>) {
+        let Some(bus) = self.pcie else { return };
+        let fed = self.speed * f64::from(self.ports);
+        if fed > bus.bandwidth_per_direction() {
+            let message =
+                format!("{bus} carries {} each direction, less than the ports' {fed}", bus.bandwidth_per_direction());
+            reader.report("pcie", Code::Inconsistent, message, "the bus feeds all ports at once");
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Nodes: what is bought and racked as one.
 
-use super::Reference;
-use super::check::positive;
+use super::check::{positive, some_positive};
+use super::{Pcie, Reference};
 use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
-use crate::units::{Bandwidth, Watts};
+use crate::units::{Bandwidth, Bytes, Watts};
 
 choices! {
     /// The host processors of a node.
@@ -62,6 +62,37 @@ pub struct NicSlots {
     pub path: NicPath,
     /// Power of the maker's own cards for these slots, part of `max_power`; the fabric's cards come instead.
     pub included_power: Watts,
+    /// The bus that feeds one slot.
+    pub pcie: Option<Pcie>,
+}
+
+/// The host processors.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Processors {
+    /// How many in the node.
+    pub count: u32,
+    /// Their maker's name for them.
+    pub model: String,
+    /// Cores of one.
+    pub cores: Option<u32>,
+}
+
+/// Drives inside the node.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LocalStorage {
+    /// How many for data; those of the operating system are left out.
+    pub count: u32,
+    /// Capacity of one.
+    pub size: Bytes,
+}
+
+/// The trays of a rack that is bought as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trays {
+    /// With accelerators.
+    pub compute: u32,
+    /// With the switches of the scale-up network.
+    pub switch: u32,
 }
 
 /// Ports towards the storage network.
@@ -96,6 +127,16 @@ pub struct Node {
     pub rack_units: u32,
     /// How it sheds its heat.
     pub cooling: Cooling,
+    /// The host processors.
+    pub processors: Option<Processors>,
+    /// Memory of the hosts.
+    pub host_memory: Option<Bytes>,
+    /// Drives for data.
+    pub local_storage: Option<LocalStorage>,
+    /// Trays, where the node is a rack.
+    pub trays: Option<Trays>,
+    /// Who rents it out, where it is an instance of a cloud and cannot be bought.
+    pub provider: Option<Reference>,
 }
 
 impl Node {
@@ -118,6 +159,7 @@ impl Node {
                 speed: positive(reader, "speed"),
                 path: reader.get("path"),
                 included_power: reader.get("included_power"),
+                pcie: reader.optional("pcie"),
             }),
             storage_ports: reader.table("storage_ports", |reader| StoragePorts {
                 count: reader.get("count"),
@@ -126,6 +168,21 @@ impl Node {
             max_power: positive(reader, "max_power"),
             rack_units: reader.get("rack_units"),
             cooling: reader.get("cooling"),
+            processors: reader.optional_table("processors", |reader| Processors {
+                count: reader.get("count"),
+                model: reader.get("model"),
+                cores: reader.optional("cores"),
+            }),
+            host_memory: some_positive(reader, "host_memory"),
+            local_storage: reader.optional_table("local_storage", |reader| LocalStorage {
+                count: reader.get("count"),
+                size: positive(reader, "size"),
+            }),
+            trays: reader.optional_table("trays", |reader| Trays {
+                compute: reader.get("compute"),
+                switch: reader.get("switch"),
+            }),
+            provider: reader.optional("provider"),
         };
         if reader.sink().len() == before {
             node.check_counts(reader);
@@ -148,6 +205,20 @@ impl Node {
         if !divides(self.scale_up.domain) {
             let message = format!("scale-up domains of {} do not make up {all} accelerators", self.scale_up.domain);
             reader.report("scale_up", Code::Inconsistent, message, "`domain` divides `accelerators`");
+        }
+        if let Some(trays) = self.trays.filter(|trays| trays.compute * self.accelerators_per_tray != all) {
+            let message =
+                format!("{} trays of {} are not {all} accelerators", trays.compute, self.accelerators_per_tray);
+            reader.report("trays", Code::Inconsistent, message, "`compute` trays hold all of the node's accelerators");
+        }
+        if let Some(bus) = self.nic_slots.pcie.filter(|bus| bus.bandwidth_per_direction() < self.nic_slots.speed) {
+            let message = format!(
+                "a slot of {} cannot feed a card of {}: the bus carries {} each direction",
+                bus,
+                self.nic_slots.speed,
+                bus.bandwidth_per_direction()
+            );
+            reader.report("nic_slots", Code::Inconsistent, message, "a card of that speed needs more lanes");
         }
         let slots = self.nic_slots.count;
         if !divides(slots) && !slots.is_multiple_of(all) {

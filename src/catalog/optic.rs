@@ -20,6 +20,8 @@ choices! {
 /// An optical module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Optic {
+    /// Who makes it.
+    pub vendor: Option<String>,
     /// Connector to the cage, lower case, such as `osfp`.
     pub form: String,
     /// What the cage gives it, each direction.
@@ -41,6 +43,7 @@ impl Optic {
     pub fn read(reader: &mut Reader<'_>) -> Self {
         let before = reader.sink().len();
         let optic = Self {
+            vendor: reader.optional("vendor"),
             form: reader.get("form"),
             cage_speed: positive(reader, "cage_speed"),
             links: reader.get("links"),

@@ -65,7 +65,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    fn read(reader: &mut Reader<'_>) -> Self {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Self {
         Self {
             basis: reader.get("basis"),
             source: reader.get("source"),
@@ -130,10 +130,7 @@ impl Line {
             name: reader.get("name"),
             category: reader.get("category"),
             per,
-            amount: match per {
-                Driver::CapexRatio => Amount::ShareOfParts(reader.get("amount")),
-                _ => Amount::Money(reader.get("amount")),
-            },
+            amount: reader.either("amount", per == Driver::CapexRatio, Amount::Money, Amount::ShareOfParts),
             life: reader.optional("life"),
             escalation: reader.or("escalation", Fraction::ZERO),
             transports: reader.or("transports", Vec::new()),

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use crate::diagnostics::{Sink, Span};
-use crate::document::{FromNode, Node};
+use crate::document::{FromNode, Node, Schema};
 
 /// An id of another catalog file and where it was written, so that a wrong one is reported at its place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,10 @@ pub struct Reference {
 impl FromNode for Reference {
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         Self { id: String::from_node(node, path, sink), at: node.at.clone() }
+    }
+
+    fn schema() -> Schema {
+        Schema::Text
     }
 }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::currency::{Rates, to_dollars};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
-use crate::document::{Node, Reader, Value};
+use crate::document::{Date, Node, Reader, Value};
 use crate::provenance::{Basis, Source, weakest};
 
 /// A kind of catalog file.
@@ -14,11 +15,20 @@ pub trait Part: Sized {
     const WHAT: &'static str;
     /// The folder of its files.
     const FOLDER: &'static str;
-    /// Top-level keys whose entries carry their own source.
-    const SELF_SOURCED: &'static [&'static str];
+    /// Top-level lists whose entries carry their own source.
+    const LISTS: &'static [List];
 
     /// Reads the part's own fields: all but `name` and `source`.
     fn read(reader: &mut Reader<'_>) -> Self;
+}
+
+/// A list whose entries carry their own source, and what tells two entries apart.
+#[derive(Clone, Copy, Debug)]
+pub struct List {
+    /// The top-level key.
+    pub key: &'static str,
+    /// The fields of an entry that make it the same entry in an overlay.
+    pub identity: &'static [&'static str],
 }
 
 /// A part with its id, name and sources.
@@ -32,6 +42,8 @@ pub struct Entry<T> {
     pub sources: Vec<Source>,
     /// The place of the file.
     pub at: Span,
+    /// The file as it was written, after overlays: what is shown and compared.
+    pub document: Arc<Node>,
     /// The part.
     pub part: T,
 }
@@ -50,11 +62,14 @@ impl<T> Entry<T> {
         self.sources.iter().map(|source| source.basis).fold(Basis::Datasheet, weakest)
     }
 
-    /// The source behind a field, by dotted name.
+    /// The source behind a field, by dotted name: of several, the one that names it most closely.
     pub fn source_of(&self, field: &str) -> Option<&Source> {
-        self.sources.iter().find(|source| source.covers(field))
+        closest_source(&self.sources, field)
     }
 }
+
+/// Ids that a hint can list.
+const FEW: usize = 12;
 
 /// The parts of one kind.
 #[derive(Debug)]
@@ -67,15 +82,20 @@ impl<T> Default for Shelf<T> {
 }
 
 impl<T: Part> Shelf<T> {
-    /// Reads a file.
-    pub fn add(&mut self, id: &str, document: &Node, sink: &Sink) {
+    /// Reads a file; amounts of other currencies count at these rates.
+    pub fn add(&mut self, id: &str, document: &Node, rates: &Rates, sink: &Sink) {
+        let written = Arc::new(document.clone());
+        let mut in_dollars = document.clone();
+        to_dollars(&mut in_dollars, rates);
+        let document = &in_dollars;
         let Some(mut reader) = Reader::new(document, "", sink) else { return };
         let name = reader.get("name");
         let sources = reader.tables("source", Source::read);
+        reader.optional::<Date>("frozen");
         let part = T::read(&mut reader);
         drop(reader);
-        check_sources(document, &sources, T::SELF_SOURCED, sink);
-        let entry = Entry { id: id.to_owned(), name, sources, at: document.at.clone(), part };
+        check_sources(document, &sources, T::LISTS, sink);
+        let entry = Entry { id: id.to_owned(), name, sources, at: document.at.clone(), document: written, part };
         self.0.insert(id.to_owned(), Arc::new(entry));
     }
 
@@ -90,10 +110,19 @@ impl<T: Part> Shelf<T> {
         }
         let ids = || self.0.keys().map(String::as_str);
         let hint = did_you_mean(id, ids()).map_or_else(
-            || format!("there is {}; `clusterplan catalog list` shows all", ids().collect::<Vec<_>>().join(", ")),
+            || {
+                if self.0.len() > FEW {
+                    return format!("`clusterplan catalog list {}` shows all", T::FOLDER);
+                }
+                format!("there is {}", ids().collect::<Vec<_>>().join(", "))
+            },
             |closest| format!("did you mean \"{closest}\"?"),
         );
-        sink.push(Diagnostic::new(Code::UnknownId, format!("no {} has the id \"{id}\"", T::WHAT)).at(at, "not in the catalog").hint(hint));
+        sink.push(
+            Diagnostic::new(Code::UnknownId, format!("no {} has the id \"{id}\"", T::WHAT))
+                .at(at, "not in the catalog")
+                .hint(hint),
+        );
         None
     }
 }
@@ -110,11 +139,36 @@ impl<T> Shelf<T> {
     }
 }
 
+/// The source that names a field most closely.
+pub(super) fn closest_source<'a>(sources: &'a [Source], field: &str) -> Option<&'a Source> {
+    let closeness = |source: &&Source| source.fields.iter().filter(|own| covers(own, field)).map(String::len).max();
+    sources.iter().filter(|source| source.covers(field)).max_by_key(closeness)
+}
+
+/// Whether a named field is the other, or a table that it lies in.
+pub(super) fn covers(own: &str, field: &str) -> bool {
+    field == own || field.strip_prefix(own).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// The shape of a kind's files.
+pub(super) fn schema<T: Part>() -> serde_json::Value {
+    let read = |reader: &mut Reader<'_>| {
+        reader.get::<String>("name");
+        reader.tables("source", Source::read);
+        reader.optional::<Date>("frozen");
+        T::read(reader)
+    };
+    let mut schema = Reader::describe(read).to_json();
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["title"] = format!("A file of catalogs/{}: {}", T::FOLDER, T::WHAT).into();
+    schema
+}
+
 /// Reports every field that has no source, or more than one.
-fn check_sources(document: &Node, sources: &[Source], self_sourced: &[&str], sink: &Sink) {
+pub(super) fn check_sources(document: &Node, sources: &[Source], lists: &[List], sink: &Sink) {
     let Some(table) = document.as_table() else { return };
     for entry in &table.entries {
-        if matches!(entry.key.as_str(), "name" | "source") || self_sourced.contains(&entry.key.as_str()) {
+        if is_plain(&entry.key) || lists.iter().any(|list| list.key == entry.key) {
             continue;
         }
         check_field(&entry.node, &entry.key, &entry.at, sources, sink);
@@ -125,6 +179,11 @@ fn check_sources(document: &Node, sources: &[Source], self_sourced: &[&str], sin
             sink.push(Diagnostic::new(Code::Unsourced, message).at(&document.at, "in this file"));
         }
     }
+}
+
+/// Whether a top-level key needs no source: what a part is called, the sources themselves, and the day of a frozen copy.
+pub(super) fn is_plain(key: &str) -> bool {
+    matches!(key, "name" | "source" | "frozen")
 }
 
 fn check_field(node: &Node, path: &str, at: &Span, sources: &[Source], sink: &Sink) {

@@ -1,12 +1,28 @@
 //! Storage systems: where data sets and checkpoints live, bought in units.
 
 use super::check::positive;
-use crate::document::Reader;
+use crate::document::{Reader, choices};
 use crate::units::{Bandwidth, Bytes, Ranged, Watts};
+
+choices! {
+    /// How a storage system is reached.
+    pub enum Access {
+        /// A parallel file system, read by many clients at once.
+        ParallelFile = "parallel file system",
+        /// Objects over HTTP.
+        Object = "object store",
+        /// Block devices over the network (NVMe-oF).
+        Block = "nvme-of",
+        /// Files over NFS.
+        File = "nfs",
+    }
+}
 
 /// A storage system; all figures are of one unit, and units add up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Storage {
+    /// How it is reached.
+    pub access: Access,
     /// What it takes in, sustained, from many clients.
     pub write_bandwidth: Ranged<Bandwidth>,
     /// What it gives out, sustained, to many clients.
@@ -25,6 +41,7 @@ impl Storage {
     /// Reads the fields of a file.
     pub fn read(reader: &mut Reader<'_>) -> Self {
         Self {
+            access: reader.or("access", Access::ParallelFile),
             write_bandwidth: reader.get("write_bandwidth"),
             read_bandwidth: reader.get("read_bandwidth"),
             capacity: positive(reader, "capacity"),

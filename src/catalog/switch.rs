@@ -1,9 +1,10 @@
 //! Switches of the scale-out network.
 
-use super::check::{positive, same};
+use super::check::{positive, same, some_positive};
+use super::node::Cooling;
 use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
-use crate::units::{Bandwidth, Seconds, Watts};
+use crate::units::{Bandwidth, Bytes, Seconds, Watts};
 
 choices! {
     /// What a switch forwards.
@@ -27,6 +28,10 @@ pub struct SwitchPorts {
 /// A switch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Switch {
+    /// Who makes it.
+    pub vendor: Option<String>,
+    /// The switching chip.
+    pub chip: Option<String>,
     /// What it forwards.
     pub protocol: Protocol,
     /// The ways to use it, each for all of its cages.
@@ -43,6 +48,10 @@ pub struct Switch {
     pub power_max: Watts,
     /// Height in the rack.
     pub rack_units: u32,
+    /// Packet memory.
+    pub buffer: Option<Bytes>,
+    /// How it sheds its heat; air where the file does not say.
+    pub cooling: Cooling,
 }
 
 impl Switch {
@@ -52,6 +61,8 @@ impl Switch {
         let ports = reader
             .tables("ports", |reader| SwitchPorts { count: reader.get("count"), speed: positive(reader, "speed") });
         let switch = Self {
+            vendor: reader.optional("vendor"),
+            chip: reader.optional("chip"),
             protocol: reader.get("protocol"),
             ports,
             cages: reader.get("cages"),
@@ -60,6 +71,8 @@ impl Switch {
             power_typical: positive(reader, "power_typical"),
             power_max: positive(reader, "power_max"),
             rack_units: reader.get("rack_units"),
+            buffer: some_positive(reader, "buffer"),
+            cooling: reader.or("cooling", Cooling::Air),
         };
         if reader.sink().len() == before {
             switch.check_fields(reader);
@@ -122,6 +135,10 @@ mod tests {
     fn ports_are_found_by_speed_however_it_is_written() {
         let speed = |text| Bandwidth::parse(text).unwrap();
         let switch = Switch {
+            vendor: None,
+            chip: None,
+            buffer: None,
+            cooling: Cooling::Air,
             protocol: Protocol::Ethernet,
             ports: vec![
                 SwitchPorts { count: 64, speed: speed("800 Gbit/s") },

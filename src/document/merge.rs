@@ -14,11 +14,16 @@ pub enum SetError {
 }
 
 impl Table {
-    /// Lays another table over this one: its values win; tables are merged, all else is replaced.
+    /// Lays another table over this one: its values win; tables are merged, all else is replaced. A value with its
+    /// range is one value, so that a new one does not stand in the old one's range.
     pub fn overlay(&mut self, over: &Self) {
         for entry in &over.entries {
             match (self.get_mut(&entry.key), &entry.node.value) {
-                (Some(Node { value: Value::Table(below), .. }), Value::Table(above)) => below.overlay(above),
+                (Some(Node { value: Value::Table(below), .. }), Value::Table(above))
+                    if above.get("value").is_none() =>
+                {
+                    below.overlay(above);
+                }
                 (Some(below), _) => *below = entry.node.clone(),
                 (None, _) => self.entries.push(entry.clone()),
             }
@@ -69,6 +74,18 @@ mod tests {
         let root = Node { value: Value::Table(below), ..Node::default() };
         assert_eq!(root.at_path("a.b").map(|n| n.value.clone()), Some(Value::Integer(1)));
         assert_eq!(root.at_path("a.c").map(|n| n.value.clone()), Some(Value::Integer(3)));
+    }
+
+    #[test]
+    fn a_value_is_replaced_with_its_range() {
+        let mut below = Table::default();
+        below.set("pue.value", leaf(2)).unwrap();
+        below.set("pue.high", leaf(3)).unwrap();
+        let mut above = Table::default();
+        above.set("pue.value", leaf(5)).unwrap();
+        below.overlay(&above);
+        let root = Node { value: Value::Table(below), ..Node::default() };
+        assert_eq!(root.at_path("pue.high"), None);
     }
 
     #[test]

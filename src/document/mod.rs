@@ -7,6 +7,7 @@ mod merge;
 mod reader;
 mod schema;
 mod value;
+mod write;
 
 pub use merge::SetError;
 pub use reader::{FromNode, Reader};

@@ -96,7 +96,8 @@ impl<'a> Reader<'a> {
             return value;
         }
         let path = self.path_of(key);
-        let mut diagnostic = Diagnostic::new(Code::MissingKey, format!("`{path}` is missing")).at(self.at, "in this table");
+        let mut diagnostic =
+            Diagnostic::new(Code::MissingKey, format!("`{path}` is missing")).at(self.at, "in this table");
         let known: Vec<&str> = self.table.entries.iter().map(|entry| entry.key.as_str()).collect();
         if let Some(typed) = did_you_mean(key, known).filter(|typed| !self.asked.contains(typed)) {
             diagnostic = diagnostic.hint(format!("`{typed}` is here: did you mean `{key}`?"));
@@ -122,7 +123,8 @@ impl<'a> Reader<'a> {
         &mut self,
         key: &'static str,
         second: bool,
-        (one, other): (fn(A) -> T, fn(B) -> T),
+        one: fn(A) -> T,
+        other: fn(B) -> T,
     ) -> T {
         self.note(key, || Schema::Either(Box::new(A::schema()), Box::new(B::schema())), true);
         if second { other(self.get(key)) } else { one(self.get(key)) }
@@ -208,9 +210,10 @@ impl Drop for Reader<'_> {
             if self.asked.contains(&entry.key.as_str()) {
                 continue;
             }
-            let place = if self.path.is_empty() { "at the top level".to_owned() } else { format!("in `{}`", self.path) };
-            let mut diagnostic =
-                Diagnostic::new(Code::UnknownKey, format!("unknown key `{}` {place}", entry.key)).at(&entry.at, "not known here");
+            let place =
+                if self.path.is_empty() { "at the top level".to_owned() } else { format!("in `{}`", self.path) };
+            let mut diagnostic = Diagnostic::new(Code::UnknownKey, format!("unknown key `{}` {place}", entry.key))
+                .at(&entry.at, "not known here");
             diagnostic = diagnostic.hint(self.hint(&entry.key));
             self.sink.push(diagnostic);
         }
@@ -243,7 +246,9 @@ impl FromNode for String {
         match node.as_str() {
             Some(text) if !text.trim().is_empty() => text.to_owned(),
             Some(_) => {
-                sink.push(Diagnostic::new(Code::OutOfRange, format!("`{path}` is empty")).at(&node.at, "a text is needed"));
+                sink.push(
+                    Diagnostic::new(Code::OutOfRange, format!("`{path}` is empty")).at(&node.at, "a text is needed"),
+                );
                 Self::new()
             }
             None => {
@@ -315,7 +320,9 @@ fn number(node: &Node, path: &str, sink: &Sink) -> Option<f64> {
         }
     };
     if !value.is_finite() {
-        sink.push(Diagnostic::new(Code::OutOfRange, format!("`{path}` is not a finite number")).at(&node.at, "out of range"));
+        sink.push(
+            Diagnostic::new(Code::OutOfRange, format!("`{path}` is not a finite number")).at(&node.at, "out of range"),
+        );
         return None;
     }
     Some(value)
@@ -339,8 +346,13 @@ impl FromNode for Fraction {
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         let Some(value) = number(node, path, sink) else { return Self::ZERO };
         Self::new(value).unwrap_or_else(|| {
-            let diagnostic = Diagnostic::new(Code::OutOfRange, format!("`{path}` is {value}, and must be 0 to 1")).at(&node.at, "out of range");
-            sink.push(if value > 1.0 && value <= 100.0 { diagnostic.hint(format!("{value}% is {}", value / 100.0)) } else { diagnostic });
+            let diagnostic = Diagnostic::new(Code::OutOfRange, format!("`{path}` is {value}, and must be 0 to 1"))
+                .at(&node.at, "out of range");
+            sink.push(if value > 1.0 && value <= 100.0 {
+                diagnostic.hint(format!("{value}% is {}", value / 100.0))
+            } else {
+                diagnostic
+            });
             Self::ZERO
         })
     }
@@ -354,7 +366,10 @@ impl FromNode for Factor {
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         let Some(value) = number(node, path, sink) else { return Self::default() };
         Self::new(value).unwrap_or_else(|| {
-            sink.push(Diagnostic::new(Code::OutOfRange, format!("`{path}` is {value}, and must be zero or more")).at(&node.at, "out of range"));
+            sink.push(
+                Diagnostic::new(Code::OutOfRange, format!("`{path}` is {value}, and must be zero or more"))
+                    .at(&node.at, "out of range"),
+            );
             Self::default()
         })
     }
@@ -371,13 +386,16 @@ impl<Q: Quantity> FromNode for Q {
                 Ok(quantity) => return quantity,
                 Err(error) => error,
             },
-            Value::Integer(_) | Value::Float(_) => crate::units::UnitError::MissingUnit { what: Q::WHAT, example: Q::EXAMPLE },
+            Value::Integer(_) | Value::Float(_) => {
+                crate::units::UnitError::MissingUnit { what: Q::WHAT, example: Q::EXAMPLE }
+            }
             _ => {
                 node.wrong_type(path, &format!("{} such as \"{}\"", Q::WHAT, Q::EXAMPLE), sink);
                 return Q::default();
             }
         };
-        let mut diagnostic = Diagnostic::new(Code::WrongUnit, format!("`{path}`: {error}")).at(&node.at, format!("{} is needed", Q::WHAT));
+        let mut diagnostic = Diagnostic::new(Code::WrongUnit, format!("`{path}`: {error}"))
+            .at(&node.at, format!("{} is needed", Q::WHAT));
         if let Some(hint) = error.hint() {
             diagnostic = diagnostic.hint(hint);
         }
@@ -392,13 +410,11 @@ impl FromNode for Date {
     }
 
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        match &node.value {
-            Value::Date(text) => Self(text.clone()),
-            _ => {
-                node.wrong_type(path, "a date such as 2026-11-29, without quotes", sink);
-                Self::default()
-            }
+        if let Value::Date(text) = &node.value {
+            return Self(text.clone());
         }
+        node.wrong_type(path, "a date such as 2026-11-29, without quotes", sink);
+        Self::default()
     }
 }
 
@@ -447,7 +463,12 @@ impl<T: FromNode + Copy + PartialOrd> FromNode for Ranged<T> {
         let value: T = reader.get("value");
         let range = Self { value, low: reader.or("low", value), high: reader.or("high", value) };
         if sink.len() == before && !(range.low <= range.value && range.value <= range.high) {
-            reader.report("value", Code::Inconsistent, format!("`{path}` is not within its own range"), "low <= value <= high");
+            reader.report(
+                "value",
+                Code::Inconsistent,
+                format!("`{path}` is not within its own range"),
+                "low <= value <= high",
+            );
         }
         range
     }

@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn both_kinds_of_a_value_are_described() {
         let schema = Reader::describe(|reader| {
-            reader.either("amount", false, (|_: Watts| (), |_: Fraction| ()));
+            reader.either("amount", false, |_: Watts| (), |_: Fraction| ());
         });
         let Schema::Table(properties) = schema else { panic!("not a table") };
         assert!(matches!(properties[0].schema, Schema::Either(..)));

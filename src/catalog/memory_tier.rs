@@ -1,0 +1,62 @@
+//! Memory tiers: where keys, values and weights may lie, from the accelerator's own memory to drives across the network.
+
+use crate::diagnostics::Code;
+use crate::document::{Reader, choices};
+use crate::units::{Bandwidth, Bytes, Ranged, Seconds};
+
+choices! {
+    /// What a tier is made of.
+    pub enum TierMedium {
+        /// Stacked memory beside the accelerator.
+        Hbm = "hbm",
+        /// Memory of the host.
+        Dram = "dram",
+        /// Memory behind a CXL port.
+        Cxl = "cxl",
+        /// Drives in the node.
+        LocalNvme = "local nvme",
+        /// Memory or drives of other nodes, across the network.
+        Remote = "remote",
+    }
+}
+
+/// A memory tier, as one accelerator sees it: its share of what a node or a store has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MemoryTier {
+    /// What it is made of.
+    pub medium: TierMedium,
+    /// Capacity that is usual for one accelerator.
+    pub capacity: Ranged<Bytes>,
+    /// From the tier to the accelerator.
+    pub read_bandwidth: Ranged<Bandwidth>,
+    /// From the accelerator to the tier.
+    pub write_bandwidth: Ranged<Bandwidth>,
+    /// From the request to the first byte.
+    pub latency: Ranged<Seconds>,
+}
+
+impl MemoryTier {
+    /// Reads the fields of a file.
+    pub fn read(reader: &mut Reader<'_>) -> Self {
+        let before = reader.sink().len();
+        let tier = Self {
+            medium: reader.get("medium"),
+            capacity: reader.get("capacity"),
+            read_bandwidth: reader.get("read_bandwidth"),
+            write_bandwidth: reader.get("write_bandwidth"),
+            latency: reader.get("latency"),
+        };
+        let empty = [("read_bandwidth", tier.read_bandwidth), ("write_bandwidth", tier.write_bandwidth)];
+        for (key, rate) in empty {
+            if reader.sink().len() == before && rate.low <= Bandwidth::ZERO {
+                reader.report(key, Code::OutOfRange, format!("`{key}` is zero"), "more than zero is needed");
+            }
+        }
+        tier
+    }
+
+    /// Time to fetch so much, one request.
+    pub fn fetch(&self, size: Bytes) -> Seconds {
+        self.latency.value + size / self.read_bandwidth.value
+    }
+}

@@ -1,0 +1,126 @@
+//! Physical sanity across files: what cannot be true of a part that is built of others.
+
+use super::accelerator::{Accelerator, DataType};
+use super::check::{mismatch, same};
+use super::{Catalog, Entry, Node, Provider};
+use crate::diagnostics::{Code, Sink};
+use crate::document::Reader;
+
+/// Rounding of printed peaks: 989.4 beside 1,978.9.
+const PRINTED: f64 = 1.005;
+
+/// Reports every peak that is above what the peak with sparsity allows.
+pub(super) fn check_sparsity(accelerator: &Accelerator, reader: &Reader<'_>) {
+    for &data_type in DataType::ALL {
+        let Some(sparse) = accelerator.peak_sparse.get(data_type) else { continue };
+        let gain = accelerator.sparsity_gain.get(data_type).get();
+        let Some(dense) = accelerator.peak_dense.get(data_type) else {
+            let message = format!("`peak_sparse` has {data_type}, and `peak_dense` has not");
+            reader.report("peak_sparse", Code::Inconsistent, message, "sparsity speeds a dense peak up");
+            continue;
+        };
+        if dense * gain > sparse * PRINTED {
+            let message =
+                format!("the dense {data_type} peak of {dense} is above {sparse} with sparsity over a gain of {gain}");
+            let hint = "product pages print peaks with sparsity; halve them, or state another `sparsity_gain`";
+            reader.report("peak_dense", Code::Inconsistent, message, hint);
+        }
+    }
+}
+
+impl Catalog {
+    /// What a node's parts say of it.
+    pub(super) fn check_node(&self, node: &Entry<Node>, sink: &Sink) {
+        let at = |path: &str| node.document.at_path(path).map_or(&node.at, |found| &found.at);
+        if let Some(provider) = &node.provider {
+            self.providers.find(provider, &provider.at, sink);
+        }
+        let Some(accelerator) = self.accelerators.find(&node.accelerator, &node.accelerator.at, sink) else { return };
+        if let Some(tdp) = accelerator.tdp
+            && tdp * f64::from(node.accelerators) > node.max_power
+        {
+            let message = format!(
+                "{} accelerators of {tdp} alone draw more than `max_power`, {}",
+                node.accelerators, node.max_power
+            );
+            mismatch(at("max_power"), message, sink);
+        }
+        let Some(link) = self.scale_up_links.find(&node.scale_up.kind, at("scale_up.kind"), sink) else { return };
+        if node.scale_up.bandwidth_per_direction > link.bandwidth_per_direction * PRINTED {
+            let message = format!(
+                "an accelerator would send {} over `{}`, which carries {} each direction",
+                node.scale_up.bandwidth_per_direction, link.id, link.bandwidth_per_direction
+            );
+            mismatch(at("scale_up.bandwidth_per_direction"), message, sink);
+        }
+        if node.scale_up.domain > link.largest_domain {
+            let message = format!(
+                "a domain of {}, and `{}` joins {} at most",
+                node.scale_up.domain, link.id, link.largest_domain
+            );
+            mismatch(at("scale_up.domain"), message, sink);
+        }
+        if node.scale_up.in_network_reduction && !link.in_network_reduction {
+            mismatch(at("scale_up"), format!("`{}` has no switches that reduce", link.id), sink);
+        }
+    }
+
+    /// What an accelerator says of its links, and the catalog of links says of them.
+    pub(super) fn check_accelerator(&self, accelerator: &Entry<Accelerator>, sink: &Sink) {
+        let Some(links) = &accelerator.scale_up else { return };
+        let Some(link) = self.scale_up_links.find(&links.link, &links.link.at, sink) else { return };
+        if !same(links.bandwidth_per_direction, link.bandwidth_per_direction) {
+            let message = format!(
+                "`{}` sends {} over `{}`, whose own file says {}",
+                accelerator.id, links.bandwidth_per_direction, link.id, link.bandwidth_per_direction
+            );
+            mismatch(&links.link.at, message, sink);
+        }
+    }
+
+    /// What a provider's offers say of the parts that they name.
+    pub(super) fn check_provider(&self, provider: &Entry<Provider>, sink: &Sink) {
+        for offer in &provider.offers {
+            self.accelerators.find(&offer.accelerator, &offer.accelerator.at, sink);
+            let Some(named) = &offer.node else { continue };
+            let Some(node) = self.nodes.find(named, &named.at, sink) else { continue };
+            if node.accelerator.id != offer.accelerator.id {
+                let message = format!("`{}` holds {}, not {}", node.id, node.accelerator.id, offer.accelerator.id);
+                mismatch(&named.at, message, sink);
+            }
+        }
+    }
+
+    /// Parts that price books name share one space of ids: an id stands for one part, and every price for a part.
+    pub(super) fn check_part_ids(&self, sink: &Sink) {
+        let folders = ["nodes", "nics", "switches", "optics", "cables", "storage", "components"];
+        let records = self.records();
+        let parts: Vec<_> = records.iter().filter(|record| folders.contains(&record.folder)).collect();
+        let mut first = std::collections::BTreeMap::new();
+        for part in &parts {
+            if let Some(earlier) = first.insert(part.id, part) {
+                sink.push(
+                    crate::diagnostics::Diagnostic::new(
+                        Code::Duplicate,
+                        format!("`{}` is the id of a {} and of a {}", part.id, earlier.kind, part.kind),
+                    )
+                    .at(&part.document.at, "the second")
+                    .at(&earlier.document.at, "the first")
+                    .hint("price books name parts by id alone: rename one of the files"),
+                );
+            }
+        }
+        for book in self.price_books.iter() {
+            for price in &book.prices {
+                if !first.contains_key(price.part.id.as_str()) {
+                    let hint = crate::diagnostics::did_you_mean(&price.part, first.keys().copied())
+                        .map(|closest| format!("did you mean \"{closest}\"?"));
+                    let message = format!("no part has the id \"{}\"", price.part.id);
+                    let diagnostic = crate::diagnostics::Diagnostic::new(Code::UnknownId, message)
+                        .at(&price.part.at, "not in the catalog");
+                    sink.push(hint.into_iter().fold(diagnostic, crate::diagnostics::Diagnostic::hint));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Conditions on entries: `memory_capacity >= 100 GiB`, `vendor = NVIDIA`, `peak_dense.fp8 > 2 PFLOP/s`.
+
+use std::cmp::Ordering;
+
+use super::Record;
+use super::record::text;
+use crate::document::{Node, Value};
+use crate::units::{
+    Bandwidth, Bytes, CarbonIntensity, FlopRate, Meters, Quantity, Seconds, Usd, UsdPerHour, UsdPerJoule,
+    UsdPerWattSecond, Watts,
+};
+
+/// A condition on one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    field: String,
+    relation: Relation,
+    value: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Relation {
+    Equal,
+    Unequal,
+    Less,
+    AtMost,
+    More,
+    AtLeast,
+}
+
+/// Longer signs first, so that `>=` is not read as `>`.
+const RELATIONS: [(&str, Relation); 6] = [
+    (">=", Relation::AtLeast),
+    ("<=", Relation::AtMost),
+    ("!=", Relation::Unequal),
+    ("=", Relation::Equal),
+    (">", Relation::More),
+    ("<", Relation::Less),
+];
+
+/// Why a text is no condition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no condition; write a field, one of = != < <= > >=, and a value, such as \"memory_capacity >= 100 GiB\""
+)]
+pub struct ConditionError(String);
+
+impl Condition {
+    /// Reads `field relation value`.
+    ///
+    /// # Errors
+    /// When a part of the three is missing.
+    pub fn parse(condition: &str) -> Result<Self, ConditionError> {
+        let wrong = || ConditionError(condition.to_owned());
+        let at = condition.find(['<', '>', '=', '!']).ok_or_else(wrong)?;
+        let (field, rest) = condition.split_at(at);
+        let (sign, relation) = RELATIONS.iter().find(|(sign, _)| rest.starts_with(sign)).ok_or_else(wrong)?;
+        let (field, value) = (field.trim(), rest[sign.len()..].trim().trim_matches('"'));
+        if field.is_empty() || value.is_empty() {
+            return Err(wrong());
+        }
+        Ok(Self { field: field.to_owned(), relation: *relation, value: value.to_owned() })
+    }
+
+    /// Whether an entry meets the condition; one without the field does not.
+    pub fn holds(&self, record: &Record<'_>) -> bool {
+        match self.field.as_str() {
+            "id" => self.compares(record.id),
+            "kind" => self.compares(record.kind),
+            "name" => self.compares(record.name),
+            path => any_at(record.document, path, &|node| self.compares(&text(node))),
+        }
+    }
+
+    fn compares(&self, have: &str) -> bool {
+        let order = compare(have, &self.value);
+        match self.relation {
+            Relation::Equal => order == Some(Ordering::Equal) || have.eq_ignore_ascii_case(&self.value),
+            Relation::Unequal => !(order == Some(Ordering::Equal) || have.eq_ignore_ascii_case(&self.value)),
+            Relation::Less => order == Some(Ordering::Less),
+            Relation::AtMost => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+            Relation::More => order == Some(Ordering::Greater),
+            Relation::AtLeast => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+        }
+    }
+}
+
+/// Whether any value at a dotted path meets the condition; a path leads into each entry of a list.
+fn any_at(node: &Node, path: &str, holds: &dyn Fn(&Node) -> bool) -> bool {
+    if let Value::Array(items) = &node.value {
+        return items.iter().any(|item| any_at(item, path, holds));
+    }
+    if path.is_empty() {
+        return holds(node.at_path("value").unwrap_or(node));
+    }
+    let (key, rest) = path.split_once('.').unwrap_or((path, ""));
+    node.as_table().and_then(|table| table.get(key)).is_some_and(|below| any_at(below, rest, holds))
+}
+
+/// How two texts compare as quantities of one kind, or as numbers; none where they are neither.
+pub(super) fn compare(a: &str, b: &str) -> Option<Ordering> {
+    let (a, b) = magnitudes(a, b)?;
+    if (a - b).abs() <= 1e-9 * b.abs() { Some(Ordering::Equal) } else { a.partial_cmp(&b) }
+}
+
+/// Two texts as numbers in the same base unit.
+pub(super) fn magnitudes(a: &str, b: &str) -> Option<(f64, f64)> {
+    fn pair<Q: Quantity>(a: &str, b: &str) -> Option<(f64, f64)> {
+        // Base numbers, because only their order and ratio matter.
+        Some((Q::parse(a).ok()?.base(), Q::parse(b).ok()?.base()))
+    }
+    let number = |text: &str| text.parse::<f64>().ok();
+    let kinds = [
+        pair::<Bytes>,
+        pair::<Bandwidth>,
+        pair::<FlopRate>,
+        pair::<Watts>,
+        pair::<Seconds>,
+        pair::<Meters>,
+        pair::<Usd>,
+        pair::<UsdPerHour>,
+        pair::<UsdPerJoule>,
+        pair::<UsdPerWattSecond>,
+        pair::<CarbonIntensity>,
+    ];
+    number(a).zip(number(b)).or_else(|| kinds.iter().find_map(|kind| kind(a, b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_compare_across_units() {
+        assert_eq!(compare("81559 MiB", "80 GB"), Some(Ordering::Greater));
+        assert_eq!(compare("0.4 Tbit/s", "400 Gbit/s"), Some(Ordering::Equal));
+        assert_eq!(compare("8", "16"), Some(Ordering::Less));
+        assert_eq!(compare("700 W", "80 GB"), None);
+        assert_eq!(compare("NVIDIA", "AMD"), None);
+    }
+
+    #[test]
+    fn conditions_need_field_relation_and_value() {
+        let condition = Condition::parse("memory_capacity >= 100 GiB").unwrap();
+        assert_eq!((condition.field.as_str(), condition.relation), ("memory_capacity", Relation::AtLeast));
+        assert!(condition.compares("143771 MiB"));
+        assert!(!condition.compares("81559 MiB"));
+        for wrong in ["vendor", "= NVIDIA", "vendor =", "vendor ~ NVIDIA"] {
+            assert!(Condition::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

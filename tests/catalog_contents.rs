@@ -1,0 +1,276 @@
+//! What the shipped catalog holds: enough of each kind, every figure with its source, files as their schema says, and
+//! answers to questions that people got wrong for want of such a catalog.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as its tests do")]
+
+use clusterplan::catalog::accelerator::DataType;
+use clusterplan::catalog::currency::Rates;
+use clusterplan::catalog::provider::{ProviderClass, Term};
+use clusterplan::catalog::{Catalog, Condition, age_in_days, difference};
+use clusterplan::diagnostics::{Sink, Sources, render};
+use clusterplan::document::{Node, Value};
+use clusterplan::load;
+use clusterplan::units::{HOURS_PER_MONTH, HOURS_PER_YEAR, Quantity, Seconds, Usd, UsdPerHour};
+
+fn catalog() -> Catalog {
+    let (mut sources, sink) = (Sources::default(), Sink::default());
+    let catalog = load::catalog(&[], &mut sources, &sink);
+    assert_eq!(render(&sink.into_diagnostics(), &sources, false).trim(), "");
+    catalog
+}
+
+#[test]
+fn there_is_enough_of_each_kind() {
+    let catalog = catalog();
+    let compute = catalog.accelerators.iter().count() + catalog.nodes.iter().count();
+    assert!(compute >= 40, "{compute} accelerators and nodes");
+    let network = catalog.nics.iter().count()
+        + catalog.switches.iter().count()
+        + catalog.optics.iter().count()
+        + catalog.cables.iter().count();
+    assert!(network >= 60, "{network} network parts");
+    let priced: usize = catalog.price_books.iter().map(|book| book.prices.len()).sum();
+    let offers: usize = catalog.providers.iter().map(|provider| provider.offers.len()).sum();
+    assert!(priced >= 100 && offers >= 100, "{priced} prices and {offers} offers");
+    assert!(catalog.sites.iter().count() >= 10);
+    let class = |class| catalog.providers.iter().filter(|provider| provider.class == class).count();
+    assert!(class(ProviderClass::Hyperscaler) >= 4 && class(ProviderClass::Neocloud) >= 10);
+}
+
+#[test]
+fn every_figure_has_a_source_and_every_price_a_day() {
+    let catalog = catalog();
+    let rates = catalog.rates();
+    let mut count = 0;
+    for record in catalog.records() {
+        let figures = record.figures(&rates);
+        assert!(!figures.is_empty(), "{}/{} says nothing", record.folder, record.id);
+        for figure in figures {
+            count += 1;
+            let place = format!("{}/{}: {}", record.folder, record.id, figure.field);
+            assert!(!figure.title.is_empty() && !figure.basis.is_empty(), "{place} has no source");
+            if record.folder == "prices" || figure.field.starts_with("offer ") {
+                let date = figure.date.unwrap_or_default();
+                assert!(age_in_days(&date, "2026-11-29").is_some_and(|days| days >= 0), "{place} is of \"{date}\"");
+            }
+        }
+    }
+    assert!(count > 3_000, "{count} figures");
+}
+
+/// The mistakes of a value against a schema of the kinds that the program writes.
+fn mistakes(schema: &serde_json::Value, node: &Node, path: &str, found: &mut Vec<String>) {
+    if let Some(choices) = schema["anyOf"].as_array() {
+        let fits = |choice: &serde_json::Value| {
+            let mut inner = Vec::new();
+            mistakes(choice, node, path, &mut inner);
+            inner.is_empty()
+        };
+        if !choices.iter().any(fits) {
+            found.push(format!("{path}: fits none"));
+        }
+        return;
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        if !words.iter().any(|word| word.as_str() == node.as_str()) {
+            found.push(format!("{path}: no such word"));
+        }
+        return;
+    }
+    match (schema["type"].as_str(), &node.value) {
+        (None, _)
+        | (Some("string"), Value::String(_))
+        | (Some("boolean"), Value::Boolean(_))
+        | (Some("number"), Value::Integer(_) | Value::Float(_)) => {}
+        (Some("integer"), Value::Integer(number)) => {
+            if *number < schema["minimum"].as_i64().unwrap() || *number > schema["maximum"].as_i64().unwrap() {
+                found.push(format!("{path}: out of range"));
+            }
+        }
+        (Some("array"), Value::Array(items)) => {
+            for item in items {
+                mistakes(&schema["items"], item, path, found);
+            }
+        }
+        (Some("object"), Value::Table(table)) => {
+            for key in schema["required"].as_array().into_iter().flatten() {
+                if table.get(key.as_str().unwrap()).is_none() {
+                    found.push(format!("{path}: no {key}"));
+                }
+            }
+            for entry in &table.entries {
+                let below = format!("{path}.{}", entry.key);
+                match (&schema["properties"][&entry.key], &schema["additionalProperties"]) {
+                    (serde_json::Value::Null, serde_json::Value::Object(_)) => {
+                        mistakes(&schema["additionalProperties"], &entry.node, &below, found);
+                    }
+                    (serde_json::Value::Null, _) => found.push(format!("{below}: unknown")),
+                    (property, _) => mistakes(property, &entry.node, &below, found),
+                }
+            }
+        }
+        (Some(kind), _) => found.push(format!("{path}: not a {kind}")),
+    }
+}
+
+#[test]
+fn every_shipped_file_is_as_its_schema_says() {
+    let catalog = catalog();
+    let mut found = Vec::new();
+    for record in catalog.records() {
+        let schema = Catalog::schema(record.folder).unwrap();
+        mistakes(&schema, record.document, &format!("{}/{}", record.folder, record.id), &mut found);
+    }
+    assert_eq!(found, Vec::<String>::new());
+    assert_eq!(Catalog::schema("gadgets"), None);
+}
+
+#[test]
+fn a_schema_refuses_what_the_reader_refuses() {
+    let schema = Catalog::schema("accelerators").unwrap();
+    let catalog = catalog();
+    let mut wrong = catalog.accelerators.get("h100-sxm-80gb").unwrap().document.as_ref().clone();
+    let Value::Table(table) = &mut wrong.value else { panic!("no table") };
+    table.set("tpd", Node { value: Value::String("700 W".to_owned()), ..Node::default() }).unwrap();
+    table.set("sm_count", Node { value: Value::Integer(0), ..Node::default() }).unwrap();
+    let mut found = Vec::new();
+    mistakes(&schema, &wrong, "h100", &mut found);
+    assert_eq!(found, ["h100.sm_count: out of range", "h100.tpd: unknown"]);
+}
+
+#[test]
+fn conditions_select_across_units_and_kinds() {
+    let catalog = catalog();
+    let records = catalog.records();
+    let ids = |folder: &str, conditions: &[&str]| -> Vec<String> {
+        let conditions: Vec<_> = conditions.iter().map(|text| Condition::parse(text).unwrap()).collect();
+        let fits = |record: &&clusterplan::catalog::Record<'_>| {
+            record.folder == folder && conditions.iter().all(|condition| condition.holds(record))
+        };
+        records.iter().filter(fits).map(|record| record.id.to_owned()).collect()
+    };
+    assert_eq!(
+        ids("accelerators", &["vendor = amd", "memory_capacity > 200 GB", "peak_dense.fp4 > 9.5 PFLOP/s"]),
+        ["mi355x"]
+    );
+    assert_eq!(
+        ids("switches", &["protocol = infiniband", "ports.speed = 0.8 Tbit/s", "ports.count < 100"]),
+        ["q3200-ra"]
+    );
+    assert!(ids("sites", &["carbon_intensity < 0.05 kgCO2e/kWh"]).contains(&"eu-sweden".to_owned()));
+    assert_eq!(ids("accelerators", &["no_such_field != 3"]), Vec::<String>::new());
+}
+
+#[test]
+fn two_parts_differ_field_by_field() {
+    let catalog = catalog();
+    let records = catalog.records();
+    let find = |id: &str| records.iter().find(|record| record.id == id).unwrap();
+    let changes = difference(find("h100-sxm-80gb"), find("h200-sxm-141gb"));
+    let bandwidth = changes.iter().find(|change| change.field == "memory_bandwidth").unwrap();
+    assert!((bandwidth.ratio.unwrap() - 4.8 / 3.35).abs() < 1e-12);
+    assert!(changes.iter().all(|change| change.field != "peak_dense.bf16"));
+    assert_eq!(catalog.changes_to(&catalog), Vec::new());
+}
+
+#[test]
+fn old_prices_are_found_on_a_stated_day() {
+    let catalog = catalog();
+    let stale = |days: f64| catalog.stale_prices("2026-11-29", Seconds::new(days * 86_400.0));
+    assert!(stale(20_000.0).is_empty());
+    let two_years = stale(730.0);
+    assert!(two_years.iter().any(|price| price.book == "neocloud-2026h2" && price.part == "dgx-h100"));
+    assert!(two_years.is_sorted_by(|a, b| a.days >= b.days));
+}
+
+/// The share of a dense peak that a rate is.
+fn share(id: &str, data_type: DataType, tflops: f64) -> f64 {
+    let catalog = catalog();
+    let peak = catalog.accelerators.get(id).unwrap().peak_dense.get(data_type).unwrap();
+    tflops / peak.in_unit("TFLOP/s").unwrap()
+}
+
+#[test]
+fn utilisation_is_of_the_right_part_type_and_density() {
+    // karpathy/nanoGPT issue 464: 104% of an A100's peak, on an H100.
+    let on_h100 = 1.04 * 312.0;
+    assert!((share("h100-sxm-80gb", DataType::Bf16, on_h100) - 0.328).abs() < 0.0005);
+    // foundation-model-stack/fms-fsdp issue 89: 480 TFLOP/s are 48.5% of the dense peak, not 24.3% of the sparse one.
+    assert!((share("h100-sxm-80gb", DataType::Bf16, 480.0) - 0.485).abs() < 0.0005);
+    // NVIDIA/Megatron-LM issue 1565: 420 TFLOP/s on H200 are 42.45%, not 21%.
+    assert!((share("h200-sxm-141gb", DataType::Bf16, 420.0) - 0.4245).abs() < 0.0002);
+    // pytorch/torchtitan issue 668: bf16 work is measured against bf16, which is twice tf32.
+    let catalog = catalog();
+    let h100 = catalog.accelerators.get("h100-sxm-80gb").unwrap();
+    let ratio = h100.peak_dense.get(DataType::Bf16).unwrap() / h100.peak_dense.get(DataType::Tf32).unwrap();
+    assert!((ratio - 2.0).abs() < 1e-3);
+    assert!(
+        (h100.peak_sparse.get(DataType::Bf16).unwrap() / h100.peak_dense.get(DataType::Bf16).unwrap() - 2.0).abs()
+            < 1e-3
+    );
+}
+
+#[test]
+fn a_missing_type_means_unsupported() {
+    let catalog = catalog();
+    let peak = |id: &str, data_type| catalog.accelerators.get(id).unwrap().peak_dense.get(data_type);
+    assert_eq!(peak("a100-sxm-80gb", DataType::Fp8), None);
+    assert_eq!(peak("h100-sxm-80gb", DataType::Fp4), None);
+    assert_eq!(peak("mi355x", DataType::Tf32), None);
+    assert!(peak("b200-sxm-180gb", DataType::Fp4).is_some());
+}
+
+#[test]
+fn prices_say_whether_they_are_per_instance_or_per_accelerator() {
+    // skypilot-org/skypilot issue 9000: four accelerators at $4 an hour in all are $1 each.
+    let text = "name = \"Mine\"\nclass = \"neocloud\"\n[[source]]\nfields = [\"class\"]\nbasis = \"assumed\"\ntitle = \"Mine\"\n\
+                [[offer]]\ninstance = \"quad\"\naccelerator = \"l40s\"\naccelerators = 4\nterm = \"on-demand\"\n\
+                price_per_instance_hour = \"$4/h\"\ndate = 2026-11-01\nbasis = \"quote\"\nsource = \"A price page\"\n";
+    let (mut sources, sink) = (Sources::default(), Sink::default());
+    let file = sources.add("providers/mine.toml", text);
+    let document = load::parse(&sources, file, &sink);
+    let mut catalog = Catalog::default();
+    catalog.add("providers", "mine", &document, &sink);
+    assert_eq!(render(&sink.into_diagnostics(), &sources, false).trim(), "");
+    let provider = catalog.providers.get("mine").unwrap();
+    let offer = provider.offers_of("l40s", Term::OnDemand)[0];
+    assert_eq!(offer.price_per_accelerator_hour, UsdPerHour::new(1.0));
+    assert_eq!(offer.price_per_instance_hour(), UsdPerHour::new(4.0));
+}
+
+#[test]
+fn offers_of_an_accelerator_are_sorted_by_price() {
+    let catalog = catalog();
+    let aws = catalog.providers.get("aws").unwrap();
+    let offers = aws.offers_of("h100-sxm-80gb", Term::OnDemand);
+    assert!(
+        offers
+            .iter()
+            .any(|offer| offer.instance == "p5.48xlarge"
+                && (offer.price_per_instance_hour().value() - 55.04).abs() < 1e-9)
+    );
+    assert!(offers.is_sorted_by(|a, b| a.price_per_accelerator_hour <= b.price_per_accelerator_hour));
+}
+
+#[test]
+fn months_money_and_rates_are_fixed() {
+    // ubicloud/ubicloud issue 501 and infracost/infracost issue 2673: a month is 730 hours, two of them 1,460.
+    assert!((HOURS_PER_MONTH - HOURS_PER_YEAR / 12.0).abs() < 1e-9);
+    assert!((2.0 * HOURS_PER_MONTH - 1_460.0).abs() < 1e-9);
+    // huggingface/blog pull request 3382: $5 an hour for a day is $120.
+    assert_eq!(UsdPerHour::parse("$5/h").unwrap() * 24.0, UsdPerHour::new(120.0));
+    // infracost/infracost issue 919: money of another currency is shown with its code, at a rate that is printed.
+    let catalog = catalog();
+    let euro = catalog.currencies.get("eur").unwrap();
+    assert_eq!(euro.show(Usd::new(25.25 * 1.08)), "EUR 25.25");
+    assert_eq!(euro.rate(), "1 EUR = 1.08 USD, fixed on 2024-12-31");
+    // infracost/infracost issue 3124: two figures written in euro differ by what they say, not by the day's rate.
+    let dublin = catalog.sites.get("eu-ireland").unwrap();
+    assert!((dublin.electricity.value.in_unit("$/kWh").unwrap() - 0.256 * 1.08).abs() < 1e-12);
+    let records = catalog.records();
+    let record = records.iter().find(|record| record.id == "eu-ireland").unwrap();
+    let tariff = record.figures(&catalog.rates()).into_iter().find(|figure| figure.field == "electricity").unwrap();
+    assert_eq!(tariff.text, "0.256 EUR/kWh (0.15 EUR/kWh to 0.256 EUR/kWh)");
+    assert_eq!(tariff.dollars.as_deref(), Some("0.2765 USD/kWh"));
+    assert_eq!(record.figures(&Rates::new())[1].dollars, None);
+}
