@@ -6,6 +6,7 @@
 
 mod aliases;
 mod collectives;
+mod kv;
 mod outcome;
 mod render;
 mod table;
@@ -32,6 +33,8 @@ choices! {
         Topology = "topology",
         /// Time of collective operations.
         Collectives = "collectives",
+        /// Caches, parameters and weights of models.
+        Kv = "kv",
     }
 }
 
@@ -53,6 +56,7 @@ impl Domain {
             Self::Training => training::COLUMNS,
             Self::Topology => topology::COLUMNS,
             Self::Collectives => collectives::COLUMNS,
+            Self::Kv => kv::COLUMNS,
         }
     }
 
@@ -62,6 +66,7 @@ impl Domain {
             Self::Training => include_str!("../../tests/validation/training.csv"),
             Self::Topology => include_str!("../../tests/validation/topology.csv"),
             Self::Collectives => include_str!("../../tests/validation/collectives.csv"),
+            Self::Kv => include_str!("../../tests/validation/kv.csv"),
         }
     }
 }
@@ -84,27 +89,27 @@ impl Validation {
         let table = table::rows(text, domain.columns())?;
         let cell = |row: &Row, column| row.text(column).unwrap_or_default().to_owned();
         let result = |row: &Row| {
-            let (id, group, band) = match domain {
-                Domain::Training => (cell(row, "id"), cell(row, "source"), None),
-                Domain::Topology => {
-                    (format!("{}, {}", cell(row, "name"), cell(row, "parameter")), cell(row, "name"), None)
-                }
-                Domain::Collectives => collectives::name(row),
+            let training = || training::case(row, catalog, aliases);
+            let topology = || {
+                let design: Vec<&Row> = table.iter().filter(|other| other.text("name") == row.text("name")).collect();
+                topology::case(row, &design, catalog, aliases)
             };
-            let predict = || match domain {
-                Domain::Training => training::case(row, catalog, aliases),
+            let collectives = || collectives::case(row, catalog, aliases);
+            let ((id, group, band), predict): (_, &dyn Fn() -> (Vec<Fill>, Outcome)) = match domain {
+                Domain::Training => ((cell(row, "id"), cell(row, "source"), None), &training),
                 Domain::Topology => {
-                    let design: Vec<&Row> =
-                        table.iter().filter(|other| other.text("name") == row.text("name")).collect();
-                    topology::case(row, &design, catalog, aliases)
+                    let id = format!("{}, {}", cell(row, "name"), cell(row, "parameter"));
+                    ((id, cell(row, "name"), None), &topology)
                 }
-                Domain::Collectives => collectives::case(row, catalog, aliases),
+                Domain::Collectives => (collectives::name(row), &collectives),
+                // Each figure of a row is a case.
+                Domain::Kv => return kv::cases(row, catalog),
             };
             let excluded = excluded(row, aliases);
             let (filled, outcome) = excluded.map_or_else(predict, |reason| (Vec::new(), Outcome::Excluded(reason)));
-            CaseResult { id, group, band, filled, outcome }
+            vec![CaseResult { id, group, band, filled, outcome }]
         };
-        let rows = table.iter().map(result).collect();
+        let rows = table.iter().flat_map(result).collect();
         Ok(Self { domain, rows })
     }
 

@@ -38,6 +38,7 @@ pub struct Tolerances {
     training: DomainTolerances,
     topology: DomainTolerances,
     collectives: DomainTolerances,
+    kv: DomainTolerances,
 }
 
 impl Tolerances {
@@ -50,7 +51,8 @@ impl Tolerances {
         };
         let sources = r.tables("collectives", SourceTolerance::read);
         let collectives = DomainTolerances { sources, misses: Vec::new() };
-        Self { training, topology: DomainTolerances::default(), collectives }
+        let kv = DomainTolerances { sources: r.tables("kv", SourceTolerance::read), misses: Vec::new() };
+        Self { training, topology: DomainTolerances::default(), collectives, kv }
     }
 
     /// What is outside, a sentence each; a row without a stated tolerance is exact or outside.
@@ -59,6 +61,7 @@ impl Tolerances {
             Domain::Training => &self.training,
             Domain::Topology => &self.topology,
             Domain::Collectives => &self.collectives,
+            Domain::Kv => &self.kv,
         };
         let mut breaches: Vec<String> = validation.rows.iter().filter_map(|row| stated.breach(row)).collect();
         let known = |id: &str| validation.rows.iter().any(|row| row.id == id);
@@ -145,6 +148,7 @@ mod tests {
             training: DomainTolerances { sources, misses },
             topology: DomainTolerances::default(),
             collectives: DomainTolerances::default(),
+            kv: DomainTolerances::default(),
         }
     }
 

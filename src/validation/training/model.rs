@@ -20,7 +20,8 @@ pub(super) fn transformer(
     let name = row.needed("model")?;
     let family = aliases.family(name).ok_or_else(|| Unusable(format!("model family of \"{name}\" is unknown")))?;
     let family = family.as_ref().map_err(|reason| Unusable(reason.clone()))?;
-    let known = aliases.model(name).and_then(|id| Some((id, Transformer::try_from(&catalog.models.get(id)?.part).ok()?)));
+    let known =
+        aliases.model(name).and_then(|id| Some((id, Transformer::try_from(&catalog.models.get(id)?.part).ok()?)));
     let mut sizes = Sizes { row, known, filled };
     let (layers, hidden, heads) = (
         sizes.needed("layers", |model| Some(model.layers))?,

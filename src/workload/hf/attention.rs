@@ -52,6 +52,12 @@ impl Importer<'_> {
         let (config, family) = (self.config, &self.family);
         let heads = self.get(HEADS);
         let head_dim = self.head_dim(hidden, heads);
+        if let Some(types) = config.list(&["attn_type_list"]) {
+            // MiniMax: 1 is attention, 0 linear attention.
+            if types.iter().any(|node| node.value != crate::document::Value::Integer(1)) {
+                config.refuse("attn_type_list", "layers of linear attention of this kind");
+            }
+        }
         let attention = Attention {
             heads,
             kv_heads: self.kv_heads(heads),
@@ -208,8 +214,18 @@ impl Importer<'_> {
         }
     }
 
+    /// Latent attention of each layer. A layer that shares the indexer of another has neither its weights nor its keys.
+    pub(super) fn latents(&self, layers: u32) -> Vec<Latent> {
+        let latent = self.latent();
+        self.config.node(&["layer_types"]);
+        let Some(types) = self.config.list(&["indexer_types"]) else { return vec![latent; layers as usize] };
+        self.of_each_layer("indexer_types", types, layers);
+        let shares = |node: &crate::document::Node| node.as_str() == Some("shared");
+        types.iter().map(|node| if shares(node) { Latent { indexer: None, ..latent } } else { latent }).collect()
+    }
+
     /// Multi-head latent attention.
-    pub(super) fn latent(&self) -> Latent {
+    fn latent(&self) -> Latent {
         let config = self.config;
         let rope_dim = config.get(&["qk_rope_head_dim"]);
         let nope_dim = config.get(&["qk_nope_head_dim"]);

@@ -141,6 +141,11 @@ impl Importer<'_> {
     fn sparse(&self, layers: u32) -> Vec<bool> {
         let config = self.config;
         let all = vec![true; layers as usize];
+        if let Some(types) = config.list(&["mlp_layer_types"]) {
+            self.of_each_layer("mlp_layer_types", types, layers);
+            config.node(&["first_k_dense_replace", "moe_layer_freq"]);
+            return types.iter().map(|node| node.as_str() == Some("sparse")).collect();
+        }
         if let Some(node) = config.node(&["moe_layer_freq"]) {
             if let Value::Array(list) = &node.value {
                 return self.flags("moe_layer_freq", list, layers, 1);

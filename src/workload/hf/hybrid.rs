@@ -49,11 +49,30 @@ impl Importer<'_> {
         }
     }
 
+    /// A letter a layer, from a pattern of letters or from a list of words.
+    pub(super) fn letters(&self) -> Option<String> {
+        let config = self.config;
+        let words = config.list(&["layers_block_type"]);
+        let letter = |node: &Node| match node.as_str() {
+            Some("mamba") => 'M',
+            Some("attention") => '*',
+            Some("moe") => 'E',
+            Some("mlp") => '-',
+            other => {
+                config.refuse("layers_block_type", &format!("a layer `{}`", other.unwrap_or("that is no text")));
+                '-'
+            }
+        };
+        let pattern = config.text(&["hybrid_override_pattern"]).map(str::to_owned);
+        pattern.or_else(|| words.map(|words| words.iter().map(letter).collect()))
+    }
+
     /// Nemotron-H: one letter a layer, each with one norm.
     pub(super) fn nemotron_h(&self, layers: u32) -> Vec<Block> {
         let config = self.config;
-        let Some(pattern) = config.text(&["hybrid_override_pattern"]) else {
-            config.missing(&["hybrid_override_pattern"]);
+        config.node(&["mtp_layers_block_type"]);
+        let Some(pattern) = self.letters() else {
+            config.missing(&["hybrid_override_pattern", "layers_block_type"]);
             return Vec::new();
         };
         if pattern.chars().count() != layers as usize {

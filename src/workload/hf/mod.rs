@@ -146,7 +146,11 @@ impl Importer<'_> {
         let head_bias = config.flag(&["lm_head_bias"]).unwrap_or(family.head_bias);
         let positions = &["n_positions", "max_position_embeddings"];
         let learned_positions = family.positions.map(|beyond| config.get(positions).saturating_add(beyond));
-        let layers = self.get(LAYERS);
+        // Lists and patterns that name every layer say how many there are.
+        let letters =
+            if family.kind == Kind::NemotronH && config.node(LAYERS).is_none() { self.letters() } else { None };
+        let layers =
+            letters.and_then(|all| u32::try_from(all.chars().count()).ok()).unwrap_or_else(|| self.get(LAYERS));
         let mut blocks = Vec::new();
         if layers > MOST_LAYERS {
             let hint = "the most that is taken; the largest published models have a few hundred";
@@ -232,9 +236,19 @@ impl Importer<'_> {
             Kind::Mllama => self.mllama(layers, hidden),
             Kind::MiMoV2 => self.mimo_v2(layers),
             Kind::Latent => {
-                let (mixer, feeds) = (Mixer::Latent(self.latent()), self.feeds(layers, hidden));
+                let (latents, feeds) = (self.latents(layers), self.feeds(layers, hidden));
                 let norms = self.family.norms;
-                feeds.into_iter().map(|feed| Block { layers: 1, norms, mixer, feed, ..Block::default() }).collect()
+                latents
+                    .into_iter()
+                    .zip(feeds)
+                    .map(|(latent, feed)| Block {
+                        layers: 1,
+                        norms,
+                        mixer: Mixer::Latent(latent),
+                        feed,
+                        ..Block::default()
+                    })
+                    .collect()
             }
             Kind::Common | Kind::Gemma4 => {
                 let common = Common::read(self, hidden);

@@ -54,7 +54,8 @@ fn named_dtype(config: &Config<'_>, key: &str, word: &str) -> Option<Format> {
 
 /// A `quantization_config`, by its method.
 fn checkpoint(table: &Config<'_>, model: &Model, formats: &mut Formats) {
-    let Some(method) = table.text(&["quant_method"]) else {
+    let algorithm = table.text(&["quant_algo"]);
+    let Some(method) = table.text(&["quant_method"]).or(algorithm.map(|_| "modelopt")) else {
         table.missing(&["quant_method"]);
         return;
     };
@@ -92,7 +93,9 @@ fn checkpoint(table: &Config<'_>, model: &Model, formats: &mut Formats) {
     let modules: &[Module] = if method == "mxfp4" { &[Module::Experts] } else { &Formats::LINEAR };
     apply(format, modules, left_out, model, formats);
     formats.activations = activations;
-    if let Some(scheme) = table.table("kv_cache_scheme") {
+    if table.node(&["kv_cache_scheme"]).is_some_and(|node| node.as_str() == Some("FP8")) {
+        formats.kv_cache = Some(fp8);
+    } else if let Some(scheme) = table.table("kv_cache_scheme") {
         formats.kv_cache = match (scheme.count(&["num_bits"]), scheme.text(&["type"])) {
             (Some(8), Some("float")) => Some(fp8),
             (Some(8), Some("int")) => Some(Format::plain(Number::Int8)),
@@ -225,25 +228,27 @@ fn left_out_by(pattern: &str) -> Option<(Module, Option<u32>)> {
         digits.parse().ok()
     });
     let has = |part: &str| pattern.contains(part);
-    let module = if has("vision") || has("mm_projector") || has("multi_modal") || has("lm_head") || has("embed") {
-        return None;
-    } else if has("shared_expert") {
-        // Its gate is a vector.
-        if pattern.ends_with("shared_expert_gate") {
+    let vector = has("norm") || has("indexer") || has("eh_proj");
+    let module =
+        if vector || has("vision") || has("mm_projector") || has("multi_modal") || has("lm_head") || has("embed") {
             return None;
-        }
-        Module::SharedExperts
-    } else if has("experts") {
-        Module::Experts
-    } else if has("attn") || has("attention") || has("mixer") {
-        Module::Attention
-    } else if has("router") || pattern.ends_with("gate") || pattern.ends_with("gate*") || has("e_score") {
-        Module::Router
-    } else if has("mlp") || has("feed_forward") {
-        Module::Mlp
-    } else {
-        return None;
-    };
+        } else if has("shared_expert") {
+            // Its gate is a vector.
+            if pattern.ends_with("shared_expert_gate") {
+                return None;
+            }
+            Module::SharedExperts
+        } else if has("experts") {
+            Module::Experts
+        } else if has("attn") || has("attention") || has("mixer") {
+            Module::Attention
+        } else if has("router") || pattern.ends_with("gate") || pattern.ends_with("gate*") || has("e_score") {
+            Module::Router
+        } else if has("mlp") || has("feed_forward") {
+            Module::Mlp
+        } else {
+            return None;
+        };
     Some((module, layer))
 }
 
@@ -280,5 +285,6 @@ mod tests {
         assert_eq!(of("re:.*shared_experts.*"), Some((Module::SharedExperts, None)));
         assert_eq!(of("model.layers.3.mlp.shared_expert_gate"), None);
         assert_eq!(of("lm_head"), None);
+        assert_eq!(of("model.layers.3.post_attention_layernorm"), None);
     }
 }

@@ -54,7 +54,8 @@ impl Vit {
 ///
 /// Counts follow each family's published code; CLIP with LLaVA's projector and Qwen2-VL's come to the published totals.
 pub(super) fn vision(config: &Config<'_>, outer: &Config<'_>, model: &Model) -> Vec<Tower> {
-    let kind = config.text(&["model_type"]).or_else(|| outer.text(&["model_type"])).unwrap_or_default();
+    let stated = config.text(&["model_type"]).filter(|kind| !kind.is_empty());
+    let kind = stated.or_else(|| outer.text(&["model_type"])).unwrap_or_default();
     let text = u64::from(model.hidden);
     let Some(parameters) = count(kind, config, text) else {
         config.refuse(
@@ -116,7 +117,7 @@ fn count(kind: &str, config: &Config<'_>, text: u64) -> Option<u64> {
             let merger = hidden + linear(merged, merged) + linear(merged, get("out_hidden_size"));
             vit.layers * layer + vit.pixels(get("temporal_patch_size")) * hidden + merger
         }
-        "qwen3_vl" | "qwen3_vl_moe" | "qwen3_5" | "qwen3_5_moe" => {
+        "qwen3_vl" | "qwen3_vl_moe" | "qwen3_5" | "qwen3_5_moe" | "qwen3_5_vision" | "qwen3_5_moe_vision" => {
             let merged = hidden * get("spatial_merge_size").pow(2);
             let outputs = get("out_hidden_size");
             let deep = config.list(&["deepstack_visual_indexes"]).map_or(0, <[_]>::len) as u64;
