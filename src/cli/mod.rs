@@ -2,9 +2,12 @@
 
 mod answer;
 mod catalog;
+mod collective;
 mod compare;
 mod eval;
+mod fabric;
 mod model;
+mod network;
 mod options;
 mod session;
 mod validate;
@@ -39,6 +42,10 @@ enum Command {
     Compare(compare::Compare),
     /// Parameters, weights, cache and operations of a model: of the catalog, or read from its config.json
     Model(model::ModelCommand),
+    /// How long a collective takes, by every algorithm: is a measured bus bandwidth normal?
+    Collective(collective::CollectiveCommand),
+    /// Switches, modules, cables, power and price of a network; as CSV a purchasing list
+    Fabric(fabric::Fabric),
     /// What is known, with the source and date of each figure
     #[command(subcommand)]
     Catalog(catalog::Catalog),
@@ -54,6 +61,8 @@ pub fn run() -> ExitCode {
         Command::Eval(command) => command.run(session),
         Command::Compare(command) => command.run(session),
         Command::Model(command) => command.run(session),
+        Command::Collective(command) => command.run(session),
+        Command::Fabric(command) => command.run(session),
         Command::Catalog(command) => command.run(session),
         Command::Validate(command) => command.run(session),
     };

@@ -2,6 +2,7 @@
 
 use super::Infeasible;
 use crate::catalog::Node;
+use crate::catalog::PriceBook;
 use crate::catalog::pricebook::Driver;
 use crate::facility::{Facility, Load, Racked, racks};
 use crate::provenance::Basis;
@@ -94,7 +95,7 @@ impl BuiltCluster {
         let spare_nodes = (f64::from(at_work) * cluster.spares.get()).ceil() as u32;
         let nodes = at_work + spare_nodes;
         let topology = network(&cluster.node, &cluster.fabric, &cluster.topology, nodes)?;
-        let parts = part_lines(cluster, &topology.bill(&part_names(cluster)));
+        let parts = parts(&topology, &cluster.fabric, &cluster.prices);
         let racks = racks(&racked(cluster, nodes, &parts), cluster.site.rack)?;
         let facility = Facility::new(&loads(cluster, at_work, spare_nodes, &parts, finance), &cluster.site);
         let total = |kind: PartKind| parts.iter().filter(|part| part.kind == kind).map(|part| part.count).sum();
@@ -166,11 +167,9 @@ pub fn network(node: &Node, fabric: &BoundFabric, choice: &TopologyChoice, nodes
 }
 
 /// The ids that the bill of materials counts.
-fn part_names(cluster: &Cluster) -> PartNames {
-    let fabric = &cluster.fabric;
+fn part_names(fabric: &BoundFabric, planes: u32) -> PartNames {
     let [leaf, spine, core] = &fabric.switches;
     // A module and a cable carry the planes of a port together.
-    let planes = cluster.topology.planes;
     let link = |link: &LinkParts| {
         let carrier = |optic: &Option<std::sync::Arc<crate::catalog::Entry<crate::catalog::Optic>>>| {
             optic.as_ref().map(|optic| Carrier { id: optic.id.clone(), links: optic.links * planes })
@@ -190,19 +189,20 @@ fn part_names(cluster: &Cluster) -> PartNames {
     }
 }
 
-/// Counts with power and price.
-fn part_lines(cluster: &Cluster, bill: &BillOfMaterials) -> Vec<PartLine> {
+/// The parts of a network on a fabric, each with its power, and its price by a price book.
+pub fn parts(topology: &Topology, fabric: &BoundFabric, prices: &PriceBook) -> Vec<PartLine> {
+    let bill: BillOfMaterials = topology.bill(&part_names(fabric, topology.spec.planes));
     bill.parts
         .iter()
         .map(|part| {
-            // Resolving the scenario has checked that every part has a price.
-            let price = cluster.prices.price(&part.id);
+            // Whoever binds has checked that every part has a price.
+            let price = prices.price(&part.id);
             PartLine {
                 kind: part.kind,
                 id: part.id.clone(),
                 tier: part.tier,
                 count: part.count,
-                power: power_of(cluster, part.kind, &part.id),
+                power: power_of(fabric, part.kind, &part.id),
                 unit_price: price.map_or(Usd::ZERO, |price| price.usd.value),
                 basis: price.map_or(Basis::Assumed, |price| price.evidence.basis),
             }
@@ -211,8 +211,7 @@ fn part_lines(cluster: &Cluster, bill: &BillOfMaterials) -> Vec<PartLine> {
 }
 
 /// Power of one part in use: switches without their modules, which count for themselves.
-fn power_of(cluster: &Cluster, kind: PartKind, id: &str) -> Watts {
-    let fabric = &cluster.fabric;
+fn power_of(fabric: &BoundFabric, kind: PartKind, id: &str) -> Watts {
     let links = [&fabric.node_link, &fabric.switch_link];
     match kind {
         PartKind::Nic => fabric.nic.power,

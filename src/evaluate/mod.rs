@@ -11,7 +11,7 @@ mod prepared;
 mod step;
 
 pub use bases::{Bases, Evidence, Input};
-pub use cluster::{BuiltCluster, Occupancy, PartLine, network};
+pub use cluster::{BuiltCluster, Occupancy, PartLine, network, parts};
 pub use evaluation::{Evaluation, FabricCounts, evaluate};
 pub use infeasible::Infeasible;
 pub use prepared::{Point, Prepared};

@@ -1,8 +1,10 @@
 //! Answers as texts: pages of tables for people, JSON for programs, CSV for spreadsheets. Nothing here prints.
 
+mod collective;
 mod comparison;
 mod csv;
 mod evaluation;
+mod fabric;
 mod figure;
 mod infeasible;
 mod inventory;
@@ -14,9 +16,11 @@ mod page;
 mod settings;
 mod table;
 
+pub use collective::{CallTitle, call_grid, call_json, call_page, call_reason};
 pub use comparison::comparison_page;
 pub use csv::{comparison_csv, evaluation_csv, grid_csv};
 pub use evaluation::{HEADLINES, evaluation_page};
+pub use fabric::{quote_csv, quote_json, quote_page};
 pub use figure::{Group, Metric, Unit, Value};
 pub use infeasible::infeasible_page;
 pub use inventory::{entry_grid, entry_page, list_grid};

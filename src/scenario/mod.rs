@@ -8,6 +8,7 @@ mod software;
 pub use file::{CompareFile, ScenarioFile, SoftwareDate, TierCount, TopologyKind};
 pub use keys::KEYS;
 pub use resolve::{
-    Assumption, BoundFabric, Cluster, Finance, LinkParts, MANAGER_PART, Scenario, TopologyChoice, Training,
+    Assumption, BoundFabric, Cluster, Finance, LinkParts, MANAGER_PART, Scenario, TopologyChoice, Training, check_adapter,
+    check_fabric_prices,
 };
 pub use software::{MissingEfficiency, Overlap, Software, StepEfficiency};

@@ -314,7 +314,7 @@ fn topology(wanted: &TopologyFile, sink: &Sink) -> TopologyChoice {
 }
 
 /// A node's slots take the fabric's card at its speed.
-fn check_adapter(node: &Entry<Node>, fabric: &BoundFabric, at: &Span, sink: &Sink) {
+pub fn check_adapter(node: &Entry<Node>, fabric: &BoundFabric, at: &Span, sink: &Sink) {
     if node.nic_slots.speed != fabric.nic.speed {
         let speed = |rate: crate::units::Bandwidth| rate.in_unit("Gbit/s").unwrap_or_default();
         let message = format!(
@@ -342,7 +342,13 @@ fn check_prices(
     at: &Span,
     sink: &Sink,
 ) {
-    let mut parts = vec![node.id.as_str(), fabric.nic.id.as_str(), storage.id.as_str()];
+    check_priced(vec![node.id.as_str(), storage.id.as_str()], prices, at, sink);
+    check_fabric_prices(fabric, prices, at, sink);
+}
+
+/// Every part of a fabric has a price.
+pub fn check_fabric_prices(fabric: &BoundFabric, prices: &Entry<PriceBook>, at: &Span, sink: &Sink) {
+    let mut parts = vec![fabric.nic.id.as_str()];
     parts.extend(fabric.switches.iter().map(|switch| switch.id.as_str()));
     for link in [&fabric.node_link, &fabric.switch_link] {
         parts.push(&link.cable.id);
@@ -351,6 +357,10 @@ fn check_prices(
     if fabric.entry.managers.is_some() {
         parts.push(MANAGER_PART);
     }
+    check_priced(parts, prices, at, sink);
+}
+
+fn check_priced(mut parts: Vec<&str>, prices: &Entry<PriceBook>, at: &Span, sink: &Sink) {
     parts.sort_unstable();
     parts.dedup();
     for part in parts.into_iter().filter(|part| prices.price(part).is_none()) {

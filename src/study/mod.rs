@@ -1,7 +1,12 @@
-//! Questions that take several evaluations of one scenario: variants side by side, and where their order turns.
+//! Questions beside one evaluation of one scenario: variants side by side and where their order turns, one collective,
+//! one network and its parts.
 
 mod break_even;
+mod collective;
 mod compare;
+mod fabric;
 
 pub use break_even::{BreakEven, Level, Turn, Variable, break_even};
+pub use collective::{Call, CallAnswer, call};
 pub use compare::{Axis, Case, Comparison, Question, Variant, compare};
+pub use fabric::{FabricQuote, quote};

@@ -47,8 +47,9 @@ impl Topology {
         let (mut leaf, mut spine) = (Loads::default(), Loads::default());
         let planes = u64::from(spec.planes);
         for first in (0..groups * group_units).map(|index| index * unit.nodes) {
+            let taken = first.min(places)..(first + unit.nodes).min(places);
             for position in 0..unit.leaves {
-                leaf.add(planes, leaf_links(spec, &unit, first..first + unit.nodes, position), wiring.uplinks());
+                leaf.add(planes, leaf_links(spec, &unit, taken.clone(), position), wiring.uplinks());
             }
         }
         // The links of a group are dealt out to its spines one after the other.

@@ -8,6 +8,7 @@ mod balance;
 mod bill;
 mod dragonfly;
 mod fat_tree;
+mod lengths;
 mod placement;
 mod rail_only;
 mod torus;
@@ -16,6 +17,7 @@ mod wiring;
 pub use balance::Balance;
 pub use bill::{BillOfMaterials, Carrier, LinkParts, Part, PartKind, PartNames};
 pub use fat_tree::{FatTreeSpec, Managers, Oversubscription, Tiers};
+pub use lengths::{CLASSES, LengthClass, RackLayout};
 pub use placement::{GroupPlacement, Reach, ScaleUp};
 pub use torus::Torus;
 

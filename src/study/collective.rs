@@ -1,0 +1,102 @@
+//! One collective on a cluster: every way to carry it out, and the one that NCCL takes.
+
+use crate::catalog::{CollectiveEfficiency, Node};
+use crate::collectives::{
+    ALGORITHMS, Algorithm, Choice, Collective, CollectiveTime, Group, Library, Wires, choose, estimate,
+};
+use crate::evaluate::{Infeasible, network, reach, wires};
+use crate::parallelism::RankGroup;
+use crate::scenario::{BoundFabric, TopologyChoice};
+use crate::topology::Tier;
+use crate::units::Bytes;
+
+/// A collective and what it runs on.
+#[derive(Clone, Debug)]
+pub struct Call<'a> {
+    /// The collective.
+    pub kind: Collective,
+    /// Its payload, as nccl-tests counts it.
+    pub payload: Bytes,
+    /// Ranks, one a GPU, packed on nodes in order.
+    pub ranks: u32,
+    /// The node.
+    pub node: &'a Node,
+    /// The fabric.
+    pub fabric: &'a BoundFabric,
+    /// How the fabric is built.
+    pub topology: &'a TopologyChoice,
+    /// GPUs of the cluster that the ranks are part of; at least as many as ranks.
+    pub cluster: u32,
+    /// What collectives reach.
+    pub constants: &'a CollectiveEfficiency,
+    /// Algorithms that are allowed; all of NCCL's where it is open.
+    pub allowed: Option<&'a [Algorithm]>,
+    /// GPUs that one host process drives.
+    pub gpus_per_process: u32,
+    /// Groups that send through the same network cards at the same time, this one included.
+    pub concurrent: u32,
+    /// Whether nodes lie anywhere, instead of side by side.
+    pub scattered: bool,
+    /// Whether the network's switches reduce, where they can.
+    pub sharp: bool,
+    /// Whether the library has parallel aggregated trees.
+    pub pat: bool,
+}
+
+/// The answer.
+#[derive(Clone, Debug)]
+pub struct CallAnswer {
+    /// The group as the wires see it.
+    pub group: Group,
+    /// The highest tier that it crosses.
+    pub tier: Tier,
+    /// What NCCL does, or the fastest of those allowed.
+    pub choice: Choice,
+    /// Every algorithm that serves the call, fastest first.
+    pub lines: Vec<CollectiveTime>,
+}
+
+impl CallAnswer {
+    /// The fastest of a library, where it serves the call.
+    pub fn fastest_by(&self, library: Library) -> Option<&CollectiveTime> {
+        self.lines.iter().find(|line| line.algorithm.library() == library)
+    }
+}
+
+/// Answers a call; `None` where none of the allowed algorithms serves it.
+///
+/// # Errors
+/// When the network cannot be built.
+pub fn call(call: &Call<'_>) -> Result<Option<CallAnswer>, Infeasible> {
+    let nodes = call.cluster.max(call.ranks).div_ceil(call.node.accelerators);
+    let topology = network(call.node, call.fabric, call.topology, nodes)?;
+    let packed = reach(&topology, call.node, call.fabric);
+    let reach = if call.scattered { packed.scattered() } else { packed };
+    let placed = reach.place(RankGroup { size: call.ranks, stride: 1 });
+    // A group fills its nodes from the first; where they don't divide, the last one is filled in part.
+    let ranks_per_domain = call.ranks.min(call.node.scale_up.domain);
+    let nics = placed.nics_per_domain / f64::from(placed.ranks_per_domain) * f64::from(ranks_per_domain);
+    let group = Group {
+        ranks: call.ranks,
+        ranks_per_domain,
+        nics_per_domain: nics,
+        network_share: placed.ring_share,
+        all_to_all_share: placed.all_to_all_share,
+        relayed: placed.relayed,
+    }
+    .among(call.concurrent);
+    let plain = wires(call.constants, call.node, call.fabric);
+    let wires = Wires {
+        sharp: (call.sharp && call.fabric.entry.in_network_reduction).then_some(call.constants.sharp.value),
+        pat: call.pat.then_some(call.constants.pat.value),
+        ..plain
+    };
+    let choice = choose(call.kind, call.payload, &group, &wires, call.gpus_per_process, call.allowed);
+    let serves = |&algorithm: &Algorithm| estimate(algorithm, call.kind, call.payload, &group, &wires);
+    let mut lines: Vec<CollectiveTime> = ALGORITHMS.iter().filter_map(serves).collect();
+    if let Some(allowed) = call.allowed {
+        lines.retain(|line| allowed.contains(&line.algorithm));
+    }
+    lines.sort_by(|a, b| a.time.value().total_cmp(&b.time.value()));
+    Ok(choice.map(|choice| CallAnswer { group, tier: placed.tier, choice, lines }))
+}
