@@ -4,7 +4,7 @@ use crate::catalog::{CollectiveEfficiency, Node};
 use crate::collectives::{
     ALGORITHMS, Algorithm, Choice, Collective, CollectiveTime, Group, Library, Wires, choose, estimate,
 };
-use crate::evaluate::{Infeasible, network, reach, wires};
+use crate::evaluate::{Infeasible, Occupancy, network, reach, wires};
 use crate::parallelism::RankGroup;
 use crate::scenario::{BoundFabric, TopologyChoice};
 use crate::topology::Tier;
@@ -70,11 +70,13 @@ impl CallAnswer {
 pub fn call(call: &Call<'_>) -> Result<Option<CallAnswer>, Infeasible> {
     let nodes = call.cluster.max(call.ranks).div_ceil(call.node.accelerators);
     let topology = network(call.node, call.fabric, call.topology, nodes)?;
-    let packed = reach(&topology, call.node, call.fabric);
+    // As many in each node as in the others, where trays allow it: 128 ranks are 64 in each of two racks of 72.
+    let at_work = Occupancy::new(call.ranks, call.node).map_or(call.node.accelerators, |spread| spread.each);
+    let packed = reach(&topology, call.node, at_work, call.fabric);
     let reach = if call.scattered { packed.scattered() } else { packed };
     let placed = reach.place(RankGroup { size: call.ranks, stride: 1 });
     // A group fills its nodes from the first; where they don't divide, the last one is filled in part.
-    let ranks_per_domain = call.ranks.min(call.node.scale_up.domain);
+    let ranks_per_domain = call.ranks.min(call.node.scale_up.domain).min(at_work);
     let nics = placed.nics_per_domain / f64::from(placed.ranks_per_domain) * f64::from(ranks_per_domain);
     let group = Group {
         ranks: call.ranks,
