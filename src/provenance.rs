@@ -57,10 +57,19 @@ impl Source {
 
     /// Whether the source stands behind the field of that dotted name.
     pub fn covers(&self, field: &str) -> bool {
-        self.fields
-            .iter()
-            .any(|own| field == own || field.strip_prefix(own.as_str()).is_some_and(|rest| rest.starts_with('.')))
+        self.fields.iter().any(|own| covers(own, field))
     }
+
+    /// Of several sources the one that names a field most closely.
+    pub fn closest<'a>(sources: &'a [Self], field: &str) -> Option<&'a Self> {
+        let closeness = |source: &&Self| source.fields.iter().filter(|own| covers(own, field)).map(String::len).max();
+        sources.iter().filter(|source| source.covers(field)).max_by_key(closeness)
+    }
+}
+
+/// Whether a named field is the other, or a table that it lies in.
+pub fn covers(own: &str, field: &str) -> bool {
+    field == own || field.strip_prefix(own).is_some_and(|rest| rest.starts_with('.'))
 }
 
 #[cfg(test)]

@@ -35,6 +35,20 @@ fn day_number(date: &str) -> Option<i64> {
     Some(year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day)
 }
 
+/// The date of a day counted from 1 January 1970.
+pub fn date_of(days: i64) -> String {
+    // Counted from 1 March of year 0, in eras of 400 years (146,097 days), so that leap days come last.
+    let days = days + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
 impl Catalog {
     /// Prices and offers that are older than so long on a day, oldest first.
     pub fn stale_prices(&self, on: &str, older_than: Seconds) -> Vec<StalePrice> {
@@ -72,6 +86,8 @@ mod tests {
         assert_eq!(age_in_days("2024-10-03", "2026-11-29"), Some(787));
         assert_eq!(age_in_days("2026-11-29", "2026-11-28"), Some(-1));
         assert_eq!(age_in_days("1999-12-31", "2000-12-31"), Some(366));
+        assert_eq!(["1970-01-01", "2024-02-29", "2026-11-29"], [0, 19_782, 20_786].map(date_of));
+        assert_eq!(age_in_days(&date_of(0), &date_of(20_786)), Some(20_786));
         assert_eq!(age_in_days("soon", "2026-11-28"), None);
         assert_eq!(age_in_days("2026-13-01", "2026-11-28"), None);
     }

@@ -14,7 +14,7 @@ mod reference;
 mod selection;
 mod shelf;
 
-pub use age::{StalePrice, age_in_days};
+pub use age::{StalePrice, age_in_days, date_of};
 pub use difference::{Change, difference};
 pub use pcie::Pcie;
 pub use record::{Figure, Record};

@@ -4,11 +4,11 @@
 //! overlay that names no source for a field makes it an assumption of the user's, and it is shown as one. Entries that
 //! carry their own source (prices, cost lines, offers) are replaced or added whole.
 
-use super::shelf::{check_sources, covers, is_plain};
+use super::shelf::{check_sources, is_plain};
 use super::{Catalog, List};
 use crate::diagnostics::Sink;
 use crate::document::{Entry, Node, Table, Value};
-use crate::provenance::Source;
+use crate::provenance::{Source, covers};
 
 /// Title of what stands behind a field that an overlay changes without naming a source.
 const NO_SOURCE: &str = "The user's own overlay, which names no source";

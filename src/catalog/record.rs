@@ -1,9 +1,10 @@
 //! An entry as it was written: every figure with the source behind it, whatever its kind.
 
+use super::Catalog;
 use super::List;
 use super::currency::{Rates, in_dollars};
 use super::overlay::{identity, leaves};
-use super::shelf::{closest_source, is_plain};
+use super::shelf::is_plain;
 use crate::document::{Node, Table, Value};
 use crate::provenance::Source;
 
@@ -71,7 +72,7 @@ impl Record<'_> {
 
     fn sourced(&self, field: String, rates: &Rates) -> Figure {
         let node = self.document.at_path(&field);
-        let source = closest_source(self.sources, &field);
+        let source = Source::closest(self.sources, &field);
         Figure {
             text: node.map(text).unwrap_or_default(),
             dollars: node.and_then(|node| dollars(node, rates)),
@@ -136,6 +137,16 @@ fn table_text(table: &Table) -> String {
             let parts = table.entries.iter().map(|entry| format!("{} {}", entry.key, text(&entry.node)));
             parts.collect::<Vec<_>>().join(", ")
         }
+    }
+}
+
+impl Catalog {
+    /// A value in dollars with the rate that was used, where it is written in another currency.
+    pub fn dollars(&self, node: &Node) -> Option<String> {
+        let converted = dollars(node, &self.rates())?;
+        let text = node.at_path("value").unwrap_or(node).as_str()?;
+        let used = self.currencies.iter().find(|currency| text.contains(currency.code.as_str()))?;
+        Some(format!("{converted} at {}", used.rate()))
     }
 }
 

@@ -64,7 +64,7 @@ impl<T> Entry<T> {
 
     /// The source behind a field, by dotted name: of several, the one that names it most closely.
     pub fn source_of(&self, field: &str) -> Option<&Source> {
-        closest_source(&self.sources, field)
+        Source::closest(&self.sources, field)
     }
 }
 
@@ -137,17 +137,6 @@ impl<T> Shelf<T> {
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Entry<T>>> {
         self.0.values()
     }
-}
-
-/// The source that names a field most closely.
-pub(super) fn closest_source<'a>(sources: &'a [Source], field: &str) -> Option<&'a Source> {
-    let closeness = |source: &&Source| source.fields.iter().filter(|own| covers(own, field)).map(String::len).max();
-    sources.iter().filter(|source| source.covers(field)).max_by_key(closeness)
-}
-
-/// Whether a named field is the other, or a table that it lies in.
-pub(super) fn covers(own: &str, field: &str) -> bool {
-    field == own || field.strip_prefix(own).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// The shape of a kind's files.

@@ -1,12 +1,17 @@
 //! `clusterplan catalog`
 
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use clap::Subcommand;
 
 use super::options::Format;
 use super::{Answer, Session};
-use crate::diagnostics::{Code, Diagnostic, did_you_mean};
+use crate::catalog::{Catalog as Known, Change, Condition, StalePrice, date_of, difference};
+use crate::diagnostics::{Code, Diagnostic, Sink, did_you_mean};
 use crate::load::{self, CatalogDocuments};
-use crate::report::{entry_grid, entry_page, list_grid};
+use crate::report::{Grid, entry_grid, entry_page, list_grid};
+use crate::units::{Quantity, Seconds};
 
 /// `clusterplan catalog`
 #[derive(Debug, Subcommand)]
@@ -15,62 +20,210 @@ pub(super) enum Catalog {
     List {
         /// accelerators, nodes, switches, fabrics, models, sites, prices, ...
         kind: Option<String>,
+        /// Only entries that meet a condition, such as "memory_capacity >= 100 GiB" or "vendor = AMD"; all of several
+        #[arg(long = "where", value_name = "CONDITION")]
+        conditions: Vec<String>,
     },
-    /// Shows every field of an entry with its source, basis and date
+    /// Shows every field of an entry with its source, basis, date and age
     Show {
         /// An id, as the list has it
         id: String,
+        /// The day that ages are counted to; today where it is not given
+        #[arg(long, value_name = "DATE")]
+        on: Option<String>,
     },
-    /// Checks that every field has its source and that the entries fit together
-    Check,
+    /// Checks that every field has its source, and that the entries fit together and can be true
+    Check {
+        /// Also lists prices older than this, such as "18 months", and answers no where there are any
+        #[arg(long, value_name = "AGE")]
+        older_than: Option<String>,
+        /// The day that ages are counted to; today where it is not given
+        #[arg(long, value_name = "DATE")]
+        on: Option<String>,
+    },
+    /// What differs between two entries, or between the catalogs that two directories make
+    Diff {
+        /// An id, or a directory laid over the catalog
+        before: String,
+        /// The same for the other side
+        after: String,
+    },
+    /// Writes an entry as it is now, as a file that replaces later ones: for reports that must be run again unchanged
+    Freeze {
+        /// An id, as the list has it
+        id: String,
+        /// The day that is written into it; today where it is not given
+        #[arg(long, value_name = "DATE")]
+        on: Option<String>,
+    },
 }
 
 impl Catalog {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
         let documents = session.catalog_documents();
         let answer = match self {
-            Self::List { kind } => list(kind.as_deref(), &documents, &session),
-            Self::Show { id } => show(id, &documents, &session),
-            Self::Check => check(&documents, &session),
+            Self::List { kind, conditions } => list(kind.as_deref(), conditions, documents, &session),
+            Self::Show { id, on } => show(id, on.as_deref(), &documents, &session),
+            Self::Check { older_than, on } => check(older_than.as_deref(), on.as_deref(), &documents, &session),
+            Self::Diff { before, after } => diff([before, after], &documents, &mut session),
+            Self::Freeze { id, on } => freeze(id, on.as_deref(), &documents, &session),
         };
         (answer, session)
     }
 }
 
-fn list(kind: Option<&str>, documents: &CatalogDocuments, session: &Session) -> Answer {
-    let Some(typed) = kind else { return Answer::Yes(session.grid("", list_grid(documents, None))) };
-    let folders = crate::catalog::Catalog::FOLDERS.iter().copied();
-    let is =
-        |folder: &&str| *folder == typed || [format!("{typed}s"), format!("{typed}es")].contains(&(*folder).to_owned());
-    if let Some(folder) = folders.clone().find(is) {
-        return Answer::Yes(session.grid("", list_grid(documents, Some(folder))));
+fn list(kind: Option<&str>, conditions: &[String], mut documents: CatalogDocuments, session: &Session) -> Answer {
+    let parsed: Result<Vec<Condition>, _> = conditions.iter().map(|text| Condition::parse(text)).collect();
+    let parsed = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return mistake(Code::OutOfRange, error.to_string(), None, session),
+    };
+    if !parsed.is_empty() {
+        let catalog = load::bind(&documents, &session.sink);
+        let records = catalog.records();
+        let kept = records.iter().filter(|record| parsed.iter().all(|condition| condition.holds(record)));
+        let kept: Vec<(String, String)> = kept.map(|record| (record.folder.to_owned(), record.id.to_owned())).collect();
+        documents.retain(|key, _| kept.contains(key));
     }
-    let hint = did_you_mean(typed, folders.clone()).map_or_else(
-        || format!("the kinds are {}", folders.clone().collect::<Vec<_>>().join(", ")),
-        |closest| format!("did you mean \"{closest}\"?"),
-    );
-    session.sink.push(Diagnostic::new(Code::UnknownWord, format!("the catalog has no kind \"{typed}\"")).hint(hint));
-    Answer::Mistaken
+    let Some(typed) = kind else { return Answer::Yes(session.grid("", list_grid(&documents, None))) };
+    match folder_of(typed) {
+        Ok(folder) => Answer::Yes(session.grid("", list_grid(&documents, Some(folder)))),
+        Err(hint) => mistake(Code::UnknownWord, format!("the catalog has no kind \"{typed}\""), Some(hint), session),
+    }
 }
 
-fn show(id: &str, documents: &CatalogDocuments, session: &Session) -> Answer {
-    if documents.keys().any(|(_, known)| known == id) {
-        return Answer::Yes(match session.options.format {
-            Format::Json | Format::Csv => session.grid(id, entry_grid(documents, id)),
-            Format::Table | Format::Md => session.page(&entry_page(documents, id)),
-        });
+/// The folder that is meant by its name or by the name of one of its entries, or a hint.
+pub(super) fn folder_of(typed: &str) -> Result<&'static str, String> {
+    let folders = || Known::FOLDERS.iter().copied();
+    let is =
+        |folder: &&str| *folder == typed || [format!("{typed}s"), format!("{typed}es")].contains(&(*folder).to_owned());
+    folders().find(is).ok_or_else(|| {
+        did_you_mean(typed, folders()).map_or_else(
+            || format!("the kinds are {}", folders().collect::<Vec<_>>().join(", ")),
+            |closest| format!("did you mean \"{closest}\"?"),
+        )
+    })
+}
+
+fn show(id: &str, on: Option<&str>, documents: &CatalogDocuments, session: &Session) -> Answer {
+    if !documents.keys().any(|(_, known)| known == id) {
+        return unknown_id(id, documents, session);
     }
+    let Some(on) = day(on, session) else { return Answer::Mistaken };
+    let catalog = load::bind(documents, &session.sink);
+    Answer::Yes(match session.options.format {
+        Format::Json | Format::Csv => session.grid(id, entry_grid(documents, id, &catalog, &on)),
+        Format::Table | Format::Md => session.page(&entry_page(documents, id, &catalog, &on)),
+    })
+}
+
+fn check(older_than: Option<&str>, on: Option<&str>, documents: &CatalogDocuments, session: &Session) -> Answer {
+    let catalog = load::bind(documents, &session.sink);
+    let sentence = format!(
+        "{} entries: every field has exactly one source, and the entries fit together and can be true.\n",
+        documents.len()
+    );
+    let Some(age) = older_than else { return Answer::Yes(sentence.into_bytes()) };
+    let age = match Seconds::parse(age) {
+        Ok(age) => age,
+        Err(error) => return mistake(Code::WrongUnit, format!("--older-than: {error}"), error.hint(), session),
+    };
+    let Some(on) = day(on, session) else { return Answer::Mistaken };
+    let stale = catalog.stale_prices(&on, age);
+    if stale.is_empty() {
+        return Answer::Yes(format!("{sentence}No price is older than {age} on {on}.\n").into_bytes());
+    }
+    let message = format!("{} prices are older than {age} on {on}\n", stale.len());
+    Answer::No { data: Some(session.grid("Old prices", stale_grid(&stale))), message }
+}
+
+fn stale_grid(stale: &[StalePrice]) -> Grid {
+    let mut grid = Grid::new(&["book", "part", "date", "age_days"], 3);
+    let row =
+        |price: &StalePrice| vec![price.book.clone(), price.part.clone(), price.date.clone(), price.days.to_string()];
+    grid.rows.extend(stale.iter().map(row));
+    grid
+}
+
+fn diff(sides: [&String; 2], documents: &CatalogDocuments, session: &mut Session) -> Answer {
+    let catalog = load::bind(documents, &session.sink);
+    let records = catalog.records();
+    let find = |id: &str| records.iter().find(|record| record.id == id);
+    let changes = match sides.map(|id| find(id)) {
+        [Some(before), Some(after)] => difference(before, after),
+        found => {
+            let missing =
+                sides.iter().zip(found).find(|(id, record)| record.is_none() && !Path::new(id.as_str()).exists());
+            if let Some((id, _)) = missing {
+                return unknown_id(id, documents, session);
+            }
+            // An id beside a directory means nothing, so both are taken for directories.
+            let [before, after] = sides.map(|path| with(path, session));
+            before.changes_to(&after)
+        }
+    };
+    Answer::Yes(session.grid("", change_grid(&changes)))
+}
+
+/// The catalog with one more directory over it.
+fn with(path: &str, session: &mut Session) -> Known {
+    let mut overlays = session.options.catalog.clone();
+    overlays.push(PathBuf::from(path));
+    load::catalog(&overlays, &mut session.sources, &session.sink)
+}
+
+fn change_grid(changes: &[Change]) -> Grid {
+    let mut grid = Grid::new(&["entry", "field", "before", "after", "ratio"], 4);
+    for change in changes {
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let ratio = change.ratio.map(|ratio| format!("{ratio:.3}")).unwrap_or_default();
+        grid.rows.push(vec![
+            change.entry.clone(),
+            change.field.clone(),
+            text(&change.before),
+            text(&change.after),
+            ratio,
+        ]);
+    }
+    grid
+}
+
+fn freeze(id: &str, on: Option<&str>, documents: &CatalogDocuments, session: &Session) -> Answer {
+    let Some(on) = day(on, session) else { return Answer::Mistaken };
+    let Some(((folder, _), document)) = documents.iter().find(|((_, known), _)| known == id) else {
+        return unknown_id(id, documents, session);
+    };
+    load::bind(documents, &session.sink);
+    let head = format!("# Keep it as {folder}/{id}.toml in a directory given with --catalog.\nfrozen = {on}\n");
+    Answer::Yes((head + &document.to_toml()).into_bytes())
+}
+
+/// The day given, or today; a text that is no day is reported.
+fn day(given: Option<&str>, session: &Session) -> Option<String> {
+    let Some(text) = given else {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        return Some(date_of(i64::try_from(since.as_secs() / 86_400).unwrap_or_default()));
+    };
+    if crate::catalog::age_in_days(text, text) == Some(0) && text.len() == 10 {
+        return Some(text.to_owned());
+    }
+    mistake(Code::OutOfRange, format!("\"{text}\" is no day"), Some("write it as 2026-11-29".to_owned()), session);
+    None
+}
+
+fn unknown_id(id: &str, documents: &CatalogDocuments, session: &Session) -> Answer {
     let hint = did_you_mean(id, documents.keys().map(|(_, known)| known.as_str())).map_or_else(
         || "`clusterplan catalog list` shows all ids".to_owned(),
         |closest| format!("did you mean \"{closest}\"?"),
     );
-    session.sink.push(Diagnostic::new(Code::UnknownId, format!("the catalog has no id \"{id}\"")).hint(hint));
+    mistake(Code::UnknownId, format!("the catalog has no id \"{id}\""), Some(hint), session)
+}
+
+fn mistake(code: Code, message: String, hint: Option<String>, session: &Session) -> Answer {
+    report(&session.sink, code, message, hint);
     Answer::Mistaken
 }
 
-fn check(documents: &CatalogDocuments, session: &Session) -> Answer {
-    load::bind(documents, &session.sink);
-    let sentence =
-        format!("{} entries: every field has exactly one source, and the entries fit together.\n", documents.len());
-    Answer::Yes(sentence.into_bytes())
+fn report(sink: &Sink, code: Code, message: String, hint: Option<String>) {
+    sink.push(hint.into_iter().fold(Diagnostic::new(code, message), Diagnostic::hint));
 }

@@ -9,6 +9,7 @@ mod fabric;
 mod model;
 mod network;
 mod options;
+mod schema;
 mod session;
 mod validate;
 
@@ -49,6 +50,9 @@ enum Command {
     /// What is known, with the source and date of each figure
     #[command(subcommand)]
     Catalog(catalog::Catalog),
+    /// JSON Schema of the files that are read, for editors to complete and check
+    #[command(subcommand)]
+    Schema(schema::Schema),
     /// The model against published measurements, or against your own
     Validate(validate::Validate),
 }
@@ -64,6 +68,7 @@ pub fn run() -> ExitCode {
         Command::Collective(command) => command.run(session),
         Command::Fabric(command) => command.run(session),
         Command::Catalog(command) => command.run(session),
+        Command::Schema(command) => command.run(session),
         Command::Validate(command) => command.run(session),
     };
     session.deliver(answer)

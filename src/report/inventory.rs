@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::page::{Block, Grid, Page, Section};
+use crate::catalog::{Catalog, age_in_days};
 use crate::diagnostics::Sink;
 use crate::document::{Node, Reader, Table, Value};
 use crate::provenance::{Basis, Source, weakest};
@@ -17,6 +18,7 @@ struct Field {
     value: String,
     basis: String,
     date: String,
+    age: String,
     source: String,
     url: String,
     note: String,
@@ -30,7 +32,7 @@ pub fn list_grid(documents: &Documents, folder: Option<&str>) -> Grid {
             continue;
         }
         let name = text_at(document, "name");
-        let bases = fields(document)
+        let bases = fields(document, &Catalog::default())
             .into_iter()
             .filter_map(|field| Basis::ALL.iter().copied().find(|basis| basis.word() == field.basis));
         let basis = bases.fold(Basis::Datasheet, weakest);
@@ -39,22 +41,23 @@ pub fn list_grid(documents: &Documents, folder: Option<&str>) -> Grid {
     grid
 }
 
-/// Every field of the entries of that id, with the prices that books have for it, a row each.
-pub fn entry_grid(documents: &Documents, id: &str) -> Grid {
-    let mut grid = Grid::new(&["kind", "field", "value", "basis", "date", "source", "url", "note"], 8);
-    for (kind, fields) in entries(documents, id) {
+/// Every field of the entries of that id, with the prices that books have for it, a row each; ages are those of a day,
+/// `2026-11-29`, and amounts of other currencies are given in dollars as well.
+pub fn entry_grid(documents: &Documents, id: &str, catalog: &Catalog, on: &str) -> Grid {
+    let mut grid = Grid::new(&["kind", "field", "value", "basis", "date", "age_days", "source", "url", "note"], 9);
+    for (kind, fields) in entries(documents, id, catalog, on) {
         for field in fields {
-            let Field { name, value, basis, date, source, url, note } = field;
-            grid.rows.push(vec![kind.clone(), name, value, basis, date, source, url, note]);
+            let Field { name, value, basis, date, age, source, url, note } = field;
+            grid.rows.push(vec![kind.clone(), name, value, basis, date, age, source, url, note]);
         }
     }
     grid
 }
 
 /// The same for people: the fields by the source that stands behind them.
-pub fn entry_page(documents: &Documents, id: &str) -> Page {
+pub fn entry_page(documents: &Documents, id: &str, catalog: &Catalog, on: &str) -> Page {
     let mut page = Page { title: id.to_owned(), sections: Vec::new() };
-    for (kind, fields) in entries(documents, id) {
+    for (kind, fields) in entries(documents, id, catalog, on) {
         let name = documents.get(&(kind.clone(), id.to_owned())).map(|document| text_at(document, "name"));
         let mut open = fields.into_iter().peekable();
         let mut heading = name.map_or_else(|| kind.clone(), |name| format!("{name} ({kind})"));
@@ -64,7 +67,7 @@ pub fn entry_page(documents: &Documents, id: &str) -> Page {
             while let Some(next) = open.next_if(|next| same_source(next, &first)) {
                 grid.rows.push(vec![next.name, next.value]);
             }
-            let blocks = vec![Block::Grid(grid), Block::Text(evidence(&first))];
+            let blocks = vec![Block::Grid(grid), Block::Text(evidence(&first, on))];
             page.sections.push(Section { heading: std::mem::take(&mut heading), blocks });
         }
     }
@@ -76,9 +79,15 @@ fn same_source(a: &Field, b: &Field) -> bool {
 }
 
 /// What stands behind a field, in a sentence.
-fn evidence(field: &Field) -> String {
+fn evidence(field: &Field, on: &str) -> String {
     let mut text = field.basis.clone();
-    for (before, part) in [(", ", &field.date), (": ", &field.source), (". ", &field.note), (" ", &field.url)] {
+    let age = match field.age.as_str() {
+        "" | "0" => String::new(),
+        days => format!("{days} days before {on}"),
+    };
+    for (before, part) in
+        [(", ", &field.date), (", ", &age), (": ", &field.source), (". ", &field.note), (" ", &field.url)]
+    {
         if !part.is_empty() {
             text.push_str(before);
             text.push_str(part);
@@ -88,7 +97,14 @@ fn evidence(field: &Field) -> String {
 }
 
 /// Fields by kind, those of one source together.
-fn entries(documents: &Documents, id: &str) -> Vec<(String, Vec<Field>)> {
+fn entries(documents: &Documents, id: &str, catalog: &Catalog, on: &str) -> Vec<(String, Vec<Field>)> {
+    let fields = |document: &Node| {
+        let mut fields = fields(document, catalog);
+        for field in &mut fields {
+            field.age = age_in_days(&field.date, on).map(|days| days.to_string()).unwrap_or_default();
+        }
+        fields
+    };
     let mut found = Vec::new();
     for ((kind, own), document) in documents {
         if own == id {
@@ -110,14 +126,20 @@ fn entries(documents: &Documents, id: &str) -> Vec<(String, Vec<Field>)> {
 }
 
 /// Every field of a file, those of one source together, in the order of the sources.
-fn fields(document: &Node) -> Vec<Field> {
+fn fields(document: &Node, catalog: &Catalog) -> Vec<Field> {
     let sink = Sink::default();
     let sources =
         Reader::new(document, "", &sink).map(|mut reader| reader.tables("source", Source::read)).unwrap_or_default();
     let mut found = Vec::new();
     let Some(table) = document.as_table() else { return found };
-    for entry in table.entries.iter().filter(|entry| !matches!(entry.key.as_str(), "name" | "source")) {
+    let says = |key: &str| !matches!(key, "name" | "source" | "frozen");
+    for entry in table.entries.iter().filter(|entry| says(&entry.key)) {
         collect(&entry.node, &entry.key, &entry.key, &sources, &mut found);
+    }
+    for field in &mut found {
+        if let Some(dollars) = document.at_path(&field.name).and_then(|node| catalog.dollars(node)) {
+            field.value = format!("{} = {dollars}", field.value);
+        }
     }
     let place = |field: &Field| sources.iter().position(|source| source.title == field.source);
     found.sort_by_key(place);
@@ -137,7 +159,7 @@ fn collect(node: &Node, path: &str, label: &str, sources: &[Source], found: &mut
         Value::Array(items) if items.iter().any(|item| item.as_table().is_some()) => {
             for (index, item) in items.iter().enumerate() {
                 let Some(table) = item.as_table() else { continue };
-                let key = ["part", "id", "name", "from"].into_iter().find_map(|key| table.get(key));
+                let key = ["part", "instance", "id", "name", "from"].into_iter().find_map(|key| table.get(key));
                 let label = format!("{label}.{}", key.map_or_else(|| index.to_string(), Node::to_string));
                 if table.get("source").is_some() {
                     found.push(self_sourced(table, label));
@@ -147,13 +169,14 @@ fn collect(node: &Node, path: &str, label: &str, sources: &[Source], found: &mut
             }
         }
         _ => {
-            let source = sources.iter().find(|source| source.covers(path));
+            let source = Source::closest(sources, path);
             let of = |text: fn(&Source) -> Option<&String>| source.and_then(text).cloned().unwrap_or_default();
             found.push(Field {
                 name: label.to_owned(),
                 value: ranged(node),
                 basis: source.map(|source| source.basis.to_string()).unwrap_or_default(),
                 date: of(|source| source.accessed.as_ref()),
+                age: String::new(),
                 source: of(|source| Some(&source.title)),
                 url: of(|source| source.url.as_ref()),
                 note: of(|source| source.note.as_ref()),
@@ -165,7 +188,7 @@ fn collect(node: &Node, path: &str, label: &str, sources: &[Source], found: &mut
 /// An item that carries its own source: a price, a cost line.
 fn self_sourced(table: &Table, label: String) -> Field {
     let text = |key: &str| table.get(key).map(Node::to_string).unwrap_or_default();
-    let evidence = ["part", "name", "basis", "date", "source", "url", "note"];
+    let evidence = ["part", "instance", "name", "basis", "date", "source", "url", "note"];
     let own = table.entries.iter().filter(|entry| !evidence.contains(&entry.key.as_str()));
     let value: Vec<String> = own.map(|entry| format!("{} = {}", entry.key, ranged(&entry.node))).collect();
     Field {
@@ -173,6 +196,7 @@ fn self_sourced(table: &Table, label: String) -> Field {
         value: value.join(", "),
         basis: text("basis"),
         date: text("date"),
+        age: String::new(),
         source: text("source"),
         url: text("url"),
         note: text("note"),
