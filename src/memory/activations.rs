@@ -64,9 +64,16 @@ impl Layout {
         let query = model.query_width() as f64 / tensor;
         let key = f64::from(self.kv_heads_per_rank(model.kv_heads)) * f64::from(model.head_dim);
         let heads = f64::from(model.heads) / tensor;
+        let value = f64::from(self.kv_heads_per_rank(model.kv_heads)) * f64::from(model.value_dim());
+        let output = model.output_width() as f64 / tensor;
+        // Latent vectors and their norms' outputs, split as what lies between the matrices is.
+        let latent = model.detail.latent.map_or(0.0, |latent| {
+            let width = 2.0 * (f64::from(latent.query_rank) + f64::from(latent.rank)) + f64::from(latent.rope_dim);
+            width / f64::from(self.sequence_shards())
+        });
         // The input of the norm, and its output, which the projections read.
         let normed = number * 2.0 * stream;
-        let attention = normed + number * (2.0 * query + 2.0 * key);
+        let attention = normed + number * (query + output + key + value + latent);
         let (attention, scores) = if software.fused_attention {
             // Of the softmax, its log-sum in single precision.
             (attention + SINGLE * heads, 0.0)
@@ -88,7 +95,7 @@ impl Layout {
         // Of query, key, value, output, gate, up and down projections: the first, third, fifth and seventh. Without a
         // gate, down is the sixth and is not kept.
         let down = if model.gated { stream } else { 0.0 };
-        let alternate = number * (stream + 2.0 * query + key + width + down) + up + SINGLE * heads;
+        let alternate = number * (stream + query + output + value + width + down) + up + SINGLE * heads;
         TokenBytes { input: number * stream, attention, scores, mlp, alternate }
     }
 

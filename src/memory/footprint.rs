@@ -140,9 +140,18 @@ impl Rank<'_> {
             let waiting = if layout.schedule == Schedule::Gpipe { in_flight } else { 1.0 };
             // One microbatch is at its peak; those that wait for their backward pass keep fp32 logits.
             kept += (job.precision.size() * (2.0 * stream) + Bytes::new(4.0 * logits)) * waiting;
-            kept += software.logit.saturating_sub(Bytes::new(4.0)) * logits;
+            kept += software.logit.saturating_sub(Bytes::new(4.0)) * logits + self.gathered_input();
         }
         kept
+    }
+
+    /// With sequence parallelism, the input that tensor ranks gather for the matrices at work, and its gradient.
+    fn gathered_input(&self) -> Bytes {
+        let Self { model, job, layout, .. } = self;
+        if !layout.sequence_parallel || layout.tensor == 1 {
+            return Bytes::ZERO;
+        }
+        job.precision.size() * (2.0 * layout.tokens_per_microbatch(job) * f64::from(model.hidden))
     }
 
     /// Logits of one microbatch on a rank.
@@ -160,7 +169,7 @@ impl Rank<'_> {
         // each would cost more than the bubble (torchtitan keeps them so, reshard_after_forward being off).
         let stays = sharded && layout.pipeline > 1;
         // The loss's buffers are gone when the last layer's backward pass begins.
-        let freed = if stage.head { software.logit * self.logits() } else { Bytes::ZERO };
+        let freed = if stage.head { software.logit * self.logits() + self.gathered_input() } else { Bytes::ZERO };
         let at_work = |kind, count: u32| {
             if count == 0 {
                 return Bytes::ZERO;
@@ -169,7 +178,7 @@ impl Rank<'_> {
             // Its own and the next one's, fetched ahead.
             let gathered = if sharded && !stays { 2.0 * parameters } else { 0.0 };
             let recomputed = layout.layer_activations(model, kind, job, software).recomputed;
-            number * (parameters + gathered) + recomputed.saturating_sub(freed)
+            number * (parameters + gathered) + (recomputed + self.gathered_input()).saturating_sub(freed)
         };
         let layer = at_work(LayerKind::Dense, stage.dense_layers).max(at_work(LayerKind::Moe, stage.moe_layers));
         let table = |here: bool| if here { layout.table_shard(model) } else { 0.0 };

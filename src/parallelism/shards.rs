@@ -8,8 +8,8 @@ use crate::workload::{LayerKind, Transformer};
 pub struct RankParameters {
     /// A part of matrices that tensor ranks split.
     pub split: f64,
-    /// Copied on every tensor rank: norms, routers, biases added after a sum over ranks, learned positions, and key and
-    /// value heads beyond one a rank.
+    /// Copied on every tensor rank: norms, routers, biases added after a sum over ranks, learned positions, latent
+    /// attention's projections to the latent vectors, and key and value heads beyond one a rank.
     pub copied: f64,
     /// Routed experts.
     pub experts: f64,
@@ -48,12 +48,14 @@ impl Layout {
         let keys = model.key_value_parameters() as f64;
         // A bias after a sum over ranks: attention's output, and the MLP's.
         let biases = if model.biases { 2.0 * f64::from(model.hidden) } else { 0.0 };
-        let matrices = (parameters.attention + parameters.mlp + parameters.shared_experts) as f64 - keys - biases;
+        let latent = model.copied_attention_parameters() as f64;
+        let matrices =
+            (parameters.attention + parameters.mlp + parameters.shared_experts) as f64 - keys - biases - latent;
         let (key_part, key_copies) =
             if self.tensor > model.kv_heads { (0.0, keys / f64::from(model.kv_heads)) } else { (keys / tensor, 0.0) };
         RankParameters {
             split: matrices / tensor + key_part,
-            copied: (parameters.norms + parameters.router) as f64 + biases + key_copies,
+            copied: (parameters.norms + parameters.router) as f64 + biases + key_copies + latent,
             experts: parameters.experts as f64 / f64::from(self.expert_shards()),
         }
     }

@@ -36,6 +36,13 @@ impl Pass {
     }
 }
 
+/// Time of projections.
+#[derive(Clone, Copy)]
+struct Projections {
+    forward: Seconds,
+    backward: Seconds,
+}
+
 /// Two bytes an element: activations are kept in 16 bits.
 const ELEMENT: f64 = 2.0;
 /// Elements of the hidden state that one layer's norms, residuals, dropouts and biases read and write, forward and
@@ -76,9 +83,8 @@ impl StepModel {
     /// Projections, attention core, and the layer's norms and residuals.
     fn attention_part(&self, shard: &Shard) -> Pass {
         let silicon = &self.silicon;
-        let projected = shard.query + 2.0 * shard.key;
-        let inward = Linear { tokens: shard.tokens, input: shard.hidden, output: projected };
-        let outward = Linear { tokens: shard.tokens, input: shard.query, output: shard.hidden };
+        let projected = shard.query + shard.key + shard.value;
+        let outward = Linear { tokens: shard.tokens, input: shard.output, output: shard.hidden };
         let core = AttentionShape {
             tokens: shard.tokens,
             sequence: shard.sequence,
@@ -87,17 +93,38 @@ impl StepModel {
         };
         let touched =
             |residual: f64, attention: f64| residual * shard.residual() + attention * projected * shard.tokens;
-        let inputs = (shard.hidden + shard.query) * shard.tokens;
+        let inputs = (shard.hidden + shard.output) * shard.tokens;
         let gradients = (projected + shard.hidden) * shard.tokens;
+        let inward = self.projections(shard, projected);
         Pass {
-            linear: silicon.linear_forward(inward) + silicon.linear_forward(outward),
+            linear: inward.forward + silicon.linear_forward(outward),
             attention: silicon.attention_forward(core),
             streaming: self.elementwise(touched(RESIDUAL_PASSES.0, ATTENTION_PASSES.0)) + self.casts(inputs),
-            backward: silicon.linear_backward(inward)
+            backward: inward.backward
                 + silicon.linear_backward(outward)
                 + silicon.attention_backward(core)
                 + self.elementwise(touched(RESIDUAL_PASSES.1, ATTENTION_PASSES.1))
                 + self.casts(gradients),
+        }
+    }
+
+    /// From the hidden state to queries, keys and values. Latent attention goes by way of the latent vectors: one narrow
+    /// projection on the tokens that the rank's norms work on, and two from there to the heads.
+    fn projections(&self, shard: &Shard, projected: f64) -> Projections {
+        let time = |tokens: f64, input: f64, output: f64| {
+            let linear = Linear { tokens, input, output };
+            Projections { forward: self.silicon.linear_forward(linear), backward: self.silicon.linear_backward(linear) }
+        };
+        let Some([query_rank, rank, rope]) = shard.latent else {
+            return time(shard.tokens, shard.hidden, projected);
+        };
+        let down = time(shard.sequence_tokens, shard.hidden, query_rank + rank + rope);
+        let query_input = if query_rank > 0.0 { query_rank } else { shard.hidden };
+        let queries = time(shard.tokens, query_input, shard.query);
+        let keys = time(shard.tokens, rank, shard.key - shard.heads * rope + shard.value);
+        Projections {
+            forward: down.forward + queries.forward + keys.forward,
+            backward: down.backward + queries.backward + keys.backward,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What one rank holds of a layer, as the numbers that formulas take.
 
 use crate::parallelism::Layout;
-use crate::workload::{TrainingJob, Transformer};
+use crate::workload::{AttentionCount, TrainingJob, Transformer};
 
 /// Local shapes of one microbatch on one rank.
 #[derive(Clone, Copy, Debug)]
@@ -16,8 +16,15 @@ pub(super) struct Shard {
     pub(super) hidden: f64,
     /// Query features of this rank: heads x head size.
     pub(super) query: f64,
-    /// Key features of this rank (values have as many); heads are repeated where ranks outnumber them.
+    /// Key features of this rank; heads are repeated where ranks outnumber them.
     pub(super) key: f64,
+    /// Value features of this rank.
+    pub(super) value: f64,
+    /// Features that attention puts out on this rank: heads x value head size.
+    pub(super) output: f64,
+    /// Latent attention's widths: of the queries' latent vector, of that of keys and values, and of the rotary key; the
+    /// projections to them are not split by tensor ranks.
+    pub(super) latent: Option<[f64; 3]>,
     /// Features of the feed-forward layer on this rank.
     pub(super) ffn: f64,
     /// Matrices into the feed-forward layer: 2 when gated.
@@ -26,9 +33,9 @@ pub(super) struct Shard {
     pub(super) vocab: f64,
     /// Query heads of this rank.
     pub(super) heads: f64,
-    /// Size of a head.
+    /// Size of a head: the mean of keys' and values'.
     pub(super) head_dim: f64,
-    /// Sequence length.
+    /// Sequence length, or the length whose causal half is as long as windows let queries see on average.
     pub(super) sequence: f64,
 }
 
@@ -37,6 +44,7 @@ impl Shard {
         let tensor = f64::from(layout.tensor);
         let tokens = layout.tokens_per_microbatch(job);
         let (heads, head_dim) = (f64::from(model.heads), f64::from(model.head_dim));
+        let value_dim = f64::from(model.value_dim());
         Self {
             tokens,
             sequence_tokens: if layout.sequence_parallel { tokens / tensor } else { tokens },
@@ -44,12 +52,15 @@ impl Shard {
             hidden: f64::from(model.hidden),
             query: heads * head_dim / tensor,
             key: f64::from(layout.kv_heads_per_rank(model.kv_heads)) * head_dim,
+            value: f64::from(layout.kv_heads_per_rank(model.kv_heads)) * value_dim,
+            output: heads * value_dim / tensor,
+            latent: model.detail.latent.map(|latent| [latent.query_rank, latent.rank, latent.rope_dim].map(f64::from)),
             ffn: f64::from(model.ffn) / tensor,
             gate: f64::from(model.up_projections()),
             vocab: f64::from(model.vocab) / tensor,
             heads: heads / tensor,
-            head_dim,
-            sequence: f64::from(job.sequence_length),
+            head_dim: f64::midpoint(head_dim, value_dim),
+            sequence: 2.0 * model.keys(job.sequence_length, AttentionCount::Causal),
         }
     }
 

@@ -7,6 +7,7 @@
 mod aliases;
 mod collectives;
 mod kv;
+mod memory;
 mod outcome;
 mod render;
 mod table;
@@ -35,6 +36,8 @@ choices! {
         Collectives = "collectives",
         /// Caches, parameters and weights of models.
         Kv = "kv",
+        /// Memory of training by component.
+        Memory = "memory",
     }
 }
 
@@ -57,6 +60,7 @@ impl Domain {
             Self::Topology => topology::COLUMNS,
             Self::Collectives => collectives::COLUMNS,
             Self::Kv => kv::COLUMNS,
+            Self::Memory => memory::COLUMNS,
         }
     }
 
@@ -67,6 +71,7 @@ impl Domain {
             Self::Topology => include_str!("../../tests/validation/topology.csv"),
             Self::Collectives => include_str!("../../tests/validation/collectives.csv"),
             Self::Kv => include_str!("../../tests/validation/kv.csv"),
+            Self::Memory => include_str!("../../tests/validation/memory.csv"),
         }
     }
 }
@@ -94,8 +99,10 @@ impl Validation {
                 let design: Vec<&Row> = table.iter().filter(|other| other.text("name") == row.text("name")).collect();
                 topology::case(row, &design, catalog, aliases)
             };
+            let memory = || memory::case(row, catalog);
             let collectives = || collectives::case(row, catalog, aliases);
             let ((id, group, band), predict): (_, &dyn Fn() -> (Vec<Fill>, Outcome)) = match domain {
+                Domain::Memory => ((cell(row, "id"), cell(row, "source"), None), &memory),
                 Domain::Training => ((cell(row, "id"), cell(row, "source"), None), &training),
                 Domain::Topology => {
                     let id = format!("{}, {}", cell(row, "name"), cell(row, "parameter"));

@@ -39,6 +39,7 @@ pub struct Tolerances {
     topology: DomainTolerances,
     collectives: DomainTolerances,
     kv: DomainTolerances,
+    memory: DomainTolerances,
 }
 
 impl Tolerances {
@@ -52,7 +53,11 @@ impl Tolerances {
         let sources = r.tables("collectives", SourceTolerance::read);
         let collectives = DomainTolerances { sources, misses: Vec::new() };
         let kv = DomainTolerances { sources: r.tables("kv", SourceTolerance::read), misses: Vec::new() };
-        Self { training, topology: DomainTolerances::default(), collectives, kv }
+        let memory = DomainTolerances {
+            sources: r.tables("memory", SourceTolerance::read),
+            misses: r.tables("memory_miss", KnownMiss::read),
+        };
+        Self { training, topology: DomainTolerances::default(), collectives, kv, memory }
     }
 
     /// What is outside, a sentence each; a row without a stated tolerance is exact or outside.
@@ -62,6 +67,7 @@ impl Tolerances {
             Domain::Topology => &self.topology,
             Domain::Collectives => &self.collectives,
             Domain::Kv => &self.kv,
+            Domain::Memory => &self.memory,
         };
         let mut breaches: Vec<String> = validation.rows.iter().filter_map(|row| stated.breach(row)).collect();
         let known = |id: &str| validation.rows.iter().any(|row| row.id == id);
@@ -149,6 +155,7 @@ mod tests {
             topology: DomainTolerances::default(),
             collectives: DomainTolerances::default(),
             kv: DomainTolerances::default(),
+            memory: DomainTolerances::default(),
         }
     }
 

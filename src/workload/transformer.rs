@@ -349,7 +349,7 @@ impl Transformer {
     }
 
     /// Keys that a query is counted against, on average over layers with a window and without.
-    fn keys(&self, sequence_length: u32, count: AttentionCount) -> f64 {
+    pub fn keys(&self, sequence_length: u32, count: AttentionCount) -> f64 {
         let Detail { windowed_layers, window, .. } = self.detail;
         let all = count.keys(sequence_length);
         if windowed_layers == 0 || sequence_length <= window {

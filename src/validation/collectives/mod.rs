@@ -68,7 +68,14 @@ fn predict(row: &Row, catalog: &Catalog, aliases: &Aliases, filled: &mut Vec<Fil
     let kind = kind(row)?;
     let ranks = row.needed_count("n_gpus")?;
     let ranks_per_domain = row.needed_count("gpus_per_node")?.min(ranks);
-    let mut group = Group { ranks, ranks_per_domain, nics_per_domain: 0.0, network_share: 1.0, all_to_all_share: 1.0, relayed: 0.0 };
+    let mut group = Group {
+        ranks,
+        ranks_per_domain,
+        nics_per_domain: 0.0,
+        network_share: 1.0,
+        all_to_all_share: 1.0,
+        relayed: 0.0,
+    };
     let scale_up = scale_up(row, set, aliases, filled)?;
     let network = if group.domains() > 1 {
         let nics = row.needed_count("nics_per_node")?;
