@@ -39,16 +39,16 @@ fn dgx_h100(class: &str) -> Wires {
 }
 
 /// The same with everything switched on that is off by default: trees of one GPU a node, reduction in the network.
-fn everything_on(wires: Wires) -> Wires {
+fn everything_on(wires: &Wires) -> Wires {
     let constants = constants();
-    Wires { pat: Some(constants.pat.value), sharp: Some(constants.sharp.value), ..wires }
+    Wires { pat: Some(constants.pat.value), sharp: Some(constants.sharp.value), ..*wires }
 }
 
 fn every_wires() -> Vec<Wires> {
     vec![
-        everything_on(dgx_h100("ib-cx7")),
-        everything_on(wires("nvlink3", 300.0, "ib-hdr", 25.0)),
-        wires("infinity-fabric", 448.0, "roce-cx7", 50.0),
+        everything_on(&dgx_h100("ib-cx7")),
+        everything_on(&wires("nvlink3", 300.0, "ib-hdr", 25.0)),
+        wires("infinity-fabric-3", 448.0, "roce-cx7", 50.0),
         wires("pcie-p2p", 31.5, "roce-cx7", 12.5),
         wires("host-memory", 63.0, "roce-cx7", 50.0),
         wires("nvlink4", 450.0, "tcpx", 25.0),
@@ -319,7 +319,7 @@ fn small_calls_meet_their_measured_floors() {
 
 #[test]
 fn every_algorithm_serves_something() {
-    let everything = everything_on(dgx_h100("ib-cx7"));
+    let everything = everything_on(&dgx_h100("ib-cx7"));
     for algorithm in ALGORITHMS {
         let serves = |kind: &Collective| {
             every_group().iter().any(|group| estimate(*algorithm, *kind, Bytes::new(1e6), group, &everything).is_some())
@@ -333,7 +333,7 @@ fn every_algorithm_serves_something() {
 #[test]
 fn reduction_in_the_network_is_off_unless_asked_for() {
     let (plain, group) = (dgx_h100("ib-cx7"), group(128, 8, 8.0));
-    let sharp = everything_on(plain);
+    let sharp = everything_on(&plain);
     for payload in payloads() {
         let by = |wires| best(Collective::AllReduce, payload, &group, wires);
         assert_ne!(by(&plain).algorithm.library(), Library::Sharp);
@@ -347,7 +347,7 @@ fn reduction_in_the_network_is_off_unless_asked_for() {
 #[test]
 fn sharp_on_dgx_a100_meets_what_a_maintainer_names() {
     // NVIDIA/nccl issue 320: about 20 GB/s of payload a NIC, so 80 with four; eight stop near 110 at the links.
-    let wires = everything_on(wires("nvlink3", 300.0, "ib-hdr", 25.0));
+    let wires = everything_on(&wires("nvlink3", 300.0, "ib-hdr", 25.0));
     for (nics, reached) in [(4.0, 80.0), (8.0, 110.0)] {
         let payload = Bytes::new(4.0 * GIB);
         let by =

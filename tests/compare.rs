@@ -182,3 +182,37 @@ fn where_no_value_turns_the_order_the_winner_is_named() {
     };
     assert_eq!(turn(&tokens, 1, Variable::FabricCapex), never);
 }
+
+#[test]
+fn the_map_crosses_where_costs_are_the_same() {
+    let mut bench = Bench::new();
+    let case = bench.case("train-llama3.1-405b-16k-h100", &[]);
+    let axis = bench.axis("cluster.fabric=quantum-2-ndr,roce-400g-ecmp");
+    let comparison = bench.compare(&[case], &[axis]);
+    let [map] = &comparison.maps[..] else { panic!("{:?}", comparison.maps) };
+    assert!(map.rows.is_sorted_by(|a, b| a.efficiency < b.efficiency && a.step >= b.step));
+    for row in &map.rows {
+        // A dearer fabric never makes a run cheaper, and the winner changes at the crossing.
+        assert!(row.run.is_sorted_by(|a, b| a < b));
+        for (ratio, run) in clusterplan::study::PRICE_RATIOS.iter().zip(&row.run) {
+            assert_eq!(*run < map.baseline_run, row.crossing.is_some_and(|crossing| *ratio < crossing), "{row:?}");
+        }
+    }
+    // Badly balanced no price helps; well balanced the price decides.
+    assert_eq!(map.rows[0].crossing, None);
+    assert!(map.rows.last().unwrap().crossing.unwrap() > map.present_ratio);
+}
+
+#[test]
+fn four_gpus_behind_one_card_take_about_twice_as_long() {
+    let mut bench = Bench::new();
+    let case = bench.case("train-llama3.1-8b-64-a100-one-nic", &[]);
+    let axis = bench.axis("cluster.node=a100-pcie-4-shared,a100-pcie-4-rails");
+    let comparison = bench.compare(&[case], &[axis]);
+    let step = |index: usize| comparison.variants[index].outcome.as_ref().unwrap().point.step;
+    let (shared, rails) = (step(0), step(1));
+    assert!((1.6..2.4).contains(&(shared.iteration() / rails.iteration())));
+    // Of the communication itself the cards are nearly all: four times the rate, until PCIe between the GPUs binds.
+    assert!(shared.exposed.data / rails.exposed.data > 2.0);
+    assert_eq!(shared.compute, rails.compute);
+}

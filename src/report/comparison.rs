@@ -1,5 +1,6 @@
 //! Variants side by side as a page.
 
+use super::break_even_map::break_even_map;
 use super::evaluation::{basis, headlines, is_nothing, kind_word, labelled, notes, paid, setting_grid};
 use super::figure::{Group, Metric, Value, change, grouped, percent};
 use super::infeasible::{advice, footprint_value};
@@ -19,6 +20,7 @@ pub fn comparison_page(comparison: &Comparison) -> Page {
     if !comparison.break_even.is_empty() {
         sections.push(break_even(comparison));
     }
+    sections.extend(comparison.maps.iter().map(|map| break_even_map(map, comparison)));
     for &group in Group::ALL {
         let mut blocks = vec![Block::Grid(figures(labelled(group), comparison))];
         match group {

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Number, Value as Json, json};
 
+use super::break_even_map::map_object;
 use super::comparison::{never, number};
 use super::evaluation::{kind_word, notes};
 use super::figure::{Group, Value};
@@ -28,6 +29,7 @@ pub fn comparison_json(comparison: &Comparison) -> String {
         "baseline": comparison.baseline().name,
         "variants": variants,
         "break_even": break_even,
+        "break_even_map": comparison.maps.iter().map(|map| map_object(map, comparison)).collect::<Vec<Json>>(),
     }))
 }
 

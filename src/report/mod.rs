@@ -1,5 +1,6 @@
 //! Answers as texts: pages of tables for people, JSON for programs, CSV for spreadsheets. Nothing here prints.
 
+mod break_even_map;
 mod collective;
 mod comparison;
 mod csv;

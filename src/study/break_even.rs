@@ -146,12 +146,12 @@ fn step_time(baseline: &Evaluation, other: &Evaluation) -> Turn {
 }
 
 /// What the run of a scenario costs, where it can be.
-fn run_cost(scenario: Scenario) -> Option<Usd> {
+pub(super) fn run_cost(scenario: Scenario) -> Option<Usd> {
     evaluate(scenario).ok().map(|evaluation| evaluation.point.run)
 }
 
 /// The scenario with every part of its fabric at so many times its price.
-fn with_fabric_price(evaluation: &Evaluation, factor: f64) -> Scenario {
+pub(super) fn with_fabric_price(evaluation: &Evaluation, factor: f64) -> Scenario {
     let mut scenario = evaluation.scenario.clone();
     let mut book = (*scenario.cluster.prices).clone();
     for price in &mut book.part.prices {
@@ -164,7 +164,7 @@ fn with_fabric_price(evaluation: &Evaluation, factor: f64) -> Scenario {
 }
 
 /// The scenario with another efficiency of its fabric's spines.
-fn with_spine_efficiency(scenario: &Scenario, efficiency: Fraction) -> Scenario {
+pub(super) fn with_spine_efficiency(scenario: &Scenario, efficiency: Fraction) -> Scenario {
     let mut scenario = scenario.clone();
     let mut fabric = (*scenario.cluster.fabric.entry).clone();
     fabric.part.spine_efficiency = Some(Ranged::exact(efficiency));

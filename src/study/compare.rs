@@ -1,6 +1,7 @@
 //! Variants of a scenario, held against one of them.
 
 use super::break_even::{BreakEven, break_even};
+use super::break_even_map::BreakEvenMap;
 use crate::catalog::{Catalog, Reference};
 use crate::diagnostics::{Code, Diagnostic, Sink, did_you_mean};
 use crate::document::{Node, Value};
@@ -61,6 +62,8 @@ pub struct Comparison {
     pub baseline: usize,
     /// Where the order between it and each other turns.
     pub break_even: Vec<BreakEven>,
+    /// Who wins over the efficiency and the price of another fabric, one map for each variant on another.
+    pub maps: Vec<BreakEvenMap>,
 }
 
 impl Comparison {
@@ -94,7 +97,8 @@ pub fn compare(question: &Question<'_>, catalog: &Catalog, sink: &Sink) -> Optio
     }
     let title = title(&question.cases.first()?.document);
     let break_even = all_break_even(&variants, baseline);
-    Some(Comparison { title, variants, baseline, break_even })
+    let maps = all_maps(&variants, baseline);
+    Some(Comparison { title, variants, baseline, break_even, maps })
 }
 
 fn resolve(document: &Node, catalog: &Catalog, sink: &Sink) -> Option<Scenario> {
@@ -176,4 +180,11 @@ fn all_break_even(variants: &[Variant], baseline: usize) -> Vec<BreakEven> {
     let others = variants.iter().enumerate().filter(|(index, _)| *index != baseline);
     let feasible = others.filter_map(|(index, variant)| Some((index, variant.outcome.as_ref().ok()?)));
     feasible.flat_map(|(index, other)| break_even((baseline, reference), (index, other))).collect()
+}
+
+fn all_maps(variants: &[Variant], baseline: usize) -> Vec<BreakEvenMap> {
+    let Some(Ok(reference)) = variants.get(baseline).map(|variant| &variant.outcome) else { return Vec::new() };
+    let others = variants.iter().enumerate().filter(|(index, _)| *index != baseline);
+    let feasible = others.filter_map(|(index, variant)| Some((index, variant.outcome.as_ref().ok()?)));
+    feasible.filter_map(|(index, other)| BreakEvenMap::new((baseline, reference), (index, other))).collect()
 }
