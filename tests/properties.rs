@@ -11,7 +11,7 @@ use clusterplan::evaluate::{Evaluation, evaluate};
 use clusterplan::load;
 use clusterplan::scenario::{Scenario, ScenarioFile};
 use clusterplan::tco::Spending;
-use clusterplan::units::{Bandwidth, Seconds, Usd, UsdPerJoule};
+use clusterplan::units::{Bandwidth, Fraction, Seconds, Usd, UsdPerJoule};
 use proptest::prelude::*;
 
 static SCENARIO: LazyLock<Scenario> = LazyLock::new(|| {
@@ -147,4 +147,18 @@ fn time_memory_and_cost_parts_add_up() {
     let goodput = &BASE.point.goodput;
     assert!((goodput.ratio + goodput.lost.total() - 1.0).abs() < 1e-12);
     assert!(BASE.effective_duration() > BASE.point.duration && BASE.point.duration > Seconds::ZERO);
+}
+
+#[test]
+fn what_stands_by_slows_nothing() {
+    let with_spares = |share: f64| {
+        changed(|scenario| {
+            scenario.cluster.topology.leaf_oversubscription = 2.0;
+            scenario.cluster.spares = Fraction::new(share).unwrap();
+        })
+    };
+    let (none, some) = (with_spares(0.0), with_spares(0.03));
+    assert!(some.built.nodes > none.built.nodes && some.built.costs.capex > none.built.costs.capex);
+    let ratio = some.point.step.iteration() / none.point.step.iteration();
+    assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
 }

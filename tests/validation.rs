@@ -177,8 +177,8 @@ fn networks_are_what_the_text_says() {
     let slow = run(&[("fabric", "800 Gb/s per node")]);
     assert_eq!(filled(&slow, "fabric").as_deref(), Some("quantum-hdr at 100 Gbit/s a card"));
     assert!(slow.prediction().unwrap().predicted > same);
-    let roce = run(&[("fabric", "8x200G NIC per node, Ethernet"), ("fabric_class", "RoCE")]);
-    assert_eq!(filled(&roce, "fabric").as_deref(), Some("roce-400g at 200 Gbit/s a card"));
+    let roce = run(&[("fabric", "8x50G NIC per node, Ethernet"), ("fabric_class", "RoCE")]);
+    assert_eq!(filled(&roce, "fabric").as_deref(), Some("roce-100g at 50 Gbit/s a card"));
     assert_eq!(filled(&run(&[("fabric", ""), ("fabric_class", "")]), "fabric").as_deref(), Some("quantum-hdr"));
     let unknown = run(&[("fabric", "4 Omni-Path links per node"), ("fabric_class", "OPA")]);
     assert_eq!(line(&unknown), "run: skipped, no fabric for \"4 Omni-Path links per node\", class \"OPA\"");

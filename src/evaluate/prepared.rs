@@ -69,6 +69,7 @@ impl Prepared {
                 job: training.job,
                 node: &cluster.node,
                 at_work: built.each,
+                accelerators: cluster.accelerators,
                 accelerator: &cluster.accelerator,
                 fabric: &cluster.fabric,
                 collectives: &cluster.collectives,

@@ -25,6 +25,8 @@ pub struct StepInputs<'a> {
     pub node: &'a Node,
     /// Accelerators at work in each node.
     pub at_work: u32,
+    /// Accelerators at work in all.
+    pub accelerators: u32,
     /// Its accelerator.
     pub accelerator: &'a Accelerator,
     /// The fabric.
@@ -52,7 +54,7 @@ impl StepInputs<'_> {
             overlap: self.software.overlap,
             selective: self.selective,
             wires: wires(self.collectives, self.node, self.fabric),
-            reach: reach(self.topology, self.node, self.at_work, self.fabric),
+            reach: reach(self.topology, self.node, self.at_work, self.fabric).of_job(self.accelerators),
             peak: self.peak(self.job.precision.matrix_type()),
             memory: self.accelerator.memory_capacity,
         }

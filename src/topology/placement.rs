@@ -67,7 +67,7 @@ pub struct Reach {
     tiers: u32,
     domain: u32,
     nics_per_accelerator: f64,
-    /// Accelerators of a unit, a pod and the whole.
+    /// Accelerators of a unit, a pod and the job.
     unit: u32,
     pod: u32,
     total: u32,
@@ -116,6 +116,13 @@ impl Topology {
 }
 
 impl Reach {
+    /// The reach of a job on so many of the accelerators: what stands by takes no part.
+    #[must_use]
+    pub fn of_job(mut self, accelerators: u32) -> Self {
+        self.total = self.total.min(accelerators);
+        self
+    }
+
     /// The same with the nodes of every group lying anywhere.
     #[must_use]
     pub fn scattered(self) -> Self {

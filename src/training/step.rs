@@ -300,7 +300,7 @@ impl StepModel {
 
     /// Adding one microbatch's gradients to the sum: a read and a write of fp32.
     fn accumulation(&self, layout: &Layout, local: &RankParameters) -> Seconds {
-        let passes = if layout.sharding == Sharding::Full { 0.5 } else { 1.0 };
+        let passes = if layout.sharding == Sharding::Full && layout.pipeline == 1 { 0.5 } else { 1.0 };
         self.silicon.stream(Bytes::new(self.efficiency.accumulate * 8.0 * passes * (local.total())))
     }
 

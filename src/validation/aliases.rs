@@ -177,6 +177,7 @@ pub struct Aliases {
     shardings: Vec<Alias<Sharding>>,
     recomputes: Vec<Alias<StatedRecompute>>,
     no_sequence_parallel: Vec<Alias<()>>,
+    pipelines: Vec<Alias<u32>>,
     conventions: Vec<Convention>,
     designs: Vec<Alias<Design>>,
     parts: Vec<Alias<PartAlias>>,
@@ -221,6 +222,7 @@ impl Aliases {
                 r.optional("recompute").map_or(StatedRecompute::Unstated, StatedRecompute::Is)
             }),
             no_sequence_parallel: aliases(r, "no_sequence_parallel", |_| ()),
+            pipelines: aliases(r, "pipeline", |r| r.get("virtual_stages")),
             conventions: r.tables("convention", |r| Convention {
                 kind: r.get("kind"),
                 source: r.or("source", Vec::new()),
@@ -292,6 +294,12 @@ impl Aliases {
 
     pub(super) fn denies_sequence_parallel(&self, notes: &str) -> bool {
         first(&self.no_sequence_parallel, notes).is_some()
+    }
+
+    /// Chunks of a stage that a program's pipelines have unless told otherwise, where its documents say so; the same
+    /// documents make a step one microbatch a stage.
+    pub(super) fn usual_chunks(&self, source: &str) -> Option<u32> {
+        first(&self.pipelines, source).copied()
     }
 
     /// What a published network is built of.

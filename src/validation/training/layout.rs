@@ -49,9 +49,10 @@ pub(super) fn layout(row: &Row, known: &Known<'_>, aliases: &Aliases, filled: &m
     if let Some(stated) = row.count("dp")?.filter(|stated| *stated != layout.data) {
         return Err(Unusable(format!("dp is {stated}, and {} GPUs make {} replicas", known.gpus, layout.data)));
     }
-    layout.micro_batch = micro_batch(row, &layout, known.job.global_batch, filled)?;
+    let chunks = if pipeline > 1 { aliases.usual_chunks(row.text("source").unwrap_or_default()) } else { None };
+    layout.micro_batch = micro_batch(row, &layout, known.job.global_batch, chunks.is_some(), filled)?;
     layout.check(known.model, known.job).map_err(impossible)?;
-    layout.virtual_stages = virtual_stages(row, &layout, known, filled)?;
+    layout.virtual_stages = virtual_stages(row, &layout, known, chunks, filled)?;
     layout.schedule = if layout.virtual_stages > 1 { Schedule::Interleaved } else { Schedule::OneF1b };
     layout.sharding = sharding(row, &layout, known.software, aliases, filled)?;
     let recompute = stated_recompute(row, aliases)?;
@@ -70,13 +71,22 @@ fn one(row: &Row, column: &'static str, shown: bool, filled: &mut Filled) -> Res
     Ok(stated.unwrap_or(1))
 }
 
-/// Sequences of a microbatch: one with a pipeline, else the largest divisor of a replica's share up to four.
-fn micro_batch(row: &Row, layout: &Layout, global_batch: u32, filled: &mut Filled) -> Result<u32, Unusable> {
+/// Sequences of a microbatch: one with a pipeline (or as leaves a microbatch a stage), else the largest divisor of a
+/// replica's share up to four.
+fn micro_batch(
+    row: &Row,
+    layout: &Layout,
+    global_batch: u32,
+    one_a_stage: bool,
+    filled: &mut Filled,
+) -> Result<u32, Unusable> {
     if let Some(stated) = row.count("mbs")? {
         return Ok(stated);
     }
     let share = global_batch / layout.data;
-    let (size, rule) = if layout.pipeline > 1 {
+    let (size, rule) = if one_a_stage && share.is_multiple_of(layout.pipeline) {
+        (share / layout.pipeline, "a microbatch a stage, as the program does")
+    } else if layout.pipeline > 1 {
         (1, "one with a pipeline")
     } else {
         ((1..=4).rev().find(|size| share.is_multiple_of(*size)).unwrap_or(1), "as a replica's share divides, up to 4")
@@ -86,13 +96,26 @@ fn micro_batch(row: &Row, layout: &Layout, global_batch: u32, filled: &mut Fille
 }
 
 /// Chunks of a stage: one before 2022, when interleaving was new; later as few as keep the bubble small.
-fn virtual_stages(row: &Row, layout: &Layout, known: &Known<'_>, filled: &mut Filled) -> Result<u32, Unusable> {
+fn virtual_stages(
+    row: &Row,
+    layout: &Layout,
+    known: &Known<'_>,
+    usual: Option<u32>,
+    filled: &mut Filled,
+) -> Result<u32, Unusable> {
     if let Some(stated) = row.count("vpp")? {
         return Ok(stated);
     }
     let pipeline = layout.pipeline;
     if pipeline == 1 {
         return Ok(1);
+    }
+    if let Some(usual) = usual {
+        let notes = row.text("notes").unwrap_or_default();
+        let plain = notes.contains("1F1B") && !notes.contains("Interleaved");
+        let chunks = if plain { 1 } else { usual };
+        filled.push("vpp", &chunks, "as the program does");
+        return Ok(chunks);
     }
     let microbatches = layout.microbatches(known.job.global_batch);
     if known.software.date < 2022.0 || !microbatches.is_multiple_of(pipeline) {
@@ -152,15 +175,19 @@ fn stated_recompute(row: &Row, aliases: &Aliases) -> Result<Option<Recompute>, U
     }
 }
 
-/// The least recomputation whose estimated memory fits; since 2025 whole layers are no longer what recipes fall back on.
+/// The least recomputation whose estimated memory fits; none since 2025, when recipes offload or recompute cheap modules
+/// instead.
 fn fill_recompute(layout: &Layout, known: &Known<'_>, filled: &mut Filled) -> Recompute {
+    if known.software.date >= 2025.0 {
+        filled.push("recompute", &Recompute::None, "usual since 2025");
+        return Recompute::None;
+    }
     let fits = |recompute: &Recompute| {
         let (_, peak) =
             memory::worst(known.model, known.job, &Layout { recompute: *recompute, ..*layout }, known.allowances);
         peak.total() <= known.memory * MEMORY_SLACK
     };
-    let last = if known.software.date < 2025.0 { Recompute::Full } else { Recompute::Selective };
-    let least = [Recompute::None, Recompute::Selective].into_iter().find(fits).unwrap_or(last);
+    let least = [Recompute::None, Recompute::Selective].into_iter().find(fits).unwrap_or(Recompute::Full);
     filled.push("recompute", &least, "the least whose estimated memory fits");
     least
 }

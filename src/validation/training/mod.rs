@@ -116,6 +116,7 @@ fn predict(
         job,
         node: &machine.node,
         at_work: machine.at_work,
+        accelerators: machine.gpus,
         accelerator: &machine.accelerator,
         fabric: &machine.fabric,
         collectives: &machine.collectives,
