@@ -6,6 +6,7 @@ mod collective;
 mod compare;
 mod eval;
 mod fabric;
+mod memory;
 mod model;
 mod network;
 mod options;
@@ -41,6 +42,8 @@ enum Command {
     Eval(eval::Eval),
     /// The same work on several fabrics, GPUs or prices, side by side against a baseline
     Compare(compare::Compare),
+    /// Bytes of an accelerator by component: whether it fits, by how much, and what else would
+    Memory(memory::Memory),
     /// Parameters, weights, cache and operations of a model: of the catalog, or read from its config.json
     Model(model::ModelCommand),
     /// How long a collective takes, by every algorithm: is a measured bus bandwidth normal?
@@ -64,6 +67,7 @@ pub fn run() -> ExitCode {
     let (answer, session) = match command {
         Command::Eval(command) => command.run(session),
         Command::Compare(command) => command.run(session),
+        Command::Memory(command) => command.run(session),
         Command::Model(command) => command.run(session),
         Command::Collective(command) => command.run(session),
         Command::Fabric(command) => command.run(session),

@@ -8,7 +8,9 @@ mod activations;
 mod footprint;
 pub mod serving;
 mod software;
+mod training_fit;
 
 pub use activations::LayerActivations;
 pub use footprint::{MemoryFootprint, all_stages, footprint, worst};
 pub use software::Software;
+pub use training_fit::TrainingFit;

@@ -1,0 +1,247 @@
+//! `clusterplan memory`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use super::model::{CacheArguments, find, number_format};
+use super::options::Format;
+use super::session::message;
+use super::{Answer, Session};
+use crate::catalog::Catalog;
+use crate::catalog::model::{Format as NumberFormat, Formats, Model, ModuleFormat};
+use crate::diagnostics::{Code, Diagnostic, Span};
+use crate::evaluate::Infeasible;
+use crate::memory::serving::{Engine, Pages, Paging, ServingLayout, fits, smallest_tensor};
+use crate::memory::{Software, TrainingFit};
+use crate::report::{
+    Block, Page, ServingMemory, infeasible_json, infeasible_page, serving_memory_json, serving_memory_page,
+    training_memory_json, training_memory_page,
+};
+use crate::scenario::{Scenario, ScenarioFile};
+use crate::units::{Bytes, Fraction, Quantity};
+
+/// `clusterplan memory`
+#[derive(Args, Debug)]
+#[command(arg_required_else_help = true)]
+pub(super) struct Memory {
+    /// A scenario of a training run [default: the flags below, for serving]
+    #[arg(conflicts_with = "model")]
+    scenario: Option<PathBuf>,
+    /// The model to serve: an id of the catalog, a config.json, or a directory that has one
+    #[arg(long, requires = "accelerator")]
+    model: Option<String>,
+    /// The accelerator: an id of the catalog, or its memory as the driver reports it, such as "81559 MiB"
+    #[arg(long)]
+    accelerator: Option<String>,
+    /// Ranks that split every matrix
+    #[arg(long, default_value_t = 1)]
+    tensor: u32,
+    /// Stages that split the layers
+    #[arg(long, default_value_t = 1)]
+    pipeline: u32,
+    /// Ranks that split a layer's experts
+    #[arg(long, default_value_t = 1)]
+    expert: u32,
+    /// Groups of tensor ranks that attend for requests of their own
+    #[arg(long, default_value_t = 1)]
+    attention_data: u32,
+    /// The engine whose rule sizes the cache: vllm, sglang or trtllm
+    #[arg(long, default_value = "vllm")]
+    engine: String,
+    /// The engine's fraction of all or of free memory [default: the engine's]
+    #[arg(long)]
+    fraction: Option<f64>,
+    /// Tokens of a block of the cache [default: the engine's]
+    #[arg(long)]
+    block: Option<u32>,
+    /// Tokens of a forward pass at most [default: the engine's]
+    #[arg(long)]
+    batched_tokens: Option<u32>,
+    /// How layers that keep different tokens share pages
+    #[arg(long, value_parser = pagings(), default_value = "per-layer")]
+    paging: Paging,
+    /// Tokens of a request at its longest, prompt and answer
+    #[arg(long, default_value_t = 8_192)]
+    context: u64,
+    /// Tokens at the beginning that all requests share
+    #[arg(long, default_value_t = 0)]
+    shared_prefix: u64,
+    /// Requests that must fit at once
+    #[arg(long, default_value_t = 1)]
+    requests: u64,
+    /// Format of the weights of attention, MLPs and experts [default: the checkpoint's]
+    #[arg(long, value_name = "FORMAT", value_parser = number_format)]
+    weights: Option<NumberFormat>,
+    #[command(flatten)]
+    cache: CacheArguments,
+}
+
+fn pagings() -> impl TypedValueParser<Value = Paging> {
+    let find = |word: String| Paging::ALL.iter().copied().find(|paging| paging.word() == word);
+    PossibleValuesParser::new(Paging::ALL.iter().map(|paging| paging.word()))
+        .map(move |word| find(word).unwrap_or_default())
+}
+
+impl Memory {
+    pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
+        let answer = match (&self.scenario, &self.model) {
+            (Some(path), _) => training(path, &mut session),
+            (None, Some(model)) => self.serving(model, &mut session),
+            (None, None) => {
+                let message = "neither a scenario nor a model was named";
+                let hint = "name a scenario file, or --model and --accelerator";
+                session.sink.push(Diagnostic::new(Code::MissingKey, message).hint(hint));
+                Some(Answer::Mistaken)
+            }
+        };
+        (answer.unwrap_or(Answer::Mistaken), session)
+    }
+
+    fn serving(&self, wanted: &str, session: &mut Session) -> Option<Answer> {
+        let (name, mut model, _) = find(wanted, session)?;
+        let catalog = session.catalog();
+        let (accelerator, capacity) = accelerator(self.accelerator.as_deref()?, &catalog, session)?;
+        let allowance = catalog.memory_allowances.get("cuda")?;
+        let mut engine = self.engine(&catalog, session)?;
+        if let Some(format) = self.weights {
+            requantise(&mut model, format);
+        }
+        let layout = ServingLayout {
+            tensor: self.tensor,
+            pipeline: self.pipeline,
+            expert: self.expert,
+            attention_data: self.attention_data,
+        };
+        if let Err(reason) = layout.check(&model) {
+            session.sink.push(Diagnostic::new(Code::Inconsistent, reason).hint("change the degrees of the layout"));
+            return None;
+        }
+        let usable = capacity.saturating_sub(allowance.driver_reserve.value);
+        let formats = self.cache.formats(&model);
+        let request = (self.context.max(1), self.shared_prefix);
+        let found = fits(&model, &layout, &engine, &formats, usable, request);
+        let paging = engine.pages.paging;
+        let mut with = |paging| {
+            engine.pages.paging = paging;
+            fits(&model, &layout, &engine, &formats, usable, request).requests
+        };
+        let (whole_windows, unified_pages) = (with(Paging::AllTokens), with(Paging::UnifiedPages));
+        engine.pages.paging = paging;
+        let answer = ServingMemory {
+            model: name,
+            accelerator,
+            layout,
+            tokens: self.context,
+            shared_prefix: self.shared_prefix,
+            wanted: self.requests,
+            usable,
+            fits: found,
+            whole_windows,
+            unified_pages,
+            fewest: smallest_tensor(&model, &layout, &engine, &formats, usable, self.context),
+            engine,
+        };
+        let page = serving_memory_page(&answer);
+        Some(reply(session, answer.is_enough(), &page, || serving_memory_json(&answer)))
+    }
+
+    fn engine(&self, catalog: &Catalog, session: &Session) -> Option<Engine> {
+        let allowance = catalog.memory_allowances.get("cuda")?;
+        let Some(memory) = allowance.engines.get(&self.engine) else {
+            let known: Vec<&str> = allowance.engines.keys().map(String::as_str).collect();
+            let message = format!("no serving engine is called \"{}\"", self.engine);
+            let hint = format!("there is {}", known.join(", "));
+            session.sink.push(Diagnostic::new(Code::UnknownWord, message).hint(hint));
+            return None;
+        };
+        let engine = Engine::new(memory);
+        let fraction = match self.fraction {
+            None => engine.fraction,
+            Some(share) => Fraction::new(share).or_else(|| {
+                let message = format!("a fraction of {share} is outside 0 to 1");
+                session.sink.push(Diagnostic::new(Code::OutOfRange, message));
+                None
+            })?,
+        };
+        let pages = Pages {
+            paging: self.paging,
+            block: self.block.unwrap_or(engine.pages.block).max(1),
+            batched_tokens: self.batched_tokens.unwrap_or(engine.pages.batched_tokens),
+        };
+        Some(Engine { fraction, pages, ..engine })
+    }
+}
+
+/// An accelerator by id, or by the memory that it reports.
+fn accelerator(wanted: &str, catalog: &Catalog, session: &mut Session) -> Option<(String, Bytes)> {
+    if let Some(entry) = catalog.accelerators.get(wanted) {
+        return Some((entry.name.clone(), entry.memory_capacity));
+    }
+    if wanted.starts_with(|first: char| first.is_ascii_digit()) {
+        match Bytes::parse(wanted) {
+            Ok(capacity) => return Some((format!("accelerator of {wanted}"), capacity)),
+            Err(error) => {
+                session.sink.push(Diagnostic::new(Code::WrongUnit, format!("--accelerator: {error}")));
+                return None;
+            }
+        }
+    }
+    let file = session.sources.add("command line", wanted);
+    let at = Span { file, range: 0..wanted.len() };
+    catalog.accelerators.find(wanted, &at, &session.sink)?;
+    None
+}
+
+/// Gives every projection one format.
+fn requantise(model: &mut Model, format: NumberFormat) {
+    let format = ModuleFormat { format, kept_layers: 0 };
+    model.formats.modules = Formats::LINEAR.into_iter().map(|module| (module, format)).collect();
+}
+
+fn training(path: &std::path::Path, session: &mut Session) -> Option<Answer> {
+    let catalog = session.catalog();
+    let document = session.scenario(path)?;
+    let file = ScenarioFile::read(&document, &session.sink);
+    let scenario = Scenario::resolve(&file, &catalog, &session.sink)?;
+    let training = &scenario.training;
+    let software = Software::new(&training.memory, training.framework_memory, training.software.attention_kernel);
+    let usable = software.usable(scenario.cluster.accelerator.memory_capacity);
+    let layout = training.layout.over(scenario.cluster.accelerators);
+    let checked = layout.and_then(|layout| layout.check(&training.transformer, &training.job).map(|()| layout));
+    let layout = match checked {
+        Ok(layout) => layout,
+        Err(error) => {
+            let infeasible = Infeasible::from(error);
+            let json = session.options.format == Format::Json;
+            return Some(Answer::No {
+                data: json.then(|| infeasible_json(&scenario.title, &infeasible).into_bytes()),
+                message: message(&infeasible_page(&scenario.title, &infeasible)),
+            });
+        }
+    };
+    let fit = TrainingFit::new(&training.transformer, &training.job, &layout, &software, usable);
+    let page = training_memory_page(&scenario.title, &fit);
+    Some(reply(session, fit.fits(), &page, || training_memory_json(&scenario.title, &fit)))
+}
+
+/// The answer; one that is "no" goes to stderr for people, and to stdout for programs.
+fn reply(session: &Session, yes: bool, page: &Page, json: impl Fn() -> String) -> Answer {
+    let data = match session.options.format {
+        Format::Json => json().into_bytes(),
+        Format::Csv => session.grid("", first_grid(page)),
+        Format::Table | Format::Md => session.page(page),
+    };
+    if yes {
+        return Answer::Yes(data);
+    }
+    Answer::No { data: Some(data), message: "does not fit\n".to_owned() }
+}
+
+/// The components, for a spreadsheet.
+fn first_grid(page: &Page) -> crate::report::Grid {
+    let blocks = page.sections.iter().flat_map(|section| &section.blocks);
+    let grids = blocks.filter_map(|block| if let Block::Grid(grid) = block { Some(grid.clone()) } else { None });
+    grids.into_iter().next().unwrap_or_default()
+}

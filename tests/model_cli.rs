@@ -1,0 +1,128 @@
+//! `model` and `memory` from outside.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+const CONFIG: &str = r#"{"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+  "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256, "tie_word_embeddings": false,
+  "torch_dtype": "bfloat16", "rope_scaling": {"factor": 8.0, "limit": Infinity}}"#;
+
+fn run(arguments: &[&str]) -> std::process::Output {
+    Command::cargo_bin("clusterplan").unwrap().args(arguments).output().unwrap()
+}
+
+fn json(arguments: &[&str], code: i32) -> Value {
+    let output = run(&[arguments, &["--format", "json"]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_str(&text).unwrap()
+}
+
+/// A directory with a configuration, for one test.
+fn directory(name: &str, config: &str, beside: Option<&str>) -> std::path::PathBuf {
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("config.json"), config).unwrap();
+    if let Some(text) = beside {
+        std::fs::write(directory.join("hf_quant_config.json"), text).unwrap();
+    }
+    directory
+}
+
+#[test]
+fn a_model_by_id_and_by_configuration_is_the_same() {
+    let directory = directory("llama", CONFIG, None);
+    let path = directory.to_str().unwrap();
+    let (by_id, by_path) = (json(&["model", "llama-3.1-8b"], 0), json(&["model", path, "--context", "131072"], 0));
+    for key in ["parameters_count", "active_parameters_count", "kv_bytes_per_token", "weight_bytes"] {
+        assert_eq!(by_id[key], by_path[key], "{key}");
+    }
+    assert_eq!(by_path["parameters_count"], 8_030_261_248_u64);
+    assert_eq!(by_path["kv_bytes_per_token"], 131_072);
+    assert_eq!(by_path["state_bytes_per_sequence"], 0);
+    assert_eq!(by_path["kv_bytes_at_context"], 17_179_869_184_u64);
+    assert_eq!(by_path["weight_bytes"], 16_060_522_496_u64);
+    assert!(by_path["flops_per_token"].as_f64().unwrap() > 15e9);
+    let table = run(&["model", path]);
+    assert!(String::from_utf8(table.stdout).unwrap().contains("8,030,261,248"));
+}
+
+#[test]
+fn quantisation_beside_the_configuration_is_read() {
+    let beside =
+        r#"{"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}}"#;
+    let directory = directory("llama-fp8", CONFIG, Some(beside));
+    let found = json(&["model", directory.join("config.json").to_str().unwrap()], 0);
+    assert_eq!((&found["kv_format"], &found["kv_bytes_per_token"]), (&Value::from("fp8"), &Value::from(65_536)));
+    // Projections in a byte; two tables and the norms in two.
+    assert_eq!(found["weight_bytes"], 8_030_261_248_u64 + 2 * 128_256 * 4_096 + 65 * 4_096);
+}
+
+#[test]
+fn an_imported_model_is_a_catalog_file() {
+    let source = directory("source", CONFIG, None);
+    let overlay = directory("overlay", CONFIG, None);
+    std::fs::create_dir_all(overlay.join("models")).unwrap();
+    let file = overlay.join("models/my-model.toml");
+    let output = run(&["model", "import", source.to_str().unwrap(), "--name", "Mine", "-o", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let found = json(&["model", "my-model", "--catalog", overlay.to_str().unwrap()], 0);
+    assert_eq!((&found["name"], &found["parameters_count"]), (&Value::from("Mine"), &Value::from(8_030_261_248_u64)));
+}
+
+#[test]
+fn what_is_not_understood_is_a_mistake_with_its_place() {
+    let directory =
+        directory("odd", &CONFIG.replace("\"rope_scaling\"", "\"compress_ratios\": [4], \"rope_scaling\""), None);
+    let output = run(&["model", directory.to_str().unwrap()]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
+    assert!(message.contains("compress_ratios") && message.contains("config.json:3"), "{message}");
+    assert_eq!(run(&["model", "no-such-model"]).status.code(), Some(2));
+    assert_eq!(run(&["model", "no/such/config.json"]).status.code(), Some(2));
+}
+
+#[test]
+fn serving_memory_says_what_fits() {
+    let serve = ["memory", "--model", "llama-3.1-70b", "--accelerator", "h100-sxm-80gb", "--tensor"];
+    let four = json(&[&serve[..], &["4", "--context", "8192"]].concat(), 0);
+    let memory = &four["memory"];
+    let part = |key: &str| memory[key].as_f64().unwrap();
+    let parts = ["weights_bytes", "activations_bytes", "kv_cache_bytes", "workspace_bytes"].map(part);
+    assert!((parts.iter().sum::<f64>() - part("total_bytes")).abs() < 1.0);
+    assert_eq!(memory["fits"], true);
+    // 35.3 GB of weights on each, 81,920 bytes a token.
+    assert_eq!(four["request_bytes"], 81_920_u64 * 8_192);
+    let requests = four["max_concurrency_count"].as_f64().unwrap();
+    assert!((requests - part("kv_cache_bytes") / (81_920.0 * 8_192.0)).abs() < 1.0);
+    assert!(four["longest_context_tokens_count"].as_u64().unwrap() > 131_072);
+    // On one it does not fit, which is an answer, and says how many would do.
+    let one = json(&[&serve[..], &["1"]].concat(), 1);
+    assert_eq!((&one["memory"]["fits"], &one["fewest_tensor_ranks_count"]), (&Value::from(false), &Value::from(2)));
+    let free = json(&[&serve[..], &["4", "--engine", "trtllm"]].concat(), 0);
+    assert!(free["memory"]["kv_cache_bytes"].as_f64() > memory["kv_cache_bytes"].as_f64());
+    assert_eq!(run(&[&serve[..], &["3"]].concat()).status.code(), Some(2));
+    assert_eq!(run(&[&serve[..], &["4", "--engine", "ollama"]].concat()).status.code(), Some(2));
+}
+
+#[test]
+fn training_memory_says_what_else_would_fit() {
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/train-gpt3-175b-1k-a100.toml");
+    let found = json(&["memory", scenario], 0);
+    let memory = &found["memory"];
+    let keys = ["weights", "gradients", "optimizer", "activations", "kv_cache", "workspace"];
+    let parts: f64 = keys.iter().map(|key| memory[format!("{key}_bytes")].as_f64().unwrap()).sum();
+    assert!((parts - memory["total_bytes"].as_f64().unwrap()).abs() < 1.0);
+    let stages = found["stages"].as_array().unwrap();
+    let most = stages.iter().map(|stage| stage["total_bytes"].as_f64().unwrap()).fold(0.0, f64::max);
+    assert_eq!(memory["total_bytes"].as_f64(), Some(most));
+    assert!(found["longest_sequence_tokens_count"].as_u64().unwrap() >= 2_048);
+    assert!(found["fewest_accelerators_count"].as_u64().unwrap() >= 32);
+    let evaluated = json(&["eval", scenario], 0);
+    assert_eq!(evaluated["memory"]["total_bytes"].as_f64(), memory["total_bytes"].as_f64());
+    // A batch of longer sequences that does not fit.
+    let long = ["memory", scenario, "--set", "training.model=gpt-3-175b", "--set", "training.layout.micro_batch=64"];
+    assert_ne!(run(&long).status.code(), Some(0));
+}
