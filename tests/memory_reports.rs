@@ -11,7 +11,7 @@ use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::memory::serving::{
     CacheFormats, Engine, Pages, Paging, ServingLayout, fits, rank_weights, sequence_bytes,
 };
-use clusterplan::memory::{Software, footprint, worst};
+use clusterplan::memory::{Policy, Software, footprint, worst};
 use clusterplan::parallelism::{Layout, RankOrder, Recompute, Schedule, Sharding};
 use clusterplan::units::{Bytes, Fraction, Tokens};
 use clusterplan::workload::{
@@ -91,6 +91,7 @@ const BARE: Software = Software {
     logit: Bytes::new(4.0),
     selective_recompute: SelectiveRecompute::AttentionCore,
     fused_attention: true,
+    policy: Policy::PLAIN,
 };
 
 fn job(sequence_length: u32, global_batch: u32) -> TrainingJob {

@@ -1,5 +1,7 @@
 //! Configurations of published models against published parameter counts and cache sizes, and what is refused.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::document::{Node, Value};
 use clusterplan::workload::{CacheNumbers, Imported, Transformer, census, import, weight_bytes};

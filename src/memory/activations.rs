@@ -83,7 +83,7 @@ impl Layout {
             (attention + MASK * stream, (2.0 * number + MASK) * heads * keys)
         };
         let (mlp, up) = match (kind, model.experts) {
-            (LayerKind::Moe, Some(experts)) => self.expert_bytes(model, &experts, number),
+            (LayerKind::Moe, Some(experts)) => self.expert_bytes(model, &experts, number, software),
             _ => (0.0, 0.0),
         };
         let shared =
@@ -101,12 +101,12 @@ impl Layout {
 
     /// Bytes of a token's visits to routed experts: all that the backward pass reads, and the first up-projections alone.
     ///
-    /// Tokens are taken as spread evenly. Kept are the router's scores in single precision, the dispatched copies of the
+    /// Tokens are taken as spread as evenly as the policy says. Kept are the router's scores in single precision, the dispatched copies of the
     /// token, the up-projections and their product, and the experts' outputs, which the gates weight.
-    fn expert_bytes(&self, model: &Transformer, experts: &Experts, number: f64) -> (f64, f64) {
+    fn expert_bytes(&self, model: &Transformer, experts: &Experts, number: f64, software: &Software) -> (f64, f64) {
         let (hidden, ffn) = (f64::from(model.hidden), f64::from(experts.ffn));
         let tensor = f64::from(self.tensor);
-        let visits = f64::from(experts.per_token);
+        let visits = f64::from(experts.per_token) * software.policy.expert_imbalance.get();
         let router = 2.0 * SINGLE * f64::from(experts.count) / f64::from(self.sequence_shards());
         let inside = number * ffn / tensor * visits;
         // Spread over ranks, the copies of a token are as many in all as its tensor-parallel group would make once.

@@ -14,6 +14,27 @@ choices! {
         OneF1b = "1f1b",
         /// 1F1B with several chunks of layers on each stage.
         Interleaved = "interleaved",
+        /// 1F1B whose weight gradients fill what would be idle (ZB-H1, arXiv 2401.10241).
+        ZeroBubble = "zero-bubble",
+        /// Microbatches enter at both ends; each stage holds its layers and those of its mirror image (DeepSeek-V3, arXiv
+        /// 2412.19437, section 3.2.1).
+        DualPipe = "dualpipe",
+    }
+}
+
+impl Schedule {
+    /// Idle time over that of 1F1B, with a forward pass and either half of a backward pass equally long
+    /// (DeepSeek-V3, arXiv 2412.19437, table 2): 1F1B idles `(p - 1)(F + B)`, zero bubble `(p - 1)(F + B - 2W)`, DualPipe
+    /// `(p/2 - 1)(F&B + B - 3W)`.
+    pub fn idle_share(self, pipeline: u32) -> f64 {
+        match self {
+            Self::Gpipe | Self::OneF1b | Self::Interleaved => 1.0,
+            Self::ZeroBubble => 1.0 / 3.0,
+            Self::DualPipe => {
+                let stages = f64::from(pipeline);
+                (stages / 2.0 - 1.0).max(0.0) * 2.0 / (3.0 * (stages - 1.0).max(1.0))
+            }
+        }
     }
 }
 

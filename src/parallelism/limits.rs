@@ -95,6 +95,14 @@ pub enum LayoutError {
         /// Pipeline stages.
         pipeline: u32,
     },
+    /// Both ends of the pipeline are fed alike.
+    #[error("dualpipe feeds both ends: an even pipeline and an even number of microbatches, at least {}; not {pipeline} and {microbatches}", 2 * pipeline)]
+    BothEnds {
+        /// Pipeline stages.
+        pipeline: u32,
+        /// Microbatches of a step.
+        microbatches: u32,
+    },
     /// More chunks than there is to put in them.
     #[error("{chunks} chunks (pipeline x virtual_stages) are more than {layers} layers, the embedding and the loss; at most {} work", layers + 2)]
     Stages {
@@ -200,6 +208,8 @@ impl Layout {
         let stages_fit = if interleaved { virtual_stages > 1 && pipeline > 1 } else { virtual_stages == 1 };
         ensure(stages_fit, LayoutError::VirtualStages { schedule, pipeline, virtual_stages })?;
         let microbatches = self.microbatches(global_batch);
+        let both = pipeline.is_multiple_of(2) && microbatches.is_multiple_of(2) && microbatches >= 2 * pipeline;
+        ensure(schedule != Schedule::DualPipe || both, LayoutError::BothEnds { pipeline, microbatches })?;
         let rounds = !interleaved || microbatches.is_multiple_of(pipeline);
         ensure(rounds, LayoutError::InterleavedRounds { microbatches, pipeline })?;
         let (layers, chunks) = (model.layers, u64::from(pipeline) * u64::from(virtual_stages));

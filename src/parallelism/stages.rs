@@ -13,6 +13,7 @@ pub struct StagePlan {
     layers: u32,
     pipeline: u32,
     virtual_stages: u32,
+    mirrored: bool,
 }
 
 /// What a pipeline stage holds.
@@ -38,7 +39,8 @@ impl Stage {
 impl StagePlan {
     /// The plan of a model's layers over a layout's stages.
     pub const fn new(layers: u32, layout: &Layout) -> Self {
-        Self { layers, pipeline: layout.pipeline, virtual_stages: layout.virtual_stages }
+        let mirrored = matches!(layout.schedule, Schedule::DualPipe) && layout.pipeline > 1;
+        Self { layers, pipeline: layout.pipeline, virtual_stages: layout.virtual_stages, mirrored }
     }
 
     /// Chunks in all.
@@ -73,8 +75,22 @@ impl StagePlan {
         self.of_stage(stage).map(|[from, to]| to - from).sum()
     }
 
-    /// What the stage of that index holds.
+    /// What the stage of that index holds; under DualPipe, also what its mirror image does.
     pub fn stage(&self, stage: u32, model: &Transformer) -> Stage {
+        let own = self.one_way(stage, model);
+        if !self.mirrored {
+            return own;
+        }
+        let other = self.one_way(self.pipeline - 1 - stage, model);
+        Stage {
+            dense_layers: own.dense_layers + other.dense_layers,
+            moe_layers: own.moe_layers + other.moe_layers,
+            embedding: own.embedding || other.embedding,
+            head: own.head || other.head,
+        }
+    }
+
+    fn one_way(&self, stage: u32, model: &Transformer) -> Stage {
         let (mut layers, mut dense_layers) = (0, 0);
         for [from, to] in self.of_stage(stage) {
             layers += to - from;
@@ -102,7 +118,8 @@ impl Layout {
     ///
     /// 1F1B holds as many as there are stages from this one on. Interleaved, rank `r` of `p` with `v` chunks runs
     /// `2(p - r - 1) + (v - 1)p` chunk passes ahead, and one more: on the first stage `p (1 + (p - 1)/(p v))`
-    /// microbatches (Korthikanti et al., arXiv 2205.05198, section 4.2.3).
+    /// microbatches (Korthikanti et al., arXiv 2205.05198, section 4.2.3). Zero bubble puts weight gradients off, so that
+    /// every stage may hold as many as the first of 1F1B. DualPipe holds `p + 1` for half as many layers as are counted.
     pub fn in_flight(&self, stage: u32, microbatches: u32) -> f64 {
         if self.pipeline == 1 {
             return 1.0;
@@ -115,6 +132,8 @@ impl Layout {
                 let chunk_passes = 2 * behind + (self.virtual_stages - 1) * self.pipeline + 1;
                 f64::from(chunk_passes.min(microbatches * self.virtual_stages)) / f64::from(self.virtual_stages)
             }
+            Schedule::ZeroBubble => f64::from(microbatches.min(self.pipeline)),
+            Schedule::DualPipe => f64::from(microbatches.min(self.pipeline + 1)) / 2.0,
         }
     }
 }

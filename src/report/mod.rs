@@ -28,10 +28,8 @@ pub use infeasible::infeasible_page;
 pub use inventory::{entry_grid, entry_page, list_grid};
 pub use json::{comparison_json, evaluation_json, grid_json, infeasible_json};
 pub use markdown::markdown;
+pub use memory::{ServingMemory, serving_memory_json, serving_memory_page, training_memory_json, training_memory_page};
 pub use metrics::{METRICS, metric};
-pub use memory::{
-    ServingMemory, serving_memory_json, serving_memory_page, training_memory_json, training_memory_page,
-};
 pub use model::{ModelSheet, model_grid, model_json, model_page};
 pub use page::{Block, Grid, Page, Section};
 pub use settings::{Setting, settings};

@@ -93,7 +93,8 @@ impl StepModel {
         exposed.pipeline = self.pipeline_messages(&shard, layout, &self.group(layout.groups().pipeline))
             * (self.efficiency.pipeline_exposed * microbatches);
         let bubble = if layout.pipeline > 1 {
-            (layer.total() * layers + logits) * ((stages - 1.0) / stages / f64::from(layout.virtual_stages))
+            let idle = layout.schedule.idle_share(layout.pipeline) / f64::from(layout.virtual_stages);
+            (layer.total() * layers + logits) * ((stages - 1.0) / stages * idle)
         } else {
             Seconds::ZERO
         };

@@ -35,6 +35,13 @@ choices! {
     pub enum Optimizer {
         /// Adam, and AdamW, with fp32 master weights and moments.
         Adam = "adam",
+        /// Adam with fp32 master weights and bf16 moments.
+        AdamBf16 = "adam-bf16",
+        /// Adam with fp32 master weights and moments of 8 bits in blocks.
+        Adam8bit = "adam-8bit",
+        /// Muon for the matrices of layers, with fp32 master weights and one fp32 momentum; Adam for the tables. Its
+        /// Newton-Schulz steps, below 1% of a step at usual batches, are not timed.
+        Muon = "muon",
     }
 }
 
@@ -84,11 +91,25 @@ impl GradientPrecision {
 }
 
 impl Optimizer {
-    /// States of one parameter. Adam: the fp32 master weight, the mean and the variance of its gradient, K = 12 in the
-    /// ZeRO paper (arXiv 1910.02054, section 3.1).
+    /// States of one parameter of a layer.
+    ///
+    /// Adam: the fp32 master weight, the mean and the variance of its gradient, K = 12 in the ZeRO paper (arXiv
+    /// 1910.02054, section 3.1). bf16 moments: DeepSeek-V3 (arXiv 2412.19437, section 3.3.2). 8-bit moments: a byte each,
+    /// and an fp32 scale for 2,048 (arXiv 2110.02861, section 2). Muon: master weight and momentum (arXiv 2502.16982,
+    /// section 2.1).
     pub const fn state_size(self) -> Bytes {
         match self {
             Self::Adam => Bytes::new(12.0),
+            Self::AdamBf16 | Self::Muon => Bytes::new(8.0),
+            Self::Adam8bit => Bytes::new(4.0 + 2.0 * (1.0 + 4.0 / 2_048.0)),
+        }
+    }
+
+    /// States of one parameter of an embedding or of the output projection.
+    pub const fn table_state_size(self) -> Bytes {
+        match self {
+            Self::Muon => Self::Adam.state_size(),
+            Self::Adam | Self::AdamBf16 | Self::Adam8bit => self.state_size(),
         }
     }
 }
