@@ -23,13 +23,13 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// A checkpoint of a size on a storage system.
     ///
-    /// `snapshot` is the pause of an asynchronous one: the copy to the hosts. Every byte is written once and read once;
-    /// replicas get theirs from each other.
+    /// `snapshot` is the copy to the hosts, for which training pauses either way; a blocking checkpoint then waits for the
+    /// storage too. Every byte is written once and read once; replicas get theirs from each other.
     pub fn new(size: Bytes, write: Bandwidth, read: Bandwidth, mode: CheckpointMode, snapshot: Seconds) -> Self {
         let storing = size / write;
         let (stall, pending) = match mode {
             CheckpointMode::Asynchronous => (snapshot, storing),
-            CheckpointMode::Blocking => (storing, Seconds::ZERO),
+            CheckpointMode::Blocking => (snapshot + storing, Seconds::ZERO),
         };
         Self { size, stall, pending, read: size / read }
     }
@@ -86,8 +86,8 @@ mod tests {
         let size = ADAM_STATE_PER_PARAMETER * 405.853e9;
         let rate = Bandwidth::new(2e12);
         let blocking = Checkpoint::new(size, rate, rate, CheckpointMode::Blocking, Seconds::new(5.0));
-        assert!((blocking.stall.value() - 2.841).abs() < 1e-3);
+        assert!((blocking.stall.value() - 7.841).abs() < 1e-3);
         let behind = Checkpoint::new(size, rate, rate, CheckpointMode::Asynchronous, Seconds::new(5.0));
-        assert_eq!((behind.stall, behind.pending), (Seconds::new(5.0), blocking.stall));
+        assert_eq!((behind.stall, behind.pending), (Seconds::new(5.0), size / rate));
     }
 }

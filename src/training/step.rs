@@ -9,7 +9,7 @@ use crate::compute::Silicon;
 use crate::parallelism::{Layout, RankParameters, Recompute, Sharding, StagePlan};
 use crate::scenario::{Overlap, StepEfficiency};
 use crate::topology::Reach;
-use crate::units::{Bytes, FlopRate, Seconds, Tokens};
+use crate::units::{Bytes, FlopRate, Flops, Seconds, Tokens};
 use crate::workload::{AttentionCount, TrainingJob, Transformer};
 
 /// Everything that a step's time depends on but the layout; `Copy`, bound once.
@@ -122,8 +122,7 @@ impl StepModel {
             other: OtherTime { launch, accumulation, step: self.efficiency.step, stragglers },
             model_flops: flops(AttentionCount::Causal),
             hardware_flops: flops(AttentionCount::Causal)
-                + layout.recompute.flops_per_token(&self.transformer, length, AttentionCount::Causal)
-                    * (sequences * f64::from(length)),
+                + self.repeated_flops(layout) * (sequences * f64::from(length)),
             model_flops_full_attention: flops(AttentionCount::Full),
             tokens,
             accelerators: layout.accelerators() as f64,
@@ -190,13 +189,26 @@ impl StepModel {
         LayerTime { compute, exposed, launch: device * ((1.0 + (host / device).powi(4)).sqrt().sqrt() - 1.0) }
     }
 
-    /// What selective recomputation repeats of a forward pass: unfused attention; where a fused kernel keeps no scores,
-    /// the element-wise kernels; and in PyTorch every second matrix multiplication as well.
+    /// What selective recomputation repeats of a forward pass: attention's core, which keeps no scores to drop where the
+    /// kernel is fused; in PyTorch every second matrix multiplication and the element-wise kernels.
     fn selective(&self, pass: &Pass) -> Seconds {
         match self.selective {
-            SelectiveRecompute::AttentionCore if self.silicon.attention.fused => pass.streaming,
+            SelectiveRecompute::AttentionCore if self.silicon.attention.fused => Seconds::ZERO,
             SelectiveRecompute::AttentionCore => pass.attention,
             SelectiveRecompute::AlternateMatmuls => pass.linear * 0.5 + pass.streaming,
+        }
+    }
+
+    /// FLOPs of one token that the backward pass carries out again, causal attention.
+    fn repeated_flops(&self, layout: &Layout) -> Flops {
+        let (model, length) = (&self.transformer, self.job.sequence_length);
+        match (layout.recompute, self.selective) {
+            (Recompute::Selective, SelectiveRecompute::AttentionCore) if self.silicon.attention.fused => Flops::ZERO,
+            (Recompute::Selective, SelectiveRecompute::AlternateMatmuls) => {
+                let attention = Recompute::Selective.flops_per_token(model, length, AttentionCount::Causal);
+                (model.layers_flops(length, AttentionCount::Causal) - attention) * 0.5
+            }
+            (recompute, _) => recompute.flops_per_token(model, length, AttentionCount::Causal),
         }
     }
 
@@ -295,14 +307,16 @@ impl StepModel {
             (f64::from(groups.data.size), f64::from(groups.expert_data.size))
         };
         let updated = local.dense() / shard + local.experts / expert_shard;
-        let held = if layout.sharding == Sharding::Full { updated } else { local.total() };
-        self.silicon.stream(Bytes::new(self.efficiency.optimizer_bytes * updated + 8.0 * held))
+        let whole = layout.sharding != Sharding::Full || layout.pipeline > 1;
+        let held = if whole { local.total() } else { updated };
+        self.silicon
+            .stream(Bytes::new(self.efficiency.optimizer_bytes * updated) + self.job.gradients.size() * (2.0 * held))
     }
 
-    /// Adding one microbatch's gradients to the sum: a read and a write of fp32.
+    /// Adding one microbatch's gradients to the sum: a read and a write in the format that they are kept in.
     fn accumulation(&self, layout: &Layout, local: &RankParameters) -> Seconds {
         let passes = if layout.sharding == Sharding::Full && layout.pipeline == 1 { 0.5 } else { 1.0 };
-        self.silicon.stream(Bytes::new(self.efficiency.accumulate * 8.0 * passes * (local.total())))
+        self.silicon.stream(self.job.gradients.size() * (2.0 * self.efficiency.accumulate * passes * local.total()))
     }
 
     /// How much longer a step takes for its size: stragglers, and allocator retries where sharded states fill memory.
