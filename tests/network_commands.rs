@@ -155,3 +155,17 @@ fn what_cannot_be_is_said() {
     assert_eq!(code, 2);
     assert!(error.contains("did you mean \"dgx-h100\"?"), "{error}");
 }
+
+#[test]
+fn every_node_and_fabric_has_collective_constants() {
+    let (mut sources, sink) = (clusterplan::diagnostics::Sources::default(), clusterplan::diagnostics::Sink::default());
+    let catalog = clusterplan::load::catalog(&[], &mut sources, &sink);
+    assert!(sink.is_empty());
+    let constants = catalog.collective_efficiency.get("nccl").unwrap();
+    for node in catalog.nodes.iter() {
+        assert!(constants.scale_up.contains_key(&node.scale_up.kind), "{}: {}", node.id, node.scale_up.kind);
+    }
+    for fabric in catalog.fabrics.iter() {
+        assert!(constants.network.contains_key(&fabric.class), "{}: {}", fabric.id, fabric.class);
+    }
+}
