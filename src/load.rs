@@ -8,7 +8,8 @@ pub use json::{model_config, parse_json, read_json};
 pub use output::write;
 pub use settings::{axis, scenario, setting};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, include_dir};
@@ -77,9 +78,7 @@ pub fn bind(documents: &CatalogDocuments, sink: &Sink) -> Catalog {
             );
         }
     }
-    if sink.is_empty() {
-        catalog.check(sink);
-    }
+    catalog.check(sink);
     catalog
 }
 
@@ -102,24 +101,59 @@ fn toml_files(root: &Path, sink: &Sink) -> Vec<PathBuf> {
     }
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];
+    let mut seen = BTreeSet::new();
     while let Some(dir) = open.pop() {
         let entries = match std::fs::read_dir(&dir) {
             Ok(entries) => entries,
             Err(error) => {
-                sink.push(Diagnostic::new(Code::Unreadable, format!("cannot read {}: {error}", dir.display())));
+                unreadable(&dir, &error, sink);
                 continue;
             }
         };
+        // A link to a directory above would lead round and round.
+        if !dir.canonicalize().is_ok_and(|real| seen.insert(real)) {
+            continue;
+        }
         for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
+            if is_hidden(&path) {
+                continue;
+            }
             if path.is_dir() {
                 open.push(path);
             } else if path.extension().is_some_and(|extension| extension == "toml") {
                 found.push(path);
+            } else if is_astray(&path, root) {
+                let message = format!("{} is no part of a catalog", path.display());
+                let hint = "files of a catalog end in .toml; notes may lie beside them as .md";
+                sink.push(Diagnostic::new(Code::Unreadable, message).hint(hint));
             }
         }
     }
     found.sort();
     found
+}
+
+/// What file systems, editors and version control keep for themselves.
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+/// Whether a file that is no TOML lies in a folder of a catalog, where it was meant to be read; notes are not.
+fn is_astray(path: &Path, root: &Path) -> bool {
+    let folder = path.parent().and_then(|folder| folder.strip_prefix(root).ok());
+    let of_catalog = folder.is_some_and(|folder| Catalog::FOLDERS.iter().any(|known| Path::new(known) == folder));
+    of_catalog && path.extension().is_none_or(|extension| extension != "md")
+}
+
+/// Reports a file that cannot be read, with what to do about it.
+pub(crate) fn unreadable(path: &Path, error: &io::Error, sink: &Sink) {
+    let hint = match error.kind() {
+        io::ErrorKind::NotFound => "paths begin at the directory that the program runs in",
+        io::ErrorKind::IsADirectory => "name a file in it",
+        io::ErrorKind::InvalidData => "files are UTF-8 text",
+        _ => "look at its permissions",
+    };
+    sink.push(Diagnostic::new(Code::Unreadable, format!("cannot read {}: {error}", path.display())).hint(hint));
 }
 
 /// Parses a text that is already in `sources`; syntax errors go to the sink, all of them.
@@ -138,7 +172,7 @@ pub fn parse(sources: &Sources, file: FileId, sink: &Sink) -> Node {
 pub fn text(path: &Path, sink: &Sink) -> Option<String> {
     let read = std::fs::read_to_string(path);
     if let Err(error) = &read {
-        sink.push(Diagnostic::new(Code::Unreadable, format!("cannot read {}: {error}", path.display())));
+        unreadable(path, error, sink);
     }
     read.ok()
 }
@@ -151,7 +185,7 @@ pub fn read(path: &Path, sources: &mut Sources, sink: &Sink) -> Option<Node> {
             Some(parse(sources, file, sink))
         }
         Err(error) => {
-            sink.push(Diagnostic::new(Code::Unreadable, format!("cannot read {}: {error}", path.display())));
+            unreadable(path, &error, sink);
             None
         }
     }

@@ -59,7 +59,7 @@ impl Peaks {
     fn read(reader: &mut Reader<'_>) -> Self {
         let mut peaks = Self::default();
         for (peak, data_type) in peaks.0.iter_mut().zip(DataType::ALL) {
-            *peak = reader.optional(data_type.word());
+            *peak = some_positive(reader, data_type.word());
         }
         peaks
     }

@@ -6,7 +6,7 @@ use super::switch::Protocol;
 use super::{Cable, Catalog, Entry, Fabric};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::Reader;
-use crate::units::{Bandwidth, Quantity};
+use crate::units::{Bandwidth, Quantity, Ranged};
 
 /// Reads a quantity that must be there and must not be zero.
 pub(super) fn positive<Q: Quantity>(reader: &mut Reader<'_>, key: &'static str) -> Q {
@@ -22,6 +22,14 @@ fn report_zero<Q: Quantity>(reader: &Reader<'_>, key: &'static str, before: usiz
         let message = format!("`{}` is zero", reader.path_of(key));
         reader.report(key, Code::OutOfRange, message, "more than zero is needed");
     }
+}
+
+/// Reads a quantity with its range that must be there, all of it more than zero.
+pub(super) fn positive_range<Q: Quantity + PartialOrd>(reader: &mut Reader<'_>, key: &'static str) -> Ranged<Q> {
+    let before = reader.sink().len();
+    let range: Ranged<Q> = reader.get(key);
+    report_zero(reader, key, before, range.low);
+    range
 }
 
 /// Reads a quantity that may be left out, and must not be zero.
@@ -50,13 +58,14 @@ pub(super) fn same<Q: Quantity>(a: Q, b: Q) -> bool {
 }
 
 impl Catalog {
-    /// Checks what one file says of another: that every named part exists, and that a fabric's parts fit together.
+    /// Checks what one file says of another: that every named part exists, and that a fabric's parts fit together. Files
+    /// with mistakes of their own are left out, because what they say is not known.
     pub fn check(&self, sink: &Sink) {
-        self.accelerators.iter().for_each(|accelerator| self.check_accelerator(accelerator, sink));
-        self.nodes.iter().for_each(|node| self.check_node(node, sink));
-        self.providers.iter().for_each(|provider| self.check_provider(provider, sink));
+        self.accelerators.iter_sound().for_each(|accelerator| self.check_accelerator(accelerator, sink));
+        self.nodes.iter_sound().for_each(|node| self.check_node(node, sink));
+        self.providers.iter_sound().for_each(|provider| self.check_provider(provider, sink));
         self.check_part_ids(sink);
-        for fabric in self.fabrics.iter() {
+        for fabric in self.fabrics.iter_sound() {
             self.check_adapter(fabric, sink);
             self.check_switches(fabric, sink);
             self.check_link(fabric, &fabric.node_link, sink);
@@ -65,7 +74,7 @@ impl Catalog {
     }
 
     fn check_adapter(&self, fabric: &Entry<Fabric>, sink: &Sink) {
-        if let Some(nic) = self.nics.find(&fabric.nic, &fabric.nic.at, sink)
+        if let Some(nic) = self.nics.sound(&fabric.nic, &fabric.nic.at, sink)
             && !same(nic.speed, fabric.link_speed)
         {
             mismatch(
@@ -85,7 +94,7 @@ impl Catalog {
             _ => Protocol::Ethernet,
         };
         for reference in [&fabric.switch.leaf, &fabric.switch.spine, &fabric.switch.core] {
-            let Some(switch) = self.switches.find(reference, &reference.at, sink) else { continue };
+            let Some(switch) = self.switches.sound(reference, &reference.at, sink) else { continue };
             if switch.protocol != needed {
                 let message = format!("`{}` forwards {}, and the transport needs {needed}", switch.id, switch.protocol);
                 mismatch(&reference.at, message, sink);
@@ -97,11 +106,11 @@ impl Catalog {
     }
 
     fn check_link(&self, fabric: &Entry<Fabric>, link: &Link, sink: &Sink) {
-        let Some(cable) = self.cables.find(&link.cable, &link.cable.at, sink) else { return };
+        let Some(cable) = self.cables.sound(&link.cable, &link.cable.at, sink) else { return };
         check_cable(fabric, link, &cable, sink);
         let Some(optics) = &link.optics else { return };
         for reference in [&optics.upper, &optics.lower] {
-            let Some(optic) = self.optics.find(reference, &reference.at, sink) else { continue };
+            let Some(optic) = self.optics.sound(reference, &reference.at, sink) else { continue };
             if !same(optic.link_speed, fabric.link_speed) {
                 let message = format!(
                     "`{}` carries links of {}, and `{}` has links of {}",

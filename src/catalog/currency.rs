@@ -87,7 +87,7 @@ pub(super) fn in_dollars(text: &str, rates: &Rates) -> Option<String> {
     if !(rest.is_empty() || rest.starts_with('/')) {
         return None;
     }
-    let number: f64 = number.replace([',', '_'], "").parse().ok()?;
+    let number: f64 = crate::units::number(number).ok()?;
     Some(format!("{} USD{rest}", number * rate))
 }
 

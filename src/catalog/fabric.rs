@@ -9,6 +9,10 @@ use crate::units::{Bandwidth, Factor, Fraction, Ranged};
 /// RDMA payload of a packet where a fabric does not say, in bytes: the largest that InfiniBand and RoCE have, and the one
 /// at which the constants of a class of network were measured.
 pub const USUAL_MTU: u32 = 4_096;
+/// The most flows that one card sends at a time: 32 channels of the library with 8 queue pairs each.
+const MOST_FLOWS: f64 = 256.0;
+/// The least that a spine keeps of the payload rate; below, nothing ever arrives.
+const LEAST_SHARE: f64 = 1e-3;
 /// The payloads that InfiniBand and RoCE have.
 const PACKETS: [u32; 5] = [256, 512, 1_024, 2_048, 4_096];
 
@@ -208,6 +212,11 @@ impl Fabric {
         if flows.is_some_and(|flows| flows < 1.0) {
             reader.report("flows_per_nic", Code::OutOfRange, "less than one flow a card", "at least 1");
         }
+        if self.flows_per_nic.is_some_and(|flows| flows.high.get() > MOST_FLOWS) {
+            let message = format!("more than {MOST_FLOWS} flows a card");
+            let hint = "channels of the library times queue pairs of each, such as 8";
+            reader.report("flows_per_nic", Code::OutOfRange, message, hint);
+        }
         if !PACKETS.contains(&self.mtu) {
             let message = format!("an RDMA packet of {} bytes", self.mtu);
             reader.report("mtu", Code::OutOfRange, message, "256, 512, 1024, 2048 or 4096");
@@ -216,11 +225,11 @@ impl Fabric {
             let message = "InfiniBand keeps tenants apart by partitions, not by an overlay";
             reader.report("encapsulation", Code::Inconsistent, message, "leave it out");
         }
-        if self.spine_efficiency.is_some_and(|share| share.low == Fraction::ZERO) {
+        if self.spine_efficiency.is_some_and(|share| share.low.get() < LEAST_SHARE) {
             reader.report(
                 "spine_efficiency",
                 Code::OutOfRange,
-                "`spine_efficiency` reaches down to zero",
+                "`spine_efficiency` reaches down to less than a thousandth",
                 "nothing would ever arrive",
             );
         }

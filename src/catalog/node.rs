@@ -6,6 +6,9 @@ use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
 use crate::units::{Bandwidth, Bytes, Watts};
 
+/// The most accelerators, or network slots, of a node that are taken; the largest racks have 256.
+const MOST_COUNT: u32 = 4_096;
+
 choices! {
     /// The host processors of a node.
     pub enum Host {
@@ -145,17 +148,17 @@ impl Node {
         let before = reader.sink().len();
         let node = Self {
             accelerator: reader.get("accelerator"),
-            accelerators: reader.get("accelerators"),
-            accelerators_per_tray: reader.get("accelerators_per_tray"),
+            accelerators: reader.within("accelerators", &(1..=MOST_COUNT)),
+            accelerators_per_tray: reader.within("accelerators_per_tray", &(1..=MOST_COUNT)),
             scale_up: reader.table("scale_up", |reader| ScaleUp {
-                domain: reader.get("domain"),
+                domain: reader.within("domain", &(1..=MOST_COUNT)),
                 bandwidth_per_direction: positive(reader, "bandwidth_per_direction"),
                 kind: reader.get("kind"),
                 in_network_reduction: reader.get("in_network_reduction"),
             }),
             host: reader.get("host"),
             nic_slots: reader.table("nic_slots", |reader| NicSlots {
-                count: reader.get("count"),
+                count: reader.within("count", &(1..=MOST_COUNT)),
                 speed: positive(reader, "speed"),
                 path: reader.get("path"),
                 included_power: reader.get("included_power"),
@@ -219,6 +222,14 @@ impl Node {
                 bus.bandwidth_per_direction()
             );
             reader.report("nic_slots", Code::Inconsistent, message, "a card of that speed needs more lanes");
+        }
+        if self.nic_slots.included_power > self.max_power {
+            let message = format!(
+                "cards of {} are more than the {} that the node draws with them",
+                self.nic_slots.included_power, self.max_power
+            );
+            let hint = "`included_power` is the part of `max_power` that the maker's own cards draw";
+            reader.report("nic_slots", Code::Inconsistent, message, hint);
         }
         let slots = self.nic_slots.count;
         if !divides(slots) && !slots.is_multiple_of(all) {

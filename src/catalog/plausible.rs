@@ -33,9 +33,9 @@ impl Catalog {
     pub(super) fn check_node(&self, node: &Entry<Node>, sink: &Sink) {
         let at = |path: &str| node.document.at_path(path).map_or(&node.at, |found| &found.at);
         if let Some(provider) = &node.provider {
-            self.providers.find(provider, &provider.at, sink);
+            self.providers.sound(provider, &provider.at, sink);
         }
-        let Some(accelerator) = self.accelerators.find(&node.accelerator, &node.accelerator.at, sink) else { return };
+        let Some(accelerator) = self.accelerators.sound(&node.accelerator, &node.accelerator.at, sink) else { return };
         if let Some(tdp) = accelerator.tdp
             && tdp * f64::from(node.accelerators) > node.max_power
         {
@@ -45,7 +45,7 @@ impl Catalog {
             );
             mismatch(at("max_power"), message, sink);
         }
-        let Some(link) = self.scale_up_links.find(&node.scale_up.kind, at("scale_up.kind"), sink) else { return };
+        let Some(link) = self.scale_up_links.sound(&node.scale_up.kind, at("scale_up.kind"), sink) else { return };
         if node.scale_up.bandwidth_per_direction > link.bandwidth_per_direction * PRINTED {
             let message = format!(
                 "an accelerator would send {} over `{}`, which carries {} each direction",
@@ -68,7 +68,7 @@ impl Catalog {
     /// What an accelerator says of its links, and the catalog of links says of them.
     pub(super) fn check_accelerator(&self, accelerator: &Entry<Accelerator>, sink: &Sink) {
         let Some(links) = &accelerator.scale_up else { return };
-        let Some(link) = self.scale_up_links.find(&links.link, &links.link.at, sink) else { return };
+        let Some(link) = self.scale_up_links.sound(&links.link, &links.link.at, sink) else { return };
         if !same(links.bandwidth_per_direction, link.bandwidth_per_direction) {
             let message = format!(
                 "`{}` sends {} over `{}`, whose own file says {}",
@@ -81,9 +81,9 @@ impl Catalog {
     /// What a provider's offers say of the parts that they name.
     pub(super) fn check_provider(&self, provider: &Entry<Provider>, sink: &Sink) {
         for offer in &provider.offers {
-            self.accelerators.find(&offer.accelerator, &offer.accelerator.at, sink);
+            self.accelerators.sound(&offer.accelerator, &offer.accelerator.at, sink);
             let Some(named) = &offer.node else { continue };
-            let Some(node) = self.nodes.find(named, &named.at, sink) else { continue };
+            let Some(node) = self.nodes.sound(named, &named.at, sink) else { continue };
             if node.accelerator.id != offer.accelerator.id {
                 let message = format!("`{}` holds {}, not {}", node.id, node.accelerator.id, offer.accelerator.id);
                 mismatch(&named.at, message, sink);
@@ -110,7 +110,7 @@ impl Catalog {
                 );
             }
         }
-        for book in self.price_books.iter() {
+        for book in self.price_books.iter_sound() {
             for price in &book.prices {
                 if !first.contains_key(price.part.id.as_str()) {
                     let hint = crate::diagnostics::did_you_mean(&price.part, first.keys().copied())

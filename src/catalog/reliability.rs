@@ -1,6 +1,6 @@
 //! Reliability: how often the components of a training cluster fail, and how long a job takes to come back.
 
-use crate::diagnostics::Code;
+use super::check::positive_range;
 use crate::document::Reader;
 use crate::units::{Ranged, Seconds};
 
@@ -46,12 +46,12 @@ impl Reliability {
     pub fn read(reader: &mut Reader<'_>) -> Self {
         Self {
             mtbf: reader.table("mtbf", |reader| ComponentMtbf {
-                accelerator: never_zero(reader, "accelerator"),
-                memory: never_zero(reader, "memory"),
-                nic: never_zero(reader, "nic"),
-                link: never_zero(reader, "link"),
-                host: never_zero(reader, "host"),
-                software: never_zero(reader, "software"),
+                accelerator: positive_range(reader, "accelerator"),
+                memory: positive_range(reader, "memory"),
+                nic: positive_range(reader, "nic"),
+                link: positive_range(reader, "link"),
+                host: positive_range(reader, "host"),
+                software: positive_range(reader, "software"),
             }),
             recovery: reader.table("recovery", |reader| RecoveryTimes {
                 detection: reader.get("detection"),
@@ -60,15 +60,4 @@ impl Reliability {
             }),
         }
     }
-}
-
-/// A mean time between failures; zero would mean that the component never works.
-fn never_zero(reader: &mut Reader<'_>, key: &'static str) -> Ranged<Seconds> {
-    let before = reader.sink().len();
-    let time: Ranged<Seconds> = reader.get(key);
-    if reader.sink().len() == before && time.low <= Seconds::ZERO {
-        let message = format!("`{}` is zero", reader.path_of(key));
-        reader.report(key, Code::OutOfRange, message, "more than zero is needed");
-    }
-    time
 }

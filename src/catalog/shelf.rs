@@ -46,6 +46,8 @@ pub struct Entry<T> {
     pub document: Arc<Node>,
     /// The part.
     pub part: T,
+    /// Whether its fields were read without a mistake: else some of them are placeholders.
+    pub sound: bool,
 }
 
 impl<T> Deref for Entry<T> {
@@ -88,14 +90,16 @@ impl<T: Part> Shelf<T> {
         let mut in_dollars = document.clone();
         to_dollars(&mut in_dollars, rates);
         let document = &in_dollars;
+        let before = sink.len();
         let Some(mut reader) = Reader::new(document, "", sink) else { return };
         let name = reader.get("name");
         let sources = reader.tables("source", Source::read);
         reader.optional::<Date>("frozen");
         let part = T::read(&mut reader);
         drop(reader);
+        let sound = sink.len() == before;
         check_sources(document, &sources, T::LISTS, sink);
-        let entry = Entry { id: id.to_owned(), name, sources, at: document.at.clone(), document: written, part };
+        let entry = Entry { id: id.to_owned(), name, sources, at: document.at.clone(), document: written, part, sound };
         self.0.insert(id.to_owned(), Arc::new(entry));
     }
 
@@ -124,6 +128,18 @@ impl<T: Part> Shelf<T> {
                 .hint(hint),
         );
         None
+    }
+}
+
+impl<T: Part> Shelf<T> {
+    /// The part of an id, or a report at the place that named it; none where it has mistakes of its own.
+    pub(super) fn sound(&self, id: &str, at: &Span, sink: &Sink) -> Option<Arc<Entry<T>>> {
+        self.find(id, at, sink).filter(|entry| entry.sound)
+    }
+
+    /// All without mistakes of their own.
+    pub(super) fn iter_sound(&self) -> impl Iterator<Item = &Arc<Entry<T>>> {
+        self.iter().filter(|entry| entry.sound)
     }
 }
 

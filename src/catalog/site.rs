@@ -1,10 +1,13 @@
 //! Sites: where a cluster stands, what its power costs, and whether the room is rented or built.
 
-use super::check::positive;
+use super::check::{positive, positive_range};
 use super::node::Cooling;
 use crate::diagnostics::Code;
 use crate::document::Reader;
 use crate::units::{CarbonIntensity, Factor, Ranged, Seconds, Usd, UsdPerJoule, UsdPerWattSecond, Watts};
+
+/// The largest PUE that is taken; the worst machine rooms have 3.
+const MOST_PUE: f64 = 10.0;
 
 /// What one rack may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -65,6 +68,10 @@ impl Site {
         if reader.sink().len() == before && pue.low < Factor::ONE {
             reader.report("pue", Code::OutOfRange, "`pue` is below 1", "facility power includes the IT power");
         }
+        if pue.high.get() > MOST_PUE {
+            let message = format!("`pue` is above {MOST_PUE}");
+            reader.report("pue", Code::OutOfRange, message, "facility power over IT power, such as 1.25");
+        }
         Self {
             pue,
             electricity: reader.get("electricity"),
@@ -82,7 +89,7 @@ fn read_housing(reader: &mut Reader<'_>) -> Housing {
     let includes_power = reader.optional("colocation_includes_power");
     let building = reader.optional_table("building", |reader| Building {
         cost_per_kw: reader.get("cost_per_kw"),
-        life: reader.get("life"),
+        life: positive_range(reader, "life"),
         operations: reader.get("operations"),
     });
     match (rent, building) {

@@ -1,6 +1,6 @@
 //! Storage systems: where data sets and checkpoints live, bought in units.
 
-use super::check::positive;
+use super::check::{positive, positive_range};
 use crate::document::{Reader, choices};
 use crate::units::{Bandwidth, Bytes, Ranged, Watts};
 
@@ -42,8 +42,8 @@ impl Storage {
     pub fn read(reader: &mut Reader<'_>) -> Self {
         Self {
             access: reader.or("access", Access::ParallelFile),
-            write_bandwidth: reader.get("write_bandwidth"),
-            read_bandwidth: reader.get("read_bandwidth"),
+            write_bandwidth: positive_range(reader, "write_bandwidth"),
+            read_bandwidth: positive_range(reader, "read_bandwidth"),
             capacity: positive(reader, "capacity"),
             power: reader.get("power"),
             rack_units: reader.get("rack_units"),

@@ -1,21 +1,64 @@
 //! Diagnostics as text with carets.
 
+use std::borrow::Cow;
+
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use super::{Diagnostic, FileId, Sources};
+use super::{Diagnostic, FileId, Sources, Span};
 
-/// All diagnostics as text, a blank line between two; with colour where asked for.
+/// More mistakes of one file than this are counted, not shown.
+const MOST_SHOWN: usize = 30;
+/// Longer texts are cut, so that a file pasted into a key does not fill the terminal.
+const LONGEST: usize = 2_000;
+/// Lines longer than this are not shown; a file of one such line is no scenario.
+const LONGEST_LINE: usize = 5_000;
+
+/// All diagnostics as text, a blank line between two; with colour where asked for. Of one file so many are shown, and the
+/// others counted.
 pub fn render(diagnostics: &[Diagnostic], sources: &Sources, colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-    let rendered: Vec<String> =
-        diagnostics.iter().map(|diagnostic| render_one(diagnostic, sources, &renderer)).collect();
+    let mut rendered: Vec<String> = Vec::new();
+    let mut counts: Vec<(Option<FileId>, usize)> = Vec::new();
+    for diagnostic in diagnostics {
+        let file = diagnostic.labels.first().map(|(span, _)| span.file);
+        let place = counts.iter().position(|(of, _)| *of == file).unwrap_or(counts.len());
+        if place == counts.len() {
+            counts.push((file, 0));
+        }
+        counts[place].1 += 1;
+        if counts[place].1 <= MOST_SHOWN {
+            rendered.push(render_one(diagnostic, sources, &renderer));
+        }
+    }
+    for (file, count) in counts.into_iter().filter(|(_, count)| *count > MOST_SHOWN) {
+        let place = file.map(|file| format!(" in {}", sources.name(file))).unwrap_or_default();
+        rendered.push(format!("and {} more{place}", count - MOST_SHOWN));
+    }
     rendered.join("\n\n") + "\n"
 }
 
+/// A text that fits a terminal.
+fn cut(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => Cow::Owned(format!("{} ...", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// Whether the lines around a place are short enough to be shown.
+fn is_short(text: &str, span: &Span) -> bool {
+    let (start, end) = (span.range.start.min(text.len()), span.range.end.min(text.len()));
+    let bytes = text.as_bytes();
+    let before = bytes[..start].iter().rev().take_while(|byte| **byte != b'\n').count();
+    let after = bytes[end..].iter().take_while(|byte| **byte != b'\n').count();
+    before + (end - start) + after <= LONGEST_LINE
+}
+
 fn render_one(diagnostic: &Diagnostic, sources: &Sources, renderer: &Renderer) -> String {
-    let title = Level::ERROR.primary_title(diagnostic.message.as_str()).id(diagnostic.code.id());
+    let (message, hint) = (cut(&diagnostic.message), diagnostic.hint.as_deref().map(cut));
+    let title = Level::ERROR.primary_title(&*message).id(diagnostic.code.id());
     let mut files: Vec<FileId> = Vec::new();
-    for (span, _) in &diagnostic.labels {
+    for (span, _) in diagnostic.labels.iter().filter(|(span, _)| is_short(sources.text(span.file), span)) {
         if !files.contains(&span.file) {
             files.push(span.file);
         }
@@ -23,18 +66,39 @@ fn render_one(diagnostic: &Diagnostic, sources: &Sources, renderer: &Renderer) -
     let snippets: Vec<Snippet<'_, _>> = files
         .into_iter()
         .map(|file| {
-            let labels = diagnostic.labels.iter().enumerate().filter(|(_, (span, _))| span.file == file);
+            let text = sources.text(file);
+            let here = |span: &Span| span.file == file && is_short(text, span);
+            let labels = diagnostic.labels.iter().enumerate().filter(|(_, (span, _))| here(span));
             let annotations = labels.map(|(index, (span, label))| {
                 let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
                 let annotation = kind.span(span.range.clone());
                 if label.is_empty() { annotation } else { annotation.label(label.as_str()) }
             });
-            Snippet::source(sources.text(file)).path(sources.name(file)).annotations(annotations)
+            Snippet::source(text).path(sources.name(file)).annotations(annotations)
         })
         .collect();
     let mut report = vec![if snippets.is_empty() { Group::with_title(title) } else { title.elements(snippets) }];
-    if let Some(hint) = &diagnostic.hint {
-        report.push(Group::with_title(Level::HELP.secondary_title(hint.as_str())));
+    if let Some(hint) = &hint {
+        report.push(Group::with_title(Level::HELP.secondary_title(&**hint)));
     }
     renderer.render(&report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Code;
+    use super::*;
+
+    #[test]
+    fn many_mistakes_are_counted_and_long_texts_cut() {
+        let mut sources = Sources::default();
+        let file = sources.add("long.toml", format!("{} = 1\n", "k".repeat(1_000_000)));
+        let span = Span { file, range: 0..1_000_000 };
+        let one =
+            Diagnostic::new(Code::UnknownKey, "k".repeat(1_000_000)).at(&span, "here").hint("k".repeat(1_000_000));
+        let text = render(&vec![one; 1_000], &sources, false);
+        assert!(text.ends_with("\n\nand 970 more in long.toml\n"));
+        assert_eq!(text.matches("error[unknown-key]").count(), MOST_SHOWN);
+        assert!(text.len() < 3 * MOST_SHOWN * LONGEST, "{}", text.len());
+    }
 }

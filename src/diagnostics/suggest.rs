@@ -1,11 +1,19 @@
 //! Did you mean?
 
+/// The longest text that is taken for a slip, in bytes.
+const LONGEST: usize = 100;
+
 /// The candidate closest to what was typed, if one is close enough to be a slip of the hand or a part of the name.
 pub fn did_you_mean<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // No id or key is longer, and distances of long texts take long.
+    if typed.len() > LONGEST {
+        return None;
+    }
     let typed = typed.to_ascii_lowercase();
     let allowed = 1 + typed.len() / 4;
     candidates
         .into_iter()
+        .filter(|candidate| candidate.len() <= LONGEST)
         .filter_map(|candidate| {
             let lower = candidate.to_ascii_lowercase();
             let distance = strsim::osa_distance(&typed, &lower);
@@ -26,5 +34,6 @@ mod tests {
         assert_eq!(did_you_mean("h100-smx-80gb", ids), Some("h100-sxm-80gb"));
         assert_eq!(did_you_mean("h100", ids), Some("h100-sxm-80gb"));
         assert_eq!(did_you_mean("tpu-v5p", ids), None);
+        assert_eq!(did_you_mean(&"h100-sxm-80gb".repeat(100_000), ids), None);
     }
 }

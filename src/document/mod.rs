@@ -5,6 +5,7 @@
 
 mod merge;
 mod reader;
+mod scalars;
 mod schema;
 mod value;
 mod write;

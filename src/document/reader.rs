@@ -1,11 +1,11 @@
 //! From tables to types, collecting every mistake on the way.
 
-use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 use super::schema::{Record, Schema};
-use super::value::{Date, Node, Table, Value};
+use super::value::{Node, Table, Value};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
-use crate::units::{Factor, Fraction, Quantity, Ranged};
 
 /// A type that a value can be read as.
 ///
@@ -116,6 +116,36 @@ impl<'a> Reader<'a> {
     /// A value with a documented default.
     pub fn or<T: FromNode>(&mut self, key: &'static str, default: T) -> T {
         self.optional(key).unwrap_or(default)
+    }
+
+    /// A value that must be there and lie within a range.
+    pub fn within<T: FromNode + PartialOrd + Display>(&mut self, key: &'static str, range: &RangeInclusive<T>) -> T {
+        let before = self.sink.len();
+        let value = self.get(key);
+        self.check_range(key, before, &value, range);
+        value
+    }
+
+    /// A value that may be there and, if it is, lies within a range.
+    pub fn optional_within<T: FromNode + PartialOrd + Display>(
+        &mut self,
+        key: &'static str,
+        range: &RangeInclusive<T>,
+    ) -> Option<T> {
+        let before = self.sink.len();
+        let value = self.optional(key);
+        value.inspect(|value| self.check_range(key, before, value, range))
+    }
+
+    /// Reports a value outside its range, unless something else was reported of it since there were `before` mistakes.
+    fn check_range<T: PartialOrd + Display>(&self, key: &str, before: usize, value: &T, range: &RangeInclusive<T>) {
+        if self.sink.len() == before && !range.contains(value) {
+            let (low, high) = (range.start(), range.end());
+            let message = format!("`{}` is {value}, outside {low} to {high}", self.path_of(key));
+            let hint =
+                if value < low { format!("at least {low} is needed") } else { format!("at most {high} is taken") };
+            self.report(key, Code::OutOfRange, message, hint);
+        }
     }
 
     /// A value of one type, or of another where `second` says so.
@@ -234,242 +264,5 @@ struct Missing;
 impl FromNode for Missing {
     fn from_node(_: &Node, _: &str, _: &Sink) -> Self {
         Self
-    }
-}
-
-impl FromNode for String {
-    fn schema() -> Schema {
-        Schema::Text
-    }
-
-    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        match node.as_str() {
-            Some(text) if !text.trim().is_empty() => text.to_owned(),
-            Some(_) => {
-                sink.push(
-                    Diagnostic::new(Code::OutOfRange, format!("`{path}` is empty")).at(&node.at, "a text is needed"),
-                );
-                Self::new()
-            }
-            None => {
-                node.wrong_type(path, "a text", sink);
-                Self::new()
-            }
-        }
-    }
-}
-
-impl FromNode for bool {
-    fn schema() -> Schema {
-        Schema::Boolean
-    }
-
-    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        if let Value::Boolean(value) = node.value {
-            return value;
-        }
-        node.wrong_type(path, "true or false", sink);
-        false
-    }
-}
-
-/// A whole number within a range, with the reports for all else.
-fn whole(node: &Node, path: &str, sink: &Sink, low: i64, high: i64) -> i64 {
-    match node.value {
-        Value::Integer(value) if (low..=high).contains(&value) => value,
-        Value::Integer(value) => {
-            let message = format!("`{path}` is {value}, outside {low} to {high}");
-            sink.push(Diagnostic::new(Code::OutOfRange, message).at(&node.at, "out of range"));
-            low
-        }
-        _ => {
-            node.wrong_type(path, "a whole number", sink);
-            low
-        }
-    }
-}
-
-impl FromNode for u32 {
-    fn schema() -> Schema {
-        Schema::Integer { low: 1, high: i64::from(i32::MAX) }
-    }
-
-    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        Self::try_from(whole(node, path, sink, 1, i64::from(i32::MAX))).unwrap_or(1)
-    }
-}
-
-impl FromNode for u64 {
-    fn schema() -> Schema {
-        Schema::Integer { low: 1, high: 1_i64 << 52 }
-    }
-
-    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        Self::try_from(whole(node, path, sink, 1, 1_i64 << 52)).unwrap_or(1)
-    }
-}
-
-/// A finite number, written with or without a point.
-fn number(node: &Node, path: &str, sink: &Sink) -> Option<f64> {
-    let value = match node.value {
-        Value::Integer(value) => value as f64,
-        Value::Float(value) => value,
-        _ => {
-            node.wrong_type(path, "a number", sink);
-            return None;
-        }
-    };
-    if !value.is_finite() {
-        sink.push(
-            Diagnostic::new(Code::OutOfRange, format!("`{path}` is not a finite number")).at(&node.at, "out of range"),
-        );
-        return None;
-    }
-    Some(value)
-}
-
-impl FromNode for f64 {
-    fn schema() -> Schema {
-        Schema::Number { low: None, high: None }
-    }
-
-    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        number(node, path, sink).unwrap_or_default()
-    }
-}
-
-impl FromNode for Fraction {
-    fn schema() -> Schema {
-        Schema::Number { low: Some(0.0), high: Some(1.0) }
-    }
-
-    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        let Some(value) = number(node, path, sink) else { return Self::ZERO };
-        Self::new(value).unwrap_or_else(|| {
-            let diagnostic = Diagnostic::new(Code::OutOfRange, format!("`{path}` is {value}, and must be 0 to 1"))
-                .at(&node.at, "out of range");
-            sink.push(if value > 1.0 && value <= 100.0 {
-                diagnostic.hint(format!("{value}% is {}", value / 100.0))
-            } else {
-                diagnostic
-            });
-            Self::ZERO
-        })
-    }
-}
-
-impl FromNode for Factor {
-    fn schema() -> Schema {
-        Schema::Number { low: Some(0.0), high: None }
-    }
-
-    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        let Some(value) = number(node, path, sink) else { return Self::default() };
-        Self::new(value).unwrap_or_else(|| {
-            sink.push(
-                Diagnostic::new(Code::OutOfRange, format!("`{path}` is {value}, and must be zero or more"))
-                    .at(&node.at, "out of range"),
-            );
-            Self::default()
-        })
-    }
-}
-
-impl<Q: Quantity> FromNode for Q {
-    fn schema() -> Schema {
-        Schema::Quantity { what: Q::WHAT, example: Q::EXAMPLE }
-    }
-
-    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        let error = match &node.value {
-            Value::String(text) => match Q::parse(text) {
-                Ok(quantity) => return quantity,
-                Err(error) => error,
-            },
-            Value::Integer(_) | Value::Float(_) => {
-                crate::units::UnitError::MissingUnit { what: Q::WHAT, example: Q::EXAMPLE }
-            }
-            _ => {
-                node.wrong_type(path, &format!("{} such as \"{}\"", Q::WHAT, Q::EXAMPLE), sink);
-                return Q::default();
-            }
-        };
-        let mut diagnostic = Diagnostic::new(Code::WrongUnit, format!("`{path}`: {error}"))
-            .at(&node.at, format!("{} is needed", Q::WHAT));
-        if let Some(hint) = error.hint() {
-            diagnostic = diagnostic.hint(hint);
-        }
-        sink.push(diagnostic);
-        Q::default()
-    }
-}
-
-impl FromNode for Date {
-    fn schema() -> Schema {
-        Schema::Date
-    }
-
-    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        if let Value::Date(text) = &node.value {
-            return Self(text.clone());
-        }
-        node.wrong_type(path, "a date such as 2026-11-29, without quotes", sink);
-        Self::default()
-    }
-}
-
-impl<T: FromNode> FromNode for Vec<T> {
-    fn schema() -> Schema {
-        Schema::List(Box::new(T::schema()))
-    }
-
-    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        let Value::Array(items) = &node.value else {
-            node.wrong_type(path, "a list", sink);
-            return Self::new();
-        };
-        items.iter().map(|item| T::from_node(item, path, sink)).collect()
-    }
-}
-
-impl<T: FromNode> FromNode for BTreeMap<String, T> {
-    fn schema() -> Schema {
-        Schema::Keyed(Box::new(T::schema()))
-    }
-
-    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        let Some(table) = node.as_table() else {
-            node.wrong_type(path, "a table", sink);
-            return Self::new();
-        };
-        let read = |entry: &super::value::Entry| {
-            (entry.key.clone(), T::from_node(&entry.node, &format!("{path}.{}", entry.key), sink))
-        };
-        table.entries.iter().map(read).collect()
-    }
-}
-
-impl<T: FromNode + Copy + PartialOrd> FromNode for Ranged<T> {
-    fn schema() -> Schema {
-        T::schema().ranged()
-    }
-
-    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        if node.as_table().is_none() {
-            return Self::exact(T::from_node(node, path, sink));
-        }
-        let before = sink.len();
-        let Some(mut reader) = Reader::new(node, path, sink) else { return Self::default() };
-        let value: T = reader.get("value");
-        let range = Self { value, low: reader.or("low", value), high: reader.or("high", value) };
-        if sink.len() == before && !(range.low <= range.value && range.value <= range.high) {
-            reader.report(
-                "value",
-                Code::Inconsistent,
-                format!("`{path}` is not within its own range"),
-                "low <= value <= high",
-            );
-        }
-        range
     }
 }

@@ -135,10 +135,26 @@ impl Node {
 
     /// Reports that another kind of value was needed.
     pub fn wrong_type(&self, path: &str, needed: &str, sink: &Sink) {
-        sink.push(
-            Diagnostic::new(Code::WrongType, format!("`{path}` must be {needed}"))
-                .at(&self.at, format!("this is {}", self.kind())),
-        );
+        let diagnostic = Diagnostic::new(Code::WrongType, format!("`{path}` must be {needed}"))
+            .at(&self.at, format!("this is {}", self.kind()));
+        sink.push(self.rewritten(needed).into_iter().fold(diagnostic, Diagnostic::hint));
+    }
+
+    /// How a value of the kind needed is written, where the words for the kind do not say it.
+    fn rewritten(&self, needed: &str) -> Option<String> {
+        let number = |text: &str| text.trim().parse::<f64>().is_ok_and(f64::is_finite);
+        let hint = match needed {
+            "a number" | "a whole number" => match self.as_str() {
+                Some(text) if number(text) => format!("write it without quotes: {}", text.trim()),
+                _ => format!("write {needed} without quotes and without a unit"),
+            },
+            "a text" => "put it in quotes".to_owned(),
+            "true or false" => "write it without quotes".to_owned(),
+            "a list" => "put it in brackets: [a, b]".to_owned(),
+            "a table" => "write its keys under a header of its own, or as { key = value }".to_owned(),
+            _ => return None,
+        };
+        Some(hint)
     }
 
     /// The choice whose word the text is, or a report that names the closest.

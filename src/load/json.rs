@@ -37,7 +37,7 @@ pub fn read_json(path: &Path, sources: &mut Sources, sink: &Sink) -> Option<Node
             Some(parse_json(sources, file, sink))
         }
         Err(error) => {
-            sink.push(Diagnostic::new(Code::Unreadable, format!("cannot read {}: {error}", path.display())));
+            super::unreadable(path, &error, sink);
             None
         }
     }

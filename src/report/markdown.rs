@@ -1,22 +1,22 @@
 //! Reports as GitHub-flavoured Markdown.
 
-use super::page::{Block, Grid, Page};
+use super::page::{Block, Grid, Page, in_line, shown};
 
 /// A report as Markdown.
 pub fn markdown(page: &Page) -> String {
     let mut paragraphs = Vec::new();
     if !page.title.is_empty() {
-        paragraphs.push(format!("# {}", text(&page.title)));
+        paragraphs.push(format!("# {}", text(&in_line(&page.title))));
     }
     for section in &page.sections {
         if !section.heading.is_empty() {
-            paragraphs.push(format!("## {}", text(&section.heading)));
+            paragraphs.push(format!("## {}", text(&in_line(&section.heading))));
         }
         for block in &section.blocks {
             paragraphs.push(match block {
-                Block::Text(sentence) => text(sentence),
+                Block::Text(sentence) => text(&in_line(sentence)),
                 Block::List(items) => {
-                    items.iter().map(|item| format!("- {}", text(item))).collect::<Vec<_>>().join("\n")
+                    items.iter().map(|item| format!("- {}", text(&in_line(item)))).collect::<Vec<_>>().join("\n")
                 }
                 Block::Grid(grid) => pipe_table(grid),
             });
@@ -38,7 +38,7 @@ fn pipe_table(grid: &Grid) -> String {
 /// A cell: the indentation of parts kept, lines broken as Markdown's tables break them.
 fn cell(content: &str) -> String {
     let indent = content.len() - content.trim_start_matches(' ').len();
-    let body = text(content.trim()).replace('|', "\\|").replace('\n', "<br>");
+    let body = text(&shown(content.trim())).replace('|', "\\|").replace('\n', "<br>");
     format!("{}{body}", "&nbsp;".repeat(indent))
 }
 
@@ -56,9 +56,9 @@ mod tests {
     fn cells_cannot_break_the_table() {
         let mut grid = Grid::new(&["Figure", "a|b"], 1);
         grid.rows.push(vec!["  part".to_owned(), "one\ntwo".to_owned()]);
-        let page = Page { title: "<b> or *b*?".to_owned(), sections: vec![Section::new("H", Block::Grid(grid))] };
-        let expected =
-            "# &lt;b> or \\*b\\*?\n\n## H\n\n| Figure | a\\|b |\n| --- | ---: |\n| &nbsp;&nbsp;part | one<br>two |\n";
+        let page =
+            Page { title: "<b> or\n*b*?\u{1b}".to_owned(), sections: vec![Section::new("H", Block::Grid(grid))] };
+        let expected = "# &lt;b> or \\*b\\*?\u{fffd}\n\n## H\n\n| Figure | a\\|b |\n| --- | ---: |\n| &nbsp;&nbsp;part | one<br>two |\n";
         assert_eq!(markdown(&page), expected);
     }
 }

@@ -40,6 +40,17 @@ pub struct Grid {
     pub numeric_from: usize,
 }
 
+/// Text that stays in its line and does nothing to a terminal: line breaks become spaces, other control characters the sign
+/// for what cannot be shown.
+pub(super) fn in_line(text: &str) -> String {
+    shown(text).replace('\n', " ")
+}
+
+/// The same with its line breaks kept, for cells.
+pub(super) fn shown(text: &str) -> String {
+    text.replace("\r\n", "\n").replace(|sign: char| sign.is_control() && sign != '\n', "\u{fffd}")
+}
+
 impl Grid {
     /// An empty grid under these heads.
     pub fn new(header: &[&str], numeric_from: usize) -> Self {

@@ -2,7 +2,7 @@
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
-use super::page::{Block, Grid, Page};
+use super::page::{Block, Grid, Page, in_line, shown};
 
 /// How a terminal shows a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,8 +63,9 @@ fn wrapped(mark: &str, sentence: &str, style: Style) -> String {
     if sentence.is_empty() {
         return String::new();
     }
+    let sentence = in_line(sentence);
     let mut table = within(style, TableStyle::new());
-    let cells = if mark.is_empty() { vec![sentence] } else { vec![mark, sentence] };
+    let cells = if mark.is_empty() { vec![sentence.as_str()] } else { vec![mark, &sentence] };
     table.add_row(cells);
     for column in table.column_iter_mut() {
         column.set_padding((0, 1));
@@ -74,9 +75,9 @@ fn wrapped(mark: &str, sentence: &str, style: Style) -> String {
 
 fn drawn(grid: &Grid, style: Style) -> String {
     let mut table = within(style, RULED);
-    table.set_header(&grid.header);
+    table.set_header(grid.header.iter().map(|head| shown(head)));
     for row in &grid.rows {
-        table.add_row(row.iter().map(Cell::new));
+        table.add_row(row.iter().map(|cell| Cell::new(shown(cell))));
     }
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
@@ -106,6 +107,17 @@ mod tests {
     #[test]
     fn tables_are_ruled_and_aligned() {
         insta::assert_snapshot!(table(&page(), Style::default()));
+    }
+
+    #[test]
+    fn control_characters_do_nothing_to_a_terminal() {
+        let mut grid = Grid::new(&["a\u{1b}[31m"], 1);
+        grid.rows.push(vec!["b\u{7}".to_owned()]);
+        let page =
+            Page { title: "one\r\ntwo\u{1b}[2J".to_owned(), sections: vec![Section::new("", Block::Grid(grid))] };
+        let text = table(&page, Style::default());
+        assert!(text.starts_with("one two\u{fffd}[2J\n"), "{text:?}");
+        assert!(text.chars().all(|sign| sign == '\n' || !sign.is_control()), "{text:?}");
     }
 
     #[test]

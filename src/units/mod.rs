@@ -9,8 +9,8 @@ mod parse;
 mod quantities;
 mod scalar;
 
-pub(crate) use parse::significant;
 pub use parse::{Quantity, Unit, UnitError};
+pub(crate) use parse::{number, significant};
 pub use quantities::{
     Bandwidth, Bytes, CarbonIntensity, CarbonMass, FlopRate, Flops, Joules, Meters, Seconds, TokenRate, Tokens, Usd,
     UsdPerHour, UsdPerJoule, UsdPerWattSecond, Watts,

@@ -53,6 +53,26 @@ pub enum UnitError {
     NotFinite {
         /// The text found.
         text: String,
+        /// A text that would be right.
+        example: &'static str,
+    },
+    /// Commas or underscores that do not part thousands.
+    #[error("`{text}` has separators that do not part thousands")]
+    Separators {
+        /// The text found.
+        text: String,
+    },
+    /// More, or less, than anything that is planned.
+    #[error("`{text}` is outside of what {what} can be here, {least} to {most}")]
+    OutOfRange {
+        /// The text found.
+        text: String,
+        /// What was asked for, in words.
+        what: &'static str,
+        /// The least that is taken beside nothing.
+        least: String,
+        /// The most that is taken.
+        most: String,
     },
 }
 
@@ -65,7 +85,14 @@ impl UnitError {
                 Some(format!("write it as \"{example}\""))
             }
             Self::Negative { .. } => Some("a quantity here is zero or more".to_owned()),
-            Self::NotFinite { .. } => None,
+            Self::Separators { text } if text.matches(',').count() == 1 && !text.contains(['.', '_']) => {
+                Some(format!("with a decimal point it is \"{}\"", text.replace(',', ".")))
+            }
+            Self::Separators { .. } => {
+                Some("write thousands as 1,000,000 or 1_000_000, or without separators".to_owned())
+            }
+            Self::NotFinite { example, .. } => Some(format!("write it as \"{example}\"")),
+            Self::OutOfRange { .. } => Some("look at the unit and at the power of ten".to_owned()),
         }
     }
 }
@@ -80,6 +107,9 @@ pub trait Quantity: Copy + Default + 'static {
     const UNITS: &'static [Unit];
     /// The words used for display, smallest first.
     const SHOWN: &'static [&'static str];
+    /// The least, beside nothing at all, and the most that text may say, in the base unit: far beyond what is built, and
+    /// near enough that no formula leaves the range of floating-point numbers.
+    const LIMITS: (f64, f64);
 
     /// From a number in the base unit.
     fn from_base(base: f64) -> Self;
@@ -90,17 +120,19 @@ pub trait Quantity: Copy + Default + 'static {
     /// Reads `"3.35 TB/s"`, `"400 Gbit/s"`, `"$0.08/kWh"`, `"$1.2M"`, `"256,400 USD"`.
     ///
     /// # Errors
-    /// When the number or the unit is missing, wrong, negative or not finite.
+    /// When the number or the unit is missing, wrong, negative, not finite or beyond all measure.
     fn parse(text: &str) -> Result<Self, UnitError> {
         let trimmed = text.trim();
         let (sign, rest) = trimmed.strip_prefix('-').map_or((1.0, trimmed), |rest| (-1.0, rest.trim_start()));
         let (dollar, rest) = rest.strip_prefix('$').map_or((false, rest), |rest| (true, rest.trim_start()));
         let length = number_length(rest);
-        let digits: String = rest[..length].chars().filter(|c| *c != ',' && *c != '_').collect();
-        let Ok(number) = digits.parse::<f64>() else {
+        let Ok(number) = number(&rest[..length]) else {
             let lower = rest.to_ascii_lowercase();
             if lower.starts_with("inf") || lower.starts_with("nan") {
-                return Err(UnitError::NotFinite { text: trimmed.to_owned() });
+                return Err(UnitError::NotFinite { text: trimmed.to_owned(), example: Self::EXAMPLE });
+            }
+            if rest.starts_with(|first: char| first.is_ascii_digit()) && rest[..length].contains([',', '_']) {
+                return Err(UnitError::Separators { text: trimmed.to_owned() });
             }
             return Err(UnitError::NoNumber { text: trimmed.to_owned(), example: Self::EXAMPLE });
         };
@@ -119,10 +151,17 @@ pub trait Quantity: Copy + Default + 'static {
         };
         let base = sign * number * unit.factor;
         if !base.is_finite() {
-            return Err(UnitError::NotFinite { text: trimmed.to_owned() });
+            return Err(UnitError::NotFinite { text: trimmed.to_owned(), example: Self::EXAMPLE });
         }
         if base < 0.0 {
             return Err(UnitError::Negative { text: trimmed.to_owned() });
+        }
+        let (least, most) = Self::LIMITS;
+        // Numbers other than zero that are less than any are a slip too: a price of 1e-300 dollars divides into infinity.
+        if base > most || (number > 0.0 && base < least) {
+            let shown = |base: f64| Shown(Self::from_base(base)).to_string();
+            let (least, most) = (shown(least), shown(most));
+            return Err(UnitError::OutOfRange { text: trimmed.to_owned(), what: Self::WHAT, least, most });
         }
         Ok(Self::from_base(base))
     }
@@ -131,6 +170,38 @@ pub trait Quantity: Copy + Default + 'static {
     fn in_unit(self, word: &str) -> Option<f64> {
         Self::UNITS.iter().find(|unit| unit.word == word).map(|unit| self.base() / unit.factor)
     }
+}
+
+/// A quantity as text.
+struct Shown<Q>(Q);
+
+impl<Q: Quantity> fmt::Display for Shown<Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_scaled(self.0, f)
+    }
+}
+
+/// A text is no decimal number, or its separators do not part thousands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoNumber;
+
+/// A decimal number, whose whole part may have its thousands parted: all by commas, or all by underscores. A comma that
+/// stands for a decimal point is refused, because "2,5" read as 25 would go unnoticed.
+pub(crate) fn number(text: &str) -> Result<f64, NoNumber> {
+    let whole = &text[..text.find(['.', 'e', 'E']).unwrap_or(text.len())];
+    let rest = &text[whole.len()..];
+    let Some(separator) = [',', '_'].into_iter().find(|separator| text.contains(*separator)) else {
+        return text.parse().map_err(|_| NoNumber);
+    };
+    let mut groups = whole.split(separator);
+    let first = groups.next().unwrap_or_default();
+    let is = |group: &str, lengths: std::ops::RangeInclusive<usize>| {
+        lengths.contains(&group.len()) && group.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    if !is(first, 1..=3) || !groups.all(|group| is(group, 3..=3)) || rest.contains([',', '_']) {
+        return Err(NoNumber);
+    }
+    text.replace(separator, "").parse().map_err(|_| NoNumber)
 }
 
 /// How many bytes of `text` a decimal number takes, with digit separators and an exponent.
@@ -169,16 +240,25 @@ fn closest_unit<Q: Quantity>(word: &str) -> Option<&'static str> {
 pub(super) fn write_scaled<Q: Quantity>(quantity: Q, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let magnitude = quantity.base().abs();
     let units = || Q::SHOWN.iter().filter_map(|word| Q::UNITS.iter().find(|unit| unit.word == *word));
-    let Some(unit) = units().rfind(|unit| magnitude >= unit.factor).or_else(|| units().next()) else {
+    // Nothing is nothing of the base unit, where that is shown: 0 s, not 0 ns.
+    let base = || units().find(|unit| magnitude == 0.0 && unit.word == Q::UNITS[0].word);
+    let fitting = base().or_else(|| units().rfind(|unit| magnitude >= unit.factor));
+    let Some(unit) = fitting.or_else(|| units().next()) else {
         return Err(fmt::Error);
     };
     let number = quantity.base() / unit.factor;
-    let text = match unit.word.strip_prefix('$') {
-        Some(rest) => {
-            let sign = if number < 0.0 { "-" } else { "" };
-            format!("{sign}${}{rest}", significant(number.abs(), f.precision().unwrap_or(4)))
-        }
-        None => format!("{} {}", significant(number, f.precision().unwrap_or(4)), unit.word),
+    let digits = f.precision().unwrap_or(4);
+    let text = if let Some(rest) = unit.word.strip_prefix('$') {
+        let sign = if number < 0.0 { "-" } else { "" };
+        format!("{sign}${}{rest}", significant(number.abs(), digits))
+    } else {
+        let text = significant(number, digits);
+        let word = match unit.word {
+            "days" if text == "1" => "day",
+            "years" if text == "1" => "year",
+            word => word,
+        };
+        format!("{text} {word}")
     };
     f.pad_integral(true, "", &text)
 }
@@ -235,12 +315,38 @@ mod tests {
     }
 
     #[test]
+    fn thousands_may_be_parted_and_nothing_else() {
+        for (text, years) in [("1,000 years", 1_000.0), ("1_000.5 years", 1_000.5), ("2.5 years", 2.5)] {
+            assert_eq!(Seconds::parse(text).unwrap().in_unit("years"), Some(years), "{text}");
+        }
+        assert_eq!(Usd::parse("$1,234,567"), Ok(Usd::new(1_234_567.0)));
+        let decimal_comma = Seconds::parse("2,5 years").unwrap_err();
+        assert!(matches!(decimal_comma, UnitError::Separators { .. }));
+        assert_eq!(decimal_comma.hint().as_deref(), Some("with a decimal point it is \"2.5 years\""));
+        for text in
+            ["1,00 $", "12,34,567 $", "1_000,000 $", "1,000_000 $", "1234,567 $", "1.5,000 $", "1,000, $", "1__000 $"]
+        {
+            assert!(matches!(Usd::parse(text), Err(UnitError::Separators { .. })), "{text}");
+        }
+        assert!(matches!(Usd::parse(",5 $"), Err(UnitError::NoNumber { .. })));
+    }
+
+    #[test]
+    fn what_is_beyond_all_measure_is_refused() {
+        for text in ["1e200 W", "1e-200 W"] {
+            assert!(matches!(Watts::parse(text), Err(UnitError::OutOfRange { .. })), "{text}");
+        }
+        assert_eq!(Watts::parse("0 W"), Ok(Watts::ZERO));
+        assert_eq!(Seconds::new(86_400.0).to_string(), "1 day");
+    }
+
+    #[test]
     fn display_takes_the_fitting_prefix() {
         assert_eq!(Bandwidth::new(50e9).to_string(), "50 GB/s");
         assert_eq!(Usd::new(1_234_567.0).to_string(), "$1.235M");
         assert_eq!(Usd::new(-12.5).to_string(), "-$12.5");
         assert_eq!(Seconds::new(12e-6).to_string(), "12 us");
-        assert_eq!(Watts::ZERO.to_string(), "0 W");
+        assert_eq!((Watts::ZERO.to_string(), Seconds::ZERO.to_string()), ("0 W".to_owned(), "0 s".to_owned()));
         assert_eq!(UsdPerJoule::new(0.08 / 3.6e6).to_string(), "$0.08/kWh");
     }
 }

@@ -136,7 +136,7 @@ impl FromNode for Format {
         }
         Reader::new(node, path, sink).map_or_else(Self::default, |mut reader| Self {
             number: reader.get("number"),
-            group: reader.optional("group").unwrap_or(0),
+            group: reader.optional_within("group", &(1..=1 << 20)).unwrap_or(0),
             scale_bits: reader.optional("scale_bits").unwrap_or(0),
         })
     }

@@ -18,7 +18,15 @@ fn site(housing: Housing) -> Entry<Site> {
         rack: RackLimits::default(),
         housing,
     };
-    Entry { id: "here".to_owned(), name: "Here".to_owned(), sources: Vec::new(), at: Span::default(), document: std::sync::Arc::default(), part }
+    Entry {
+        id: "here".to_owned(),
+        name: "Here".to_owned(),
+        sources: Vec::new(),
+        at: Span::default(),
+        document: std::sync::Arc::default(),
+        part,
+        sound: true,
+    }
 }
 
 fn colocation() -> Housing {

@@ -5,6 +5,9 @@ use crate::catalog::model::{Format, Formats, Model, Module, ModuleFormat, Number
 use crate::diagnostics::Sink;
 use crate::document::{Node, Value};
 
+/// The most numbers that share a scale; blocks of 128 x 128 are the largest in use.
+const MOST_GROUP: u32 = 1 << 20;
+
 /// Formats by the configuration and by the `hf_quant_config.json` beside it.
 pub(super) fn formats(
     outer: &Config<'_>,
@@ -88,6 +91,9 @@ fn checkpoint(table: &Config<'_>, model: &Model, formats: &mut Formats) {
         }
         other => return table.refuse("quant_method", &format!("the method \"{other}\"")),
     };
+    if format.group > MOST_GROUP {
+        return table.refuse("group_size", &format!("a scale for {} numbers", format.group));
+    }
     let left_out = table.list(&["modules_to_not_convert", "ignore", "exclude_modules"]).unwrap_or_default();
     // The method of gpt-oss is for experts alone.
     let modules: &[Module] = if method == "mxfp4" { &[Module::Experts] } else { &Formats::LINEAR };
