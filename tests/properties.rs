@@ -7,11 +7,12 @@ use std::sync::{Arc, LazyLock};
 
 use clusterplan::catalog::Catalog;
 use clusterplan::diagnostics::{Sink, Sources};
-use clusterplan::evaluate::{Evaluation, evaluate};
+use clusterplan::evaluate::{Evaluation, Infeasible, evaluate};
 use clusterplan::load;
+use clusterplan::parallelism::Schedule;
 use clusterplan::scenario::{Scenario, ScenarioFile};
 use clusterplan::tco::Spending;
-use clusterplan::units::{Bandwidth, Fraction, Seconds, Usd, UsdPerJoule};
+use clusterplan::units::{Bandwidth, Fraction, Seconds, Tokens, Usd, UsdPerJoule};
 use proptest::prelude::*;
 
 static SCENARIO: LazyLock<Scenario> = LazyLock::new(|| {
@@ -108,6 +109,40 @@ proptest! {
     }
 
     #[test]
+    fn no_count_breaks_the_arithmetic(
+        degrees in proptest::array::uniform6(1_u32..=i32::MAX.unsigned_abs()),
+        shifts in proptest::array::uniform6(0_u32..31),
+        batch in 1_u32..=i32::MAX.unsigned_abs(),
+        schedule in 0_usize..Schedule::ALL.len(),
+    ) {
+        // Degrees of every magnitude, most of them impossible: an answer with numbers, or a no.
+        let mut scenario = SCENARIO.clone();
+        let at = |index: usize| (degrees[index] >> shifts[index]).max(1);
+        let layout = &mut scenario.training.layout;
+        layout.tensor = at(0);
+        layout.context = at(1);
+        layout.pipeline = at(2);
+        layout.virtual_stages = at(3);
+        layout.expert = at(4);
+        layout.micro_batch = at(5);
+        layout.schedule = Schedule::ALL[schedule];
+        scenario.training.job.global_batch = batch;
+        if let Ok(evaluation) = evaluate(scenario) {
+            prop_assert!(evaluation.point.run.is_finite());
+        }
+    }
+
+    #[test]
+    fn a_run_is_whole_steps(tokens in 1e8..1e14_f64) {
+        let run = changed(|scenario| scenario.training.job.tokens = Tokens::new(tokens));
+        let job = &run.scenario.training.job;
+        let steps = job.steps();
+        prop_assert!(close(steps, steps.round()) && job.tokens_per_step() * steps >= job.tokens * (1.0 - 1e-9));
+        prop_assert!(job.tokens_per_step() * (steps - 1.0) < job.tokens);
+        prop_assert_eq!(run.point.duration, run.point.step.iteration() * steps);
+    }
+
+    #[test]
     fn prices_times_k_are_costs_times_k(factor in 0.1..10.0_f64) {
         // Parts alone: lines that are a ratio of parts follow, lines in dollars stay.
         let scaled = changed(|scenario| {
@@ -121,6 +156,28 @@ proptest! {
         }
         prop_assert!(close(scaled.built.fabric_capex() / BASE.built.fabric_capex(), factor));
     }
+}
+
+#[test]
+fn an_endless_run_and_a_figure_without_number_are_answers() {
+    let endless = |mean: f64| {
+        let mut scenario = SCENARIO.clone();
+        let reliability = Arc::make_mut(&mut scenario.cluster.reliability);
+        reliability.part.mtbf.accelerator.value = Seconds::new(mean);
+        evaluate(scenario)
+    };
+    let error = endless(3_600.0).unwrap_err();
+    assert!(matches!(error, Infeasible::Endless { .. }), "{error}");
+    assert!(error.to_string().contains("interrupted every"), "{error}");
+    let mut scenario = SCENARIO.clone();
+    let node = scenario.cluster.node.id.clone();
+    for price in &mut Arc::make_mut(&mut scenario.cluster.prices).part.prices {
+        if price.part.id == node {
+            price.usd.value = Usd::new(f64::INFINITY);
+        }
+    }
+    let error = evaluate(scenario).unwrap_err();
+    assert!(matches!(error, Infeasible::NotFinite { .. }), "{error}");
 }
 
 #[test]

@@ -55,6 +55,54 @@ fn names() -> PartNames {
 }
 
 #[test]
+fn one_tier_is_a_switch_or_a_leaf_for_each_rail() {
+    let one = |nodes| FatTreeSpec { tiers: Tiers::One, ..spec(nodes, 64) };
+    // 8 nodes of 8 cards fill one switch; 64 nodes fill eight, one a rail; the 65th finds no port.
+    let single = build(TopologyKind::RailFatTree, &one(8));
+    assert_eq!((single.tiers, switches(&single), single.cables(Tier::Leaf)), (1, 1, 0));
+    let rails = build(TopologyKind::RailFatTree, &one(64));
+    assert_eq!((rails.tiers, switches(&rails), rails.cables(Tier::Leaf)), (1, 8, 0));
+    assert_eq!(rails.leaf.free_ports(), 0);
+    let too_many = Topology::build(TopologyKind::RailFatTree, &one(65)).unwrap_err();
+    assert_eq!(too_many, TopologyError::TooManyNodes { nodes: 65, places: 65, tiers: 1, reach: 64 });
+    assert!(too_many.to_string().starts_with("one tier reaches 64 nodes, not 65"));
+    // Nothing joins the rails, so seven eighths of an all-to-all between two nodes are relayed inside them.
+    let placed = rails.place(RankGroup { size: 512, stride: 1 }, DGX, EVEN);
+    assert!((placed.relayed - 7.0 / 8.0).abs() < 1e-12);
+    assert_eq!(placed.tier, Tier::Leaf);
+    // Racks: all eight cards of a node on one leaf, so that eight nodes fill it.
+    assert!(Topology::build(TopologyKind::TorFatTree, &one(8)).is_ok());
+    assert!(Topology::build(TopologyKind::TorFatTree, &one(9)).is_err());
+    let two_pods = FatTreeSpec { pod_nodes: Some(4), ..one(8) };
+    assert_eq!(
+        Topology::build(TopologyKind::RailFatTree, &two_pods).unwrap_err(),
+        TopologyError::PodsNeedCore { pods: 2 }
+    );
+}
+
+#[test]
+fn an_oversubscription_leaves_every_switch_an_uplink() {
+    let over = |leaf, spine| Oversubscription { leaf, spine };
+    let at = |oversubscription, pod_nodes| {
+        Topology::fat_tree(&FatTreeSpec { oversubscription, pod_nodes, ..spec(1_024, 64) })
+    };
+    // A leaf of 64 ports: 63 down and one up is the most.
+    let built = at(over(63.0, 1.0), None).unwrap();
+    assert!((built.leaf.oversubscription - 63.0).abs() < 1e-12);
+    assert_eq!(
+        at(over(1e9, 1.0), None).unwrap_err(),
+        TopologyError::FewerThanOneUplink { tier: Tier::Leaf, asked: 1e9, most: 63.0 }
+    );
+    let error = at(over(1.0, 1e9), Some(128)).unwrap_err();
+    assert!(matches!(error, TopologyError::FewerThanOneUplink { tier: Tier::Spine, .. }), "{error}");
+    let dragonfly = FatTreeSpec { oversubscription: over(1.0, 1e9), pod_nodes: Some(128), ..spec(1_024, 64) };
+    assert!(matches!(
+        Topology::build(TopologyKind::DragonflyPlus, &dragonfly),
+        Err(TopologyError::FewerThanOneUplink { tier: Tier::Spine, .. })
+    ));
+}
+
+#[test]
 fn rails_and_racks_differ_in_reach_alone() {
     let (rail, tor) = (spec(256, 64), spec(256, 64));
     let (rail, tor) = (build(TopologyKind::RailFatTree, &rail), build(TopologyKind::TorFatTree, &tor));

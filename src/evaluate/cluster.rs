@@ -142,21 +142,22 @@ pub fn network(node: &Node, fabric: &BoundFabric, choice: &TopologyChoice, nodes
     let trays = per_node / node.accelerators_per_tray;
     let nics = (node.nic_slots.count / trays).max(1);
     let pod_nodes = match choice.pod {
-        Some(pod) if pod.is_multiple_of(per_node) => Some(pod / per_node * trays),
+        Some(pod) if pod.is_multiple_of(per_node) => Some((pod / per_node).saturating_mul(trays)),
         Some(pod) => return Err(Infeasible::PartPod { pod, per_node }),
         None => None,
     };
     let [leaf, spine, core] = fabric.radix;
     let managers = fabric.entry.managers.unwrap_or_default();
     let spec = FatTreeSpec {
-        nodes: nodes * trays,
+        nodes: nodes.saturating_mul(trays),
         nics_per_node: nics,
         rails: nics,
         radix: ByTier { leaf, spine, core },
         planes: choice.planes,
         tiers: match choice.tiers {
-            TierCount::Fixed(3) => Tiers::Three,
-            TierCount::Fixed(_) => Tiers::Two,
+            TierCount::Fixed(1) => Tiers::One,
+            TierCount::Fixed(2) => Tiers::Two,
+            TierCount::Fixed(_) => Tiers::Three,
             TierCount::Auto => Tiers::Auto,
         },
         pod_nodes,
@@ -266,7 +267,8 @@ fn racked<'a>(cluster: &'a Cluster, nodes: u32, parts: &[PartLine]) -> Vec<Racke
 /// What draws power. A switch's maximum includes its modules, so theirs counts on average only.
 fn loads(cluster: &Cluster, at_work: u32, spares: u32, parts: &[PartLine], finance: &Finance) -> Vec<Load> {
     let nics = f64::from(cluster.node.nic_slots.count) * cluster.fabric.nic.power;
-    let node = cluster.node.max_power.saturating_sub(cluster.node.nic_slots.included_power) + nics;
+    // Whoever reads a node checks that the cards' power is a part of the node's.
+    let node = cluster.node.max_power - cluster.node.nic_slots.included_power + nics;
     let mut loads = vec![
         Load::nodes(u64::from(at_work), node, &cluster.power, finance.utilisation),
         Load::nodes(u64::from(spares), node, &cluster.power, Fraction::ZERO),

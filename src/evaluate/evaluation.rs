@@ -79,14 +79,43 @@ impl Evaluation {
     }
 }
 
+/// The last check before an answer leaves: every total is a number.
+fn finite(built: &BuiltCluster, point: &Point) -> Result<(), Infeasible> {
+    let (costs, facility) = (&built.costs, &built.facility);
+    // Base numbers, because whether they are finite is the same in every unit.
+    let totals = [
+        ("the time of an iteration", point.step.iteration().value()),
+        ("MFU", point.step.mfu()),
+        ("HFU", point.step.hfu()),
+        ("goodput", point.goodput.ratio),
+        ("time between interruptions", point.goodput.mtbf.value()),
+        ("the time of the run", (point.duration / point.goodput.ratio).value()),
+        ("the power of the fabric", built.fabric_power().value()),
+        ("the price of the fabric", built.fabric_capex().value()),
+        ("provisioned power", facility.provisioned_total.value()),
+        ("average power", facility.average_total.value()),
+        ("emissions", facility.emissions_per_year.value()),
+        ("capex", costs.capex.value()),
+        ("opex", costs.opex_per_year.value()),
+        ("the cost of a year", costs.annualised.value()),
+        ("the cost over the horizon", costs.total.value()),
+        ("the cost of an hour of use", point.unit_costs.per_useful_gpu_hour.value()),
+        ("the cost of the run", point.run.value()),
+    ];
+    let broken = totals.into_iter().find(|(_, value)| !value.is_finite());
+    broken.map_or(Ok(()), |(what, value)| Err(Infeasible::NotFinite { what, value }))
+}
+
 /// Evaluates a scenario.
 ///
 /// # Errors
-/// When the cluster cannot be built, the layout cannot be, or its worst stage does not fit.
+/// When the cluster cannot be built, the layout cannot be, its worst stage does not fit, the run never ends, or a figure
+/// is no number.
 pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
     let built = BuiltCluster::new(&scenario.cluster, &scenario.finance)?;
     let prepared = Prepared::new(&scenario, &built);
     let point = prepared.point(&scenario.training.layout)?;
+    finite(&built, &point)?;
     let bases = Bases::from(&Evidence::new(&scenario, &built));
     Ok(Evaluation { built, point, usable_memory: prepared.usable_memory, bases, scenario })
 }

@@ -4,7 +4,7 @@ use crate::facility::TooDense;
 use crate::memory::MemoryFootprint;
 use crate::parallelism::LayoutError;
 use crate::topology::TopologyError;
-use crate::units::Bytes;
+use crate::units::{Bytes, Seconds};
 
 /// A typed reason.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -41,6 +41,27 @@ pub enum Infeasible {
     /// The fabric cannot be built.
     #[error("{0}")]
     Topology(#[from] TopologyError),
+    /// Failures come so often that hardly anything is ever done.
+    #[error(
+        "the run never ends: interrupted every {mtbf} on average, work of {interval} between checkpoints is of use for {:.3}% of the time",
+        ratio * 100.0
+    )]
+    Endless {
+        /// Useful share of wall time.
+        ratio: f64,
+        /// Mean time between interruptions.
+        mtbf: Seconds,
+        /// Useful work between two checkpoints.
+        interval: Seconds,
+    },
+    /// Inputs whose figures are no numbers.
+    #[error("{what} is {value}, which is no number that anything could be built by")]
+    NotFinite {
+        /// The figure.
+        what: &'static str,
+        /// What it came to.
+        value: f64,
+    },
     /// A part does not fit a rack of the site.
     #[error("{0}")]
     Racks(#[from] TooDense),

@@ -10,6 +10,9 @@ use crate::tco::{CostTotals, UnitCosts};
 use crate::training::{StepModel, TrainingEstimate};
 use crate::units::{Bytes, Seconds, Usd};
 
+/// The useful share of wall time below which a run is taken as never ending.
+const LEAST_GOODPUT: f64 = 0.01;
+
 /// Everything that evaluating a layout needs; `Copy`.
 #[derive(Clone, Copy, Debug)]
 pub struct Prepared {
@@ -98,7 +101,7 @@ impl Prepared {
     /// Evaluates one layout; its data-parallel degree follows from the accelerators at work.
     ///
     /// # Errors
-    /// When the layout cannot be, or its worst stage does not fit.
+    /// When the layout cannot be, its worst stage does not fit, or failures leave the run no progress.
     pub fn point(&self, layout: &Layout) -> Result<Point, Infeasible> {
         let layout = layout.over(self.accelerators)?;
         let (transformer, job) = (&self.step.transformer, &self.step.job);
@@ -110,6 +113,10 @@ impl Prepared {
         let step = self.step.estimate(&layout);
         let iteration = step.iteration();
         let goodput = goodput(self.mtbf, &self.checkpoint, self.recovery, iteration);
+        if goodput.ratio < LEAST_GOODPUT || goodput.ratio.is_nan() {
+            let (ratio, interval) = (goodput.ratio, goodput.checkpoint_interval);
+            return Err(Infeasible::Endless { ratio, mtbf: self.mtbf, interval });
+        }
         let duration = iteration * job.steps();
         Ok(Point {
             layout,

@@ -143,14 +143,14 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Ranks that hold one copy of the model.
+    /// Ranks that hold one copy of the model; of absurd degrees, the most that 64 bits hold.
     pub const fn replica(&self) -> u64 {
-        self.tensor as u64 * self.context as u64 * self.pipeline as u64
+        (self.tensor as u64 * self.context as u64).saturating_mul(self.pipeline as u64)
     }
 
     /// Ranks in all.
     pub const fn accelerators(&self) -> u64 {
-        self.replica() * self.data as u64
+        self.replica().saturating_mul(self.data as u64)
     }
 
     /// This layout with as many data-parallel replicas as fill the accelerators.
@@ -176,7 +176,10 @@ impl Layout {
 
     /// Forward passes of a replica in an optimizer step; exact for a layout that [`Layout::check`] let pass.
     pub const fn microbatches(&self, global_batch: u32) -> u32 {
-        global_batch / (self.data * self.micro_batch)
+        let step = self.data as u64 * self.micro_batch as u64;
+        #[allow(clippy::cast_possible_truncation, reason = "a quotient of a number of 32 bits")]
+        let passes = (global_batch as u64 / step) as u32;
+        passes
     }
 
     /// Tokens of a microbatch on one rank of the context axis.
@@ -243,6 +246,9 @@ pub(crate) mod tests {
             "16200 accelerators are no multiple of the 128 of a replica (tensor 8 x context 1 x pipeline 16); 16128 or 16256 would be"
         );
         assert_eq!(Layout { tensor: 0, ..SINGLE }.over(8), Err(LayoutError::Zero));
+        let absurd = Layout { tensor: 1 << 31, context: 1 << 31, pipeline: 1 << 31, ..SINGLE };
+        assert!(absurd.over(8).unwrap_err().to_string().contains("no multiple"));
+        assert_eq!(Layout { data: 1 << 20, micro_batch: 1 << 20, ..SINGLE }.microbatches(64), 0);
     }
 
     #[test]

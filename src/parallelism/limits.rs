@@ -52,14 +52,14 @@ pub enum LayoutError {
         tensor: u32,
     },
     /// The sequence doesn't split evenly.
-    #[error("a sequence of {sequence_length} tokens does not split over {parts} ranks (context {context}{})", if *parts == *context { "" } else { " x tensor, by sequence parallelism" })]
+    #[error("a sequence of {sequence_length} tokens does not split over {parts} ranks (context {context}{})", if *parts == u64::from(*context) { "" } else { " x tensor, by sequence parallelism" })]
     Sequence {
         /// Tokens of a sequence.
         sequence_length: u32,
         /// Context-parallel degree.
         context: u32,
         /// Ranks that would hold a part each.
-        parts: u32,
+        parts: u64,
     },
     /// The batch is no multiple of what the replicas take at once.
     #[error(
@@ -136,7 +136,7 @@ pub enum LayoutError {
 }
 
 fn replica(tensor: u32, context: u32, pipeline: u32) -> u64 {
-    u64::from(tensor) * u64::from(context) * u64::from(pipeline)
+    (u64::from(tensor) * u64::from(context)).saturating_mul(u64::from(pipeline))
 }
 
 /// The multiples of `step` around a number.
@@ -182,8 +182,11 @@ impl Layout {
         let fits = kv_heads.is_multiple_of(tensor) || tensor.is_multiple_of(kv_heads);
         ensure(fits, LayoutError::KvHeads { kv_heads, tensor })?;
         ensure(model.ffn.is_multiple_of(tensor), LayoutError::Ffn { ffn: model.ffn, tensor })?;
-        let parts = context * self.sequence_shards();
-        ensure(sequence_length.is_multiple_of(parts), LayoutError::Sequence { sequence_length, context, parts })
+        let parts = u64::from(context) * u64::from(self.sequence_shards());
+        ensure(
+            u64::from(sequence_length).is_multiple_of(parts),
+            LayoutError::Sequence { sequence_length, context, parts },
+        )
     }
 
     /// Expert parallelism.
@@ -191,6 +194,7 @@ impl Layout {
         let expert = self.expert;
         let Some(experts) = model.experts else { return ensure(expert == 1, LayoutError::NoExperts { expert }) };
         ensure(experts.count.is_multiple_of(expert), LayoutError::Experts { experts: experts.count, expert })?;
+        // No more than all ranks, which are accelerators.
         let ranks = self.tensor * self.data_ranks();
         ensure(ranks.is_multiple_of(expert), LayoutError::ExpertRanks { expert, ranks })?;
         let whole = expert > 1 || experts.ffn.is_multiple_of(self.tensor);

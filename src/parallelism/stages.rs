@@ -129,8 +129,10 @@ impl Layout {
             Schedule::Gpipe => f64::from(microbatches),
             Schedule::OneF1b => f64::from(microbatches.min(behind + 1)),
             Schedule::Interleaved => {
-                let chunk_passes = 2 * behind + (self.virtual_stages - 1) * self.pipeline + 1;
-                f64::from(chunk_passes.min(microbatches * self.virtual_stages)) / f64::from(self.virtual_stages)
+                // Floating point, because microbatches times chunks may be more than 32 bits hold.
+                let [behind, chunks, stages] = [behind, self.virtual_stages, self.pipeline].map(f64::from);
+                let chunk_passes = 2.0 * behind + (chunks - 1.0) * stages + 1.0;
+                chunk_passes.min(f64::from(microbatches) * chunks) / chunks
             }
             Schedule::ZeroBubble => f64::from(microbatches.min(self.pipeline)),
             Schedule::DualPipe => f64::from(microbatches.min(self.pipeline + 1)) / 2.0,
@@ -209,6 +211,8 @@ mod tests {
             (interleaved, 0, 64, 8.0 * (1.0 + 7.0 / 24.0)),
             (interleaved, 0, 8, 8.0),
             (SINGLE, 0, 64, 1.0),
+            // 2^31 microbatches of three chunks are more than 32 bits hold; the pipeline holds no more for that.
+            (interleaved, 0, 1 << 31, 8.0 * (1.0 + 7.0 / 24.0)),
         ];
         for (layout, stage, microbatches, held) in cases {
             assert!((layout.in_flight(stage, microbatches) - held).abs() < 1e-12, "{layout:?}");

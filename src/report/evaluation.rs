@@ -213,8 +213,37 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
         price_note(evaluation),
         "Bases, best first: datasheet, quote, measured, secondary (a text that restates one of these), derived, assumed. A figure is no better than the weakest of its inputs.".to_owned(),
     ];
+    notes.extend(oversubscription(evaluation));
     notes.extend(misses(evaluation));
     notes
+}
+
+/// Where the network is built with another oversubscription than was asked for, or a figure says nothing.
+fn oversubscription(evaluation: &Evaluation) -> Vec<String> {
+    let (asked, built) = (&evaluation.scenario.cluster.topology, &evaluation.built.topology);
+    let fabric = &evaluation.scenario.cluster.fabric.entry.id;
+    let tiers = [
+        ("leaf to spine", asked.leaf_oversubscription, built.leaf.oversubscription),
+        ("spine to core", asked.spine_oversubscription, built.spine.oversubscription),
+    ];
+    let note = |(tier, asked, built): (&str, f64, f64)| {
+        // One is full bandwidth, which is met wherever it has a meaning.
+        if asked <= 1.0 || (built / asked - 1.0).abs() < 1e-3 {
+            return None;
+        }
+        let asked = significant(asked, 4);
+        Some(if built > 0.0 {
+            let built = significant(built, 4);
+            format!(
+                "Oversubscription from {tier} on {fabric}: {asked} was asked for, and the switches make it {built}."
+            )
+        } else {
+            format!(
+                "Oversubscription from {tier} on {fabric}: {asked} has no effect, because nothing is above that tier."
+            )
+        })
+    };
+    tiers.into_iter().filter_map(note).collect()
 }
 
 /// The price book and how old its prices of this cluster's parts are.

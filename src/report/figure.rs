@@ -43,8 +43,10 @@ pub enum Unit {
     Seconds,
     /// Days.
     Days,
-    /// A share or a quotient.
+    /// A share, or a quotient that is shown in hundredths.
     Ratio,
+    /// A quotient that is shown as it is.
+    Quotient,
     /// A count.
     Count,
     /// Events a day.
@@ -76,7 +78,7 @@ impl Unit {
             Self::Bytes => "bytes",
             Self::Seconds => "s",
             Self::Days => "days",
-            Self::Ratio => "ratio",
+            Self::Ratio | Self::Quotient => "ratio",
             Self::Count => "count",
             Self::PerDay => "per_day",
             Self::TflopsPerSecond => "tflops_per_s",
@@ -105,7 +107,7 @@ impl Unit {
             Self::Seconds => Seconds::new(number).to_string(),
             Self::Days => format!("{} days", significant(number, 4)),
             Self::Ratio => percent(number),
-            Self::Count | Self::Flag => significant(number, 4),
+            Self::Count | Self::Flag | Self::Quotient => significant(number, 4),
             Self::PerDay => format!("{} a day", significant(number, 4)),
             Self::TflopsPerSecond => scaled::<FlopRate>(number * 1e12),
             Self::TokensPerSecond => scaled::<TokenRate>(number),

@@ -27,6 +27,12 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         Infeasible::PartNode { .. } => "Change cluster.accelerators.",
         Infeasible::PartPod { .. } => "Change cluster.topology.pod.",
         Infeasible::Topology(_) => "Change cluster.topology, or choose a fabric with larger switches.",
+        Infeasible::Endless { .. } => {
+            "Fewer accelerators, faster storage, asynchronous checkpoints or a shorter iteration leave more of the time."
+        }
+        Infeasible::NotFinite { .. } => {
+            "One of the inputs is zero, or too far from what is built: look at the overlays of the catalog."
+        }
         Infeasible::Racks(_) => "Choose a site whose racks hold more.",
     }
 }

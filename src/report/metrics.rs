@@ -145,7 +145,7 @@ metrics! {
             from ["training.tokens", "training.global_batch", "training.sequence_length"]
             => |e| count_up(e.scenario.training.job.steps());
         "training.duration_days": Days, "Run without failures", "Time of the run if nothing ever failed.";
-            "tokens of the run / tokens a second" from ["training.tokens", "training.tokens_per_s"]
+            "steps of the run x iteration" from ["training.steps_count", "training.iteration_s"]
             => |e| days(e.point.duration);
         "training.effective_days": Days, "Run with failures", "Wall time of the run.";
             "run without failures / goodput" from ["training.duration_days", "goodput.ratio"]
@@ -184,6 +184,12 @@ metrics! {
         "fabric.pods_count": Count, "Pods", "Groups of nodes that reach each other without the core.";
             "nodes / nodes of a pod, rounded up" from ["cluster.topology.pod", "cluster.accelerators"]
             => |e| Some(Value::Count(e.built.topology.pods.into()));
+        "fabric.leaf_oversubscription_ratio": Quotient, "Oversubscription, leaf to spine", "Bandwidth down over bandwidth up of a leaf switch, as built; none where nothing is above.";
+            "links down / links up of a fully populated leaf switch" from ["cluster.topology.oversubscription", "switches.ports"]
+            => |e| number(e.built.topology.leaf.oversubscription);
+        "fabric.spine_oversubscription_ratio": Quotient, "Oversubscription, spine to core", "The same of a spine switch.";
+            "links down / links up of a spine switch" from ["cluster.topology.oversubscription", "switches.ports"]
+            => |e| number(e.built.topology.spine.oversubscription);
         "fabric.leaf_switches_count": Count, "Leaf switches", "Switches that nodes plug into.";
             "counted by the rules of a rail-optimised fat tree" from ["cluster.accelerators", "cluster.topology", "switches.ports"]
             => |e| Some(Value::Count(e.fabric().leaf_switches));

@@ -2,9 +2,9 @@
 //! spines of other groups, every group with every other by the same number of links (Shpiner et al., Dragonfly+: low cost
 //! topology for scaling datacenters, HiPINEB 2017). No core switches.
 
-use super::fat_tree::{Loads, leaf_links, ratio, unit};
+use super::fat_tree::{Loads, above_none, leaf_links, ratio, unit};
 use super::wiring::{most_links, uplinks, wire};
-use super::{FatTreeSpec, Layer, Topology, TopologyError};
+use super::{FatTreeSpec, Layer, Tier, Topology, TopologyError};
 use crate::scenario::TopologyKind;
 
 impl Topology {
@@ -38,6 +38,7 @@ impl Topology {
         let links = most_links(radix.spine, leaves, Some(over));
         let wiring = wire(unit.uplinks, unit.ports_up(radix.leaf), links).ok_or_else(|| too_large(0))?;
         let down = leaves * wiring.links;
+        above_none(Tier::Spine, over, down)?;
         let up = uplinks(down, over, radix.spine - down).unwrap_or(radix.spine - down);
         let pair = wiring.uppers * up / (groups - 1);
         if pair == 0 {

@@ -15,7 +15,7 @@
 //! - Planes split every port, of NIC and switch alike, into equal slower links; each plane is a tree of its own.
 
 use super::wiring::{CoreWiring, LeafSplit, Wiring, divisors, most_links, split_leaf, uplinks, wire, wire_core};
-use super::{ByTier, Layer, SwitchLoad, Topology, TopologyError};
+use super::{ByTier, Layer, SwitchLoad, Tier, Topology, TopologyError};
 use crate::scenario::TopologyKind;
 
 /// The most nodes that are counted, far above any cluster announced.
@@ -31,6 +31,8 @@ pub enum Tiers {
     /// As few as reach all nodes; one where all fit a single switch.
     #[default]
     Auto,
+    /// One switch for all, or one for each rail with nothing between them but the nodes.
+    One,
     /// Leaf and spine.
     Two,
     /// Leaf, spine and core.
@@ -180,22 +182,30 @@ impl Topology {
         spec.check()?;
         let places = spec.places();
         let pods = places.div_ceil(spec.pod_nodes.unwrap_or(places));
-        if spec.tiers == Tiers::Two && pods > 1 {
+        if matches!(spec.tiers, Tiers::One | Tiers::Two) && pods > 1 {
             return Err(TopologyError::PodsNeedCore { pods });
         }
-        if spec.tiers == Tiers::Auto && pods == 1 {
+        if matches!(spec.tiers, Tiers::Auto | Tiers::One) && pods == 1 {
             let ports = u64::from(spec.nodes) * u64::from(spec.nics_per_node) + u64::from(spec.manager_ports());
             if ports <= u64::from(spec.radix_of_links().leaf) {
                 return Ok(single_switch(spec));
             }
         }
+        if spec.tiers == Tiers::One {
+            return leaf_a_rail(spec);
+        }
         let unit = unit(spec)?;
         let plan = match spec.tiers {
-            Tiers::Two => two_tiers(spec, &unit)?,
+            // One tier has been built already, where it can be.
+            Tiers::One | Tiers::Two => two_tiers(spec, &unit)?,
             Tiers::Three => three_tiers(spec, &unit)?,
             Tiers::Auto if pods > 1 => three_tiers(spec, &unit)?,
             Tiers::Auto => two_tiers(spec, &unit).or_else(|_| three_tiers(spec, &unit))?,
         };
+        if let (Some(_), Some(spine)) = (plan.core, plan.spine) {
+            let down = plan.pod_units * (unit.leaves / plan.groups) * spine.links;
+            above_none(Tier::Spine, spec.oversubscription.spine, down)?;
+        }
         Ok(count(spec, &unit, &plan))
     }
 }
@@ -204,7 +214,23 @@ impl Topology {
 fn single_switch(spec: &FatTreeSpec) -> Topology {
     let places = spec.places();
     let unit = Unit { nodes: places, leaves: 1, links: spec.nics_per_node, uplinks: 0 };
-    count(spec, &unit, &Plan { pod_nodes: places, pods: 1, pod_units: 1, groups: 1, spine: None, core: None })
+    count(spec, &unit, &single_unit(places))
+}
+
+/// A leaf for each rail that takes all nodes, and nothing above.
+fn leaf_a_rail(spec: &FatTreeSpec) -> Result<Topology, TopologyError> {
+    let places = spec.places();
+    let links = spec.nics_per_node / spec.rails;
+    let reach = u64::from(spec.radix_of_links().leaf / links);
+    if u64::from(places) > reach {
+        return Err(TopologyError::TooManyNodes { nodes: spec.nodes, places, tiers: 1, reach });
+    }
+    Ok(count(spec, &Unit { nodes: places, leaves: spec.rails, links, uplinks: 0 }, &single_unit(places)))
+}
+
+/// Nothing above the leaves of the only unit.
+const fn single_unit(places: u32) -> Plan {
+    Plan { pod_nodes: places, pods: 1, pod_units: 1, groups: 1, spine: None, core: None }
 }
 
 pub(super) fn unit(spec: &FatTreeSpec) -> Result<Unit, TopologyError> {
@@ -212,10 +238,17 @@ pub(super) fn unit(spec: &FatTreeSpec) -> Result<Unit, TopologyError> {
     let links = spec.nics_per_node / spec.rails;
     let LeafSplit { nodes, uplinks } =
         split_leaf(radix, links, spec.oversubscription.leaf).ok_or(TopologyError::LeafTooSmall { radix, links })?;
+    above_none(Tier::Leaf, spec.oversubscription.leaf, nodes * links)?;
     // Rails share a leaf as long as all nodes of the only unit still find their ports on it.
     let sharing = divisors(spec.rails).filter(|rails| spec.places() <= nodes / rails).max().unwrap_or(1);
     let (nodes, leaves) = (nodes / sharing, spec.rails / sharing);
     Ok(Unit { nodes, leaves, links: links * sharing, uplinks })
+}
+
+/// Refuses an oversubscription that even one uplink of a switch with so many links down stays below.
+pub(super) fn above_none(tier: Tier, asked: f64, down: u32) -> Result<(), TopologyError> {
+    let most = f64::from(down);
+    if asked > most { Err(TopologyError::FewerThanOneUplink { tier, asked, most }) } else { Ok(()) }
 }
 
 fn two_tiers(spec: &FatTreeSpec, unit: &Unit) -> Result<Plan, TopologyError> {

@@ -226,7 +226,8 @@ pub enum TopologyError {
     },
     /// More nodes than the tiers reach.
     #[error(
-        "{tiers} tiers reach {reach} nodes, not {places} ({nodes} nodes, the rest places that fabric managers take)"
+        "{} {reach} nodes, not {places} ({nodes} nodes, the rest places that fabric managers take)",
+        if *tiers == 1 { "one tier reaches".to_owned() } else { format!("{tiers} tiers reach") }
     )]
     TooManyNodes {
         /// Nodes asked for.
@@ -245,6 +246,19 @@ pub enum TopologyError {
         pod_nodes: u32,
         /// The most that a pod can have.
         reach: u64,
+    },
+    /// An oversubscription that leaves a switch less than one uplink.
+    #[error(
+        "an oversubscription of {asked} at the {} switches: one uplink for the {most} links down of a switch is the most there can be",
+        tier.word()
+    )]
+    FewerThanOneUplink {
+        /// The tier of the switches.
+        tier: Tier,
+        /// What was asked for.
+        asked: f64,
+        /// The largest that can be built.
+        most: f64,
     },
     /// The NICs of a node can't be shared out over the directions of a torus.
     #[error("{nics} NICs a node do not divide over the two directions of one, two or three dimensions")]

@@ -99,7 +99,7 @@ impl Topology {
             leaf_slowdown: Slowdown::new(balance, self.leaf.most_uplinks()),
             spine_slowdown: Slowdown::new(balance, self.spine.most_uplinks()),
             scattered: false,
-            relayed: if self.kind == TopologyKind::RailOnly { 1.0 - 1.0 / f64::from(self.spec.rails) } else { 0.0 },
+            relayed: if self.rails_apart() { 1.0 - 1.0 / f64::from(self.spec.rails) } else { 0.0 },
             torus_share: self.torus.map_or(1.0, Torus::all_to_all_share),
             detours: if self.kind == TopologyKind::DragonflyPlus {
                 f64::from((self.pods - 1).clamp(1, 2))
@@ -107,6 +107,11 @@ impl Topology {
                 1.0
             },
         }
+    }
+
+    /// Whether nothing outside the nodes joins the rails.
+    fn rails_apart(&self) -> bool {
+        self.kind == TopologyKind::RailOnly || (self.tiers == 1 && self.unit_leaves > 1)
     }
 
     /// Places one group; a loop over layouts keeps the [`Reach`] instead.

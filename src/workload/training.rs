@@ -137,9 +137,11 @@ impl TrainingJob {
         Tokens::new(f64::from(self.sequence_length) * f64::from(self.global_batch))
     }
 
-    /// Optimizer steps of the run; the last may be a part of one.
+    /// Optimizer steps of the run: whole ones, so the last may take more tokens than the run has left.
     pub fn steps(&self) -> f64 {
-        self.tokens / self.tokens_per_step()
+        let steps = self.tokens / self.tokens_per_step();
+        // A budget that is written as so many steps is so many, whatever the rounding of its text.
+        if (steps - steps.round()).abs() < 1e-9 * steps { steps.round() } else { steps.ceil() }
     }
 }
 
@@ -149,10 +151,12 @@ mod tests {
 
     #[test]
     fn llama_3_405b_takes_930_thousand_steps_of_16_million_tokens() {
-        // 2,048 * 8,192 = 16,777,216 tokens a step; 15.6e12 / 16,777,216 = 929,832.
+        // 2,048 * 8,192 = 16,777,216 tokens a step; 15.6e12 / 16,777,216 = 929,832.46.
         let job = crate::workload::shapes::job(8192, 2048);
         assert_eq!(job.tokens_per_step(), Tokens::new(16_777_216.0));
         let run = TrainingJob { tokens: Tokens::new(15.6e12), ..job };
-        assert!((run.steps() - 929_832.46).abs() < 0.01);
+        assert!((run.steps() - 929_833.0).abs() < 1e-9);
+        let whole = TrainingJob { tokens: Tokens::new(3.0 * 16_777_216.0), ..job };
+        assert!((whole.steps() - 3.0).abs() < 1e-9);
     }
 }
