@@ -281,7 +281,7 @@ fn a_table_of_no_domain_is_a_mistake() {
         assert!(message.contains(said), "{message}");
     };
     wrong(&["--cases", "tests/validation/aliases.toml"], "has the columns of no domain");
-    wrong(&["--domain", "training", "--cases", "tests/validation/topology.csv"], "the column `id` is missing");
+    wrong(&["--domain", "training", "--cases", "tests/validation/topology.csv"], "the columns `id`, `model`, `gpu`");
     wrong(&["--domain", "trainin"], "a similar value exists: 'training'");
     wrong(&["--cases", "no-such.csv"], "cannot read no-such.csv");
 }

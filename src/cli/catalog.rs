@@ -123,13 +123,21 @@ fn check(older_than: Option<&str>, on: Option<&str>, documents: &CatalogDocument
         "{} entries: every field has exactly one source, and the entries fit together and can be true.\n",
         documents.len()
     );
-    let Some(age) = older_than else { return Answer::Yes(sentence.into_bytes()) };
+    let for_programs = matches!(session.options.format, Format::Json | Format::Csv);
+    let Some(age) = older_than else {
+        let mut grid = Grid::new(&["entries_count", "mistakes_count"], 0);
+        grid.rows.push(vec![documents.len().to_string(), session.sink.len().to_string()]);
+        return Answer::Yes(if for_programs { session.grid("", grid) } else { sentence.into_bytes() });
+    };
     let age = match Seconds::parse(age) {
         Ok(age) => age,
         Err(error) => return mistake(Code::WrongUnit, format!("--older-than: {error}"), error.hint(), session),
     };
     let Some(on) = day(on, session) else { return Answer::Mistaken };
     let stale = catalog.stale_prices(&on, age);
+    if stale.is_empty() && for_programs {
+        return Answer::Yes(session.grid("", stale_grid(&stale)));
+    }
     if stale.is_empty() {
         return Answer::Yes(format!("{sentence}No price is older than {age} on {on}.\n").into_bytes());
     }
@@ -189,6 +197,7 @@ fn change_grid(changes: &[Change]) -> Grid {
 }
 
 fn freeze(id: &str, on: Option<&str>, documents: &CatalogDocuments, session: &Session) -> Answer {
+    session.writes_toml();
     let Some(on) = day(on, session) else { return Answer::Mistaken };
     let Some(((folder, _), document)) = documents.iter().find(|((_, known), _)| known == id) else {
         return unknown_id(id, documents, session);

@@ -3,7 +3,7 @@
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::network::NetworkArguments;
+use super::network::{NetworkArguments, gpus};
 use super::options::Format;
 use super::session::message;
 use super::{Answer, Session};
@@ -22,7 +22,7 @@ pub(super) struct CollectiveCommand {
     #[command(flatten)]
     network: NetworkArguments,
     /// Ranks, one a GPU, side by side
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_parser = gpus())]
     ranks: u32,
     /// The size column of nccl-tests: 8GiB, "512 MB" or plain bytes
     #[arg(long, value_parser = bytes)]
@@ -34,13 +34,13 @@ pub(super) struct CollectiveCommand {
     #[arg(long, value_parser = ["ll", "ll128", "simple"])]
     protocol: Option<String>,
     /// GPUs of the cluster that the ranks are part of [default: the ranks]
-    #[arg(long, value_name = "GPUS")]
+    #[arg(long, value_name = "GPUS", value_parser = gpus())]
     accelerators: Option<u32>,
     /// GPUs that one host process drives (-g of nccl-tests); 0 where a graph starts the work
     #[arg(long, default_value_t = 1)]
     gpus_per_process: u32,
     /// Groups that send through the same network cards at the same time, this one included
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4_096))]
     concurrent: u32,
     /// The job's nodes lie anywhere in the cluster, not side by side
     #[arg(long)]

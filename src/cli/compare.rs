@@ -33,9 +33,6 @@ impl Compare {
         let catalog = session.catalog();
         let cases = self.cases(&mut session);
         let (axes, baseline) = self.axes(&cases, &mut session);
-        if !session.sink.is_empty() {
-            return (Answer::Mistaken, session);
-        }
         let question = Question { cases: &cases, axes: &axes, baseline: baseline.as_ref() };
         let Some(comparison) = compare(&question, &catalog, &session.sink) else { return (Answer::Mistaken, session) };
         (answer(&comparison, &session), session)
@@ -43,9 +40,17 @@ impl Compare {
 
     fn cases(&self, session: &mut Session) -> Vec<Case> {
         let mut cases = Vec::new();
-        for path in &self.scenarios {
+        for (index, path) in self.scenarios.iter().enumerate() {
+            if self.scenarios[..index].contains(path) {
+                let message = format!("{} is named twice", path.display());
+                session.sink.push(Diagnostic::new(Code::Duplicate, message).hint("name each scenario once"));
+                continue;
+            }
+            // Files of one name in several directories are told apart by their paths.
+            let twins = self.scenarios.iter().filter(|other| name(other) == name(path)).count();
+            let name = if twins > 1 { path.display().to_string() } else { name(path) };
             if let Some(document) = session.scenario(path) {
-                cases.push(Case { name: name(path), document });
+                cases.push(Case { name, document });
             }
         }
         cases

@@ -8,7 +8,9 @@ use super::options::Format;
 use super::session::message;
 use super::{Answer, Session};
 use crate::evaluate::{Infeasible, evaluate};
-use crate::report::{evaluation_csv, evaluation_json, evaluation_page, infeasible_json, infeasible_page};
+use crate::report::{
+    evaluation_csv, evaluation_json, evaluation_page, infeasible_csv, infeasible_json, infeasible_page,
+};
 use crate::scenario::{Scenario, ScenarioFile};
 
 /// `clusterplan eval`
@@ -38,11 +40,12 @@ impl Eval {
     }
 }
 
-/// An answer that is "no"; programs that asked for JSON get it too.
+/// An answer that is "no"; programs that asked for JSON or CSV get it too.
 fn no(title: &str, infeasible: &Infeasible, session: &Session) -> Answer {
-    let json = session.options.format == Format::Json;
-    Answer::No {
-        data: json.then(|| infeasible_json(title, infeasible).into_bytes()),
-        message: message(&infeasible_page(title, infeasible)),
-    }
+    let data = match session.options.format {
+        Format::Json => Some(infeasible_json(title, infeasible).into_bytes()),
+        Format::Csv => Some(infeasible_csv(title, infeasible, session.options.bom)),
+        Format::Table | Format::Md => None,
+    };
+    Answer::No { data, message: message(&infeasible_page(title, infeasible)) }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::network::NetworkArguments;
+use super::network::{NetworkArguments, gpus};
 use super::options::Format;
 use super::session::message;
 use super::{Answer, Session};
@@ -16,7 +16,7 @@ pub(super) struct Fabric {
     #[command(flatten)]
     network: NetworkArguments,
     /// GPUs to join, spares included
-    #[arg(long, value_name = "GPUS")]
+    #[arg(long, value_name = "GPUS", value_parser = gpus())]
     accelerators: u32,
     /// The price book's id
     #[arg(long, value_name = "ID", default_value = "neocloud-2026h2")]
@@ -41,7 +41,7 @@ impl Fabric {
             return (Answer::Mistaken, session);
         };
         let per_node = network.node.accelerators;
-        if self.accelerators == 0 || !self.accelerators.is_multiple_of(per_node) {
+        if !self.accelerators.is_multiple_of(per_node) {
             let message = format!("{} GPUs do not fill nodes of {per_node}", self.accelerators);
             session
                 .sink

@@ -22,7 +22,7 @@ pub(super) struct ModelCommand {
     /// An id of the catalog, a config.json, or a directory that has one
     model: Option<String>,
     /// Tokens of the sequence whose cache is counted
-    #[arg(long, default_value_t = 8_192)]
+    #[arg(long, default_value_t = 8_192, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     context: u64,
     #[command(flatten)]
     cache: CacheArguments,
@@ -71,6 +71,7 @@ pub(super) fn number_format(word: &str) -> Result<NumberFormat, String> {
 impl ModelCommand {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
         if let Some(Action::Import { config, name }) = &self.action {
+            session.writes_toml();
             let answer = write(config, name.as_deref(), &mut session);
             return (answer, session);
         }
@@ -114,6 +115,7 @@ pub(super) fn find(wanted: &str, session: &mut Session) -> Option<(String, Model
 }
 
 fn read(path: &Path, session: &mut Session) -> Option<(Model, Vec<Fill>)> {
+    session.reads(path);
     let (root, quantisation) = load::model_config(path, &mut session.sources, &session.sink)?;
     if !session.sink.is_empty() {
         return None;

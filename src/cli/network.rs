@@ -29,11 +29,16 @@ pub(super) struct NetworkArguments {
     #[arg(long, value_name = "RATIO,...", value_delimiter = ',')]
     oversubscription: Vec<f64>,
     /// GPUs of a pod (of a group, in a dragonfly)
-    #[arg(long, value_name = "GPUS")]
+    #[arg(long, value_name = "GPUS", value_parser = gpus())]
     pod: Option<u32>,
     /// Planes that each port is split into [default: 2 in multi-plane, else 1]
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=8))]
     planes: Option<u32>,
+}
+
+/// A number of GPUs, up to far above any cluster announced.
+pub(super) fn gpus() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(1..=10_000_000)
 }
 
 /// The words of the kinds.
@@ -81,6 +86,9 @@ impl NetworkArguments {
             leaf_oversubscription: ratio(0),
             spine_oversubscription: ratio(1),
         };
+        for message in choice.without_effect() {
+            sink.push(Diagnostic::new(Code::Inconsistent, message).hint("leave the option out"));
+        }
         sink.is_empty().then_some(Network { node, fabric, choice })
     }
 }

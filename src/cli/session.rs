@@ -2,13 +2,13 @@
 
 use std::env;
 use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::Answer;
 use super::options::{Format, Options};
 use crate::catalog::Catalog;
-use crate::diagnostics::{Sink, Sources, render};
+use crate::diagnostics::{Code, Diagnostic, Sink, Sources, render};
 use crate::document::Node;
 use crate::load::{self, CatalogDocuments};
 use crate::report::{Grid, Page, Style, grid_csv, grid_json, markdown, table};
@@ -19,11 +19,43 @@ pub(super) struct Session {
     pub(super) options: Options,
     pub(super) sources: Sources,
     pub(super) sink: Sink,
+    /// Whether a scenario was read, which is what settings change.
+    settings_used: bool,
+    /// Files that were read.
+    inputs: Vec<PathBuf>,
 }
 
 impl Session {
     pub(super) fn new(options: Options) -> Self {
-        Self { options, sources: Sources::default(), sink: Sink::default() }
+        let session = Self {
+            options,
+            sources: Sources::default(),
+            sink: Sink::default(),
+            settings_used: false,
+            inputs: Vec::new(),
+        };
+        if session.options.bom && session.options.format != Format::Csv {
+            session.unused("--bom", "begins CSV with a byte order mark, and the format is another", "add --format csv");
+        }
+        session
+    }
+
+    /// Reports an option that would change nothing.
+    fn unused(&self, option: &str, why: &str, hint: &str) {
+        let message = format!("`{option}` {why}");
+        self.sink.push(Diagnostic::new(Code::Inconsistent, message).hint(hint));
+    }
+
+    /// Reports a format that was asked of an answer which is TOML, whatever is asked.
+    pub(super) fn writes_toml(&self) {
+        if self.options.format != Format::Table {
+            self.unused("--format", "has no effect: the answer is TOML", "leave it out");
+        }
+    }
+
+    /// Remembers a file that the answer must not replace.
+    pub(super) fn reads(&mut self, path: &Path) {
+        self.inputs.push(path.to_owned());
     }
 
     /// The built-in catalog with the user's directories over it.
@@ -38,6 +70,8 @@ impl Session {
 
     /// A scenario with the user's settings in it.
     pub(super) fn scenario(&mut self, path: &Path) -> Option<Node> {
+        self.settings_used = true;
+        self.reads(path);
         load::scenario(path, &self.options.set, &mut self.sources, &self.sink)
     }
 
@@ -64,6 +98,19 @@ impl Session {
 
     /// Writes the answer where it belongs; the exit code says what it is.
     pub(super) fn deliver(self, answer: Answer) -> ExitCode {
+        if !self.settings_used && !self.options.set.is_empty() {
+            self.unused("--set", "changes a key of a scenario, and this command reads none", "leave it out");
+        }
+        let same = |input: &PathBuf, output: &PathBuf| {
+            let real = |path: &PathBuf| path.canonicalize().ok();
+            real(input).is_some_and(|input| real(output) == Some(input))
+        };
+        if let Some(output) =
+            self.options.output.as_ref().filter(|output| self.inputs.iter().any(|input| same(input, output)))
+        {
+            let message = format!("{} was read: the answer would replace it", output.display());
+            self.sink.push(Diagnostic::new(Code::Inconsistent, message).hint("name another file with -o"));
+        }
         if !self.sink.is_empty() {
             return self.mistakes();
         }

@@ -24,6 +24,20 @@ pub(super) struct Validate {
     cases: Option<PathBuf>,
 }
 
+/// Why a table says nothing.
+fn nothing_predicted(validations: &[Validation]) -> String {
+    let summaries = || validations.iter().map(Validation::summary);
+    let rows: usize = summaries().map(|summary| summary.rows).sum();
+    if rows == 0 {
+        return "The table has no rows: there is nothing to hold the model against.\n".to_owned();
+    }
+    let skipped: usize = summaries().map(|summary| summary.skipped).sum();
+    let excluded: usize = summaries().map(|summary| summary.excluded).sum();
+    format!(
+        "None of the {rows} rows was predicted: {skipped} skipped, {excluded} excluded. Each row of the answer says why.\n"
+    )
+}
+
 /// The words of the domains; clap lists them and knows the closest to a slip.
 fn domains() -> impl TypedValueParser<Value = Domain> {
     let find = |word: String| Domain::ALL.iter().copied().find(|domain| domain.word() == word);
@@ -42,6 +56,9 @@ impl Validate {
         let tolerances = parse("tolerances.toml", TOLERANCES);
         let aliases = Aliases::read(&aliases, &session.sink);
         let tolerances = Tolerances::read(&tolerances, &session.sink);
+        if let Some(path) = &self.cases {
+            session.reads(path);
+        }
         let tables = self.tables(&session);
         let mut validations = Vec::new();
         for (domain, text) in &tables {
@@ -61,7 +78,10 @@ impl Validate {
         // Nothing is stated of tables that a user brings.
         let stated = if self.cases.is_none() { validations.as_slice() } else { &[] };
         let breaches: Vec<String> = stated.iter().flat_map(|validation| tolerances.breaches(validation)).collect();
-        let answer = if breaches.is_empty() {
+        let predicted: usize = validations.iter().map(|validation| validation.summary().predicted).sum();
+        let answer = if predicted == 0 {
+            Answer::No { data: Some(data), message: nothing_predicted(&validations) }
+        } else if breaches.is_empty() {
             Answer::Yes(data)
         } else {
             Answer::No {

@@ -1,6 +1,7 @@
 //! Reports for spreadsheets: RFC 4180, numbers bare in the unit that their header names.
 
 use super::figure::Value;
+use super::infeasible::footprint_values;
 use super::metrics::METRICS;
 use super::page::Grid;
 use crate::evaluate::{Evaluation, Infeasible};
@@ -14,6 +15,20 @@ pub fn evaluation_csv(evaluation: &Evaluation, bom: bool) -> Vec<u8> {
     let header = ["title"].into_iter().chain(METRICS.iter().map(|metric| metric.key));
     let mut sheet = Sheet::new(header, bom);
     sheet.row([text(&evaluation.scenario.title)].into_iter().chain(values(evaluation)));
+    sheet.finish()
+}
+
+/// What cannot be: its title and the reason, and of its figures those of the memory where that is the reason.
+pub fn infeasible_csv(title: &str, infeasible: &Infeasible, bom: bool) -> Vec<u8> {
+    let (mut header, mut line) = (vec!["title", "reason"], vec![text(title), text(&infeasible.to_string())]);
+    if let Infeasible::Memory { footprint, usable, .. } = infeasible {
+        for (key, value) in footprint_values(footprint, *usable) {
+            header.push(key);
+            line.push(written(value));
+        }
+    }
+    let mut sheet = Sheet::new(header.into_iter(), bom);
+    sheet.row(line.into_iter());
     sheet.finish()
 }
 
@@ -44,12 +59,15 @@ pub fn grid_csv(grid: &Grid, bom: bool) -> Vec<u8> {
 }
 
 fn values(evaluation: &Evaluation) -> impl Iterator<Item = String> {
-    METRICS.iter().map(|metric| match metric.value(evaluation) {
-        Some(Value::Number(number)) => number.to_string(),
-        Some(Value::Count(count)) => count.to_string(),
-        Some(Value::Flag(yes)) => yes.to_string(),
-        None => String::new(),
-    })
+    METRICS.iter().map(|metric| metric.value(evaluation).map(written).unwrap_or_default())
+}
+
+fn written(value: Value) -> String {
+    match value {
+        Value::Number(number) => number.to_string(),
+        Value::Count(count) => count.to_string(),
+        Value::Flag(yes) => yes.to_string(),
+    }
 }
 
 /// A text that no spreadsheet takes for a formula: where it would begin as one, an apostrophe stands before it.

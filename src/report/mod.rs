@@ -20,7 +20,7 @@ mod table;
 
 pub use collective::{CallTitle, call_grid, call_json, call_page, call_reason};
 pub use comparison::comparison_page;
-pub use csv::{comparison_csv, evaluation_csv, grid_csv};
+pub use csv::{comparison_csv, evaluation_csv, grid_csv, infeasible_csv};
 pub use evaluation::{HEADLINES, evaluation_page};
 pub use fabric::{quote_csv, quote_json, quote_page};
 pub use figure::{Group, Metric, Unit, Value};

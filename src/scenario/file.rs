@@ -3,11 +3,22 @@
 use super::keys::KEYS;
 use crate::catalog::Reference;
 use crate::catalog::training_efficiency::{AttentionKernel, Framework};
-use crate::diagnostics::{Code, Diagnostic, Sink, Span};
-use crate::document::{FromNode, Node, Reader, Value, choices};
+use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
+use crate::document::{Entry, FromNode, Node, Reader, Value, choices};
 use crate::parallelism::{RankOrder, Recompute, Schedule, Sharding};
-use crate::units::{Fraction, Quantity, Seconds, Tokens};
+use crate::units::{Fraction, Quantity, SECONDS_PER_DAY, Seconds, Tokens};
 use crate::workload::{CheckpointMode, GradientPrecision, Optimizer, Precision};
+
+/// The most accelerators of a cluster, far above any announced.
+const MOST_ACCELERATORS: u32 = 10_000_000;
+/// The most planes that a port is split into.
+const MOST_PLANES: u32 = 8;
+/// The shortest and the longest time, in days, over which costs are added up or parts written off.
+const LIVES: [f64; 2] = [1.0, 36_500.0];
+/// The longest title, in characters.
+const LONGEST_TITLE: usize = 200;
+/// The least share of hours sold, a minute of a day, below which costs of an hour say nothing.
+const LEAST_UTILISATION: f64 = 1.0 / 1_440.0;
 
 choices! {
     /// The kind of network topology.
@@ -132,6 +143,8 @@ pub struct TrainingFile {
     pub global_batch_at: Span,
     /// Tokens of the run.
     pub tokens: Tokens,
+    /// Where they were written.
+    pub tokens_at: Span,
     /// How checkpoints are written.
     pub checkpoint: Option<CheckpointMode>,
     /// The layout.
@@ -204,7 +217,7 @@ impl ScenarioFile {
         let Some(reader) = Reader::new(document, "", sink) else { return Self::default() };
         let reader = &mut reader.knowing(KEYS);
         let file = Self {
-            title: reader.get("title"),
+            title: title(reader),
             cluster: reader.table("cluster", ClusterFile::read),
             software: reader.optional_table("software", SoftwareFile::read).unwrap_or_default(),
             training: reader.optional_table("training", TrainingFile::read),
@@ -222,11 +235,26 @@ impl ScenarioFile {
     }
 }
 
+/// The title, which is one line.
+fn title(r: &mut Reader<'_>) -> String {
+    let title: String = r.get("title");
+    if title.chars().any(char::is_control) {
+        let message = "`title` has a line break or another control character";
+        r.report("title", Code::OutOfRange, message, "write it in one line");
+    }
+    let length = title.chars().count();
+    if length > LONGEST_TITLE {
+        let message = format!("`title` has {length} characters; at most {LONGEST_TITLE} are taken");
+        r.report("title", Code::OutOfRange, message, "ask one question, in a line");
+    }
+    title
+}
+
 impl ClusterFile {
     fn read(r: &mut Reader<'_>) -> Self {
         Self {
             node: r.get("node"),
-            accelerators: r.get("accelerators"),
+            accelerators: r.within("accelerators", &(1..=MOST_ACCELERATORS)),
             accelerators_at: r.place("accelerators"),
             spares: r.optional("spares"),
             fabric: r.get("fabric"),
@@ -236,7 +264,7 @@ impl ClusterFile {
             site: r.get("site"),
             prices: r.get("prices"),
             storage: r.optional("storage"),
-            storage_units: r.optional("storage_units"),
+            storage_units: r.optional_within("storage_units", &(1..=MOST_ACCELERATORS)),
             reliability: r.optional("reliability"),
         }
     }
@@ -260,8 +288,8 @@ impl TopologyFile {
         Self {
             kind: r.or("kind", TopologyKind::RailFatTree),
             tiers: r.or("tiers", TierCount::Auto),
-            pod: r.optional("pod"),
-            planes: r.optional("planes"),
+            pod: r.optional_within("pod", &(1..=MOST_ACCELERATORS)),
+            planes: r.optional_within("planes", &(1..=MOST_PLANES)),
             oversubscription,
             at: r.at().clone(),
         }
@@ -305,6 +333,7 @@ impl TrainingFile {
             global_batch: r.get("global_batch"),
             global_batch_at: r.place("global_batch"),
             tokens: positive_tokens(r),
+            tokens_at: r.place("tokens"),
             checkpoint: r.optional("checkpoint"),
             layout: r.table("layout", LayoutFile::read),
         }
@@ -358,24 +387,18 @@ impl LayoutFile {
 
 impl FinanceFile {
     fn read(r: &mut Reader<'_>) -> Self {
+        let [shortest, longest] = LIVES.map(|days| Seconds::new(days * SECONDS_PER_DAY));
         let read = Self {
-            horizon: r.optional("horizon"),
-            accelerator_life: r.optional("accelerator_life"),
+            horizon: r.optional_within("horizon", &(shortest..=longest)),
+            accelerator_life: r.optional_within("accelerator_life", &(shortest..=longest)),
             cost_of_capital: r.optional("cost_of_capital"),
-            utilisation: r.optional("utilisation"),
+            utilisation: None,
         };
-        for (key, life) in [("horizon", read.horizon), ("accelerator_life", read.accelerator_life)] {
-            if life.is_some_and(|life| life <= Seconds::ZERO) && r.sink().is_empty() {
-                r.report(key, Code::OutOfRange, format!("`finance.{key}` is zero"), "such as \"5 years\"");
-            }
-        }
-        if read.utilisation == Some(Fraction::ZERO) && r.sink().is_empty() {
-            r.report(
-                "utilisation",
-                Code::OutOfRange,
-                "`finance.utilisation` is zero: no hour is ever sold",
-                "such as 0.8",
-            );
+        let before = r.sink().len();
+        let read = Self { utilisation: r.optional("utilisation"), ..read };
+        if r.sink().len() == before && read.utilisation.is_some_and(|share| share.get() < LEAST_UTILISATION) {
+            let message = "`finance.utilisation` is less than a minute a day: no hour is ever sold";
+            r.report("utilisation", Code::OutOfRange, message, "such as 0.8");
         }
         read
     }
@@ -388,6 +411,7 @@ impl CompareFile {
         match &node.value {
             Value::Table(table) => {
                 for entry in &table.entries {
+                    check_varied(entry, r.sink());
                     match &entry.node.value {
                         Value::Array(values) if !values.is_empty() => vary.push((entry.key.clone(), values.clone())),
                         _ => {
@@ -401,6 +425,20 @@ impl CompareFile {
         }
         Self { vary, baseline: r.optional("baseline") }
     }
+}
+
+/// Reports a varied key that a scenario does not have.
+fn check_varied(entry: &Entry, sink: &Sink) {
+    let varies = |key: &str| key != "compare" && !key.starts_with("compare.");
+    if KEYS.contains(&entry.key.as_str()) && varies(&entry.key) {
+        return;
+    }
+    let hint = did_you_mean(&entry.key, KEYS.iter().copied().filter(|key| varies(key))).map_or_else(
+        || "name a key by its dotted path, such as \"cluster.fabric\"".to_owned(),
+        |key| format!("did you mean \"{key}\"?"),
+    );
+    let message = format!("unknown key `{}` in `compare.vary`", entry.key);
+    sink.push(Diagnostic::new(Code::UnknownKey, message).at(&entry.at, "no scenario has it").hint(hint));
 }
 
 /// A month, `"2024-04"`, as a decimal year.
@@ -417,7 +455,9 @@ impl Default for SoftwareDate {
 impl FromNode for SoftwareDate {
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         let parsed = node.as_str().and_then(|text| {
-            let (year, month) = text.split_once('-')?;
+            let (year, month) = text.split_once('-').filter(|(year, month)| year.len() == 4 && month.len() == 2)?;
+            // Digits alone: a sign would parse too.
+            (year.bytes().chain(month.bytes()).all(|byte| byte.is_ascii_digit())).then_some(())?;
             let (year, month): (u32, u32) = (year.parse().ok()?, month.parse().ok()?);
             ((2000..2100).contains(&year) && (1..=12).contains(&month))
                 .then(|| f64::from(year) + f64::from(month - 1) / 12.0)

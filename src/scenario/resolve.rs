@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::file::{
-    FinanceFile, LayoutFile, ScenarioFile, TierCount, TopologyFile, TopologyKind, TrainingFile, sequences,
-};
+use super::file::{FinanceFile, LayoutFile, ScenarioFile, TierCount, TopologyKind, TrainingFile, sequences};
+use super::fits::{check_adapter, check_fabric_prices, check_priced, check_wires, topology};
 use super::software::{MissingEfficiency, Overlap, Software, StepEfficiency};
 use crate::catalog::collective_efficiency::CollectiveEfficiency;
 use crate::catalog::memory_allowance::FrameworkMemory;
@@ -15,11 +14,8 @@ use crate::catalog::{
 };
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::parallelism::{Layout, Recompute, Schedule, Sharding};
-use crate::units::{Fraction, Quantity, SECONDS_PER_YEAR, Seconds};
+use crate::units::{Fraction, SECONDS_PER_YEAR, Seconds, Tokens};
 use crate::workload::{CheckpointMode, GradientPrecision, Optimizer, TrainingJob, Transformer};
-
-/// The id under which a price book has the servers that run a fabric's manager.
-pub const MANAGER_PART: &str = "fabric-manager-server";
 
 /// A default that was applied because the scenario left a key out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,15 +208,14 @@ impl Scenario {
     pub fn resolve(file: &ScenarioFile, catalog: &Catalog, sink: &Sink) -> Option<Self> {
         let mut defaults = Defaults::default();
         let cluster = cluster(file, catalog, &mut defaults, sink);
-        let training = file.training.as_ref().zip(cluster.as_ref());
-        let training = training
-            .and_then(|(training, cluster)| self::training(training, file, cluster, catalog, &mut defaults, sink));
-        if file.training.as_ref().is_some_and(|_| cluster.is_none()) {
-            // The job's own ids are worth reporting even where the cluster's are wrong.
-            if let Some(training) = &file.training {
-                catalog.models.find(&training.model, &training.model.at, sink);
-            }
-        }
+        let training = file.training.as_ref().and_then(|wanted| {
+            // The job's own mistakes are worth reporting even where the cluster's parts are wrong.
+            let Some(cluster) = &cluster else {
+                work(wanted, catalog, &mut defaults, sink);
+                return None;
+            };
+            training(wanted, file, cluster, catalog, &mut defaults, sink)
+        });
         let finance = finance(&file.finance, &mut defaults);
         let (cluster, training) = (cluster?, training?);
         sink.is_empty().then(|| Self { title: file.title.clone(), cluster, training, finance, assumed: defaults.0 })
@@ -240,35 +235,44 @@ fn cluster(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaults, sink
     let prices = catalog.price_books.find(&wanted.prices, &wanted.prices.at, sink);
     let storage = by_default("cluster.storage", wanted.storage.as_ref(), "parallel-flash", &wanted.node.at, defaults);
     let storage = catalog.storage.find(&storage, &storage.at, sink);
-    let (node, accelerator, fabric, site, prices, storage) = (node?, accelerator?, fabric?, site?, prices?, storage?);
-
-    let reliability = by_default(
-        "cluster.reliability",
-        wanted.reliability.as_ref(),
-        &accelerator.generation,
-        &wanted.node.at,
-        defaults,
-    );
-    let reliability = catalog.reliability.find(&reliability, &reliability.at, sink);
+    let reliability = match (&wanted.reliability, &accelerator) {
+        (None, None) => None,
+        (given, accelerator) => {
+            let usual = accelerator.as_ref().map_or("", |accelerator| accelerator.generation.as_str());
+            let id = by_default("cluster.reliability", given.as_ref(), usual, &wanted.node.at, defaults);
+            catalog.reliability.find(&id, &id.at, sink)
+        }
+    };
     let power = catalog.power_profiles.find("gpu-server", &wanted.node.at, sink);
     let collectives = catalog.collective_efficiency.find("nccl", &wanted.node.at, sink);
-    let units = wanted.accelerators.div_ceil(storage.accelerators_per_unit);
-    check_adapter(&node, &fabric, &wanted.fabric.at, sink);
-    check_prices(&node, &fabric, &storage, &prices, &wanted.prices.at, sink);
-    if let Some(set) = &collectives {
-        check_wires(set, &node, &fabric, &wanted.node, &wanted.fabric, sink);
-    }
     let spares = wanted.spares.unwrap_or_else(|| defaults.or("cluster.spares", None, Share(default_share(0.03))).0);
+    let topology = topology(&wanted.topology, sink);
+    // What is found is checked, whatever else is missing, so that all mistakes are told at once.
+    if let (Some(node), Some(fabric)) = (&node, &fabric) {
+        check_adapter(node, fabric, &wanted.fabric.at, sink);
+        if let Some(set) = &collectives {
+            check_wires(set, node, fabric, &wanted.node, &wanted.fabric, sink);
+        }
+    }
+    if let Some(prices) = &prices {
+        let parts = [node.as_ref().map(|node| node.id.as_str()), storage.as_ref().map(|storage| storage.id.as_str())];
+        check_priced(parts.into_iter().flatten().collect(), prices, &wanted.prices.at, sink);
+        if let Some(fabric) = &fabric {
+            check_fabric_prices(fabric, prices, &wanted.prices.at, sink);
+        }
+    }
+    let storage = storage?;
+    let units = wanted.accelerators.div_ceil(storage.accelerators_per_unit);
     Some(Cluster {
         accelerators: wanted.accelerators,
         spares,
-        topology: topology(&wanted.topology, sink),
+        topology,
         storage_units: defaults.or("cluster.storage_units", wanted.storage_units, units),
-        node,
-        accelerator,
-        fabric,
-        site,
-        prices,
+        node: node?,
+        accelerator: accelerator?,
+        fabric: fabric?,
+        site: site?,
+        prices: prices?,
         storage,
         reliability: reliability?,
         power: power?,
@@ -291,120 +295,13 @@ fn default_share(share: f64) -> Fraction {
     Fraction::new(share).unwrap_or_default()
 }
 
-fn topology(wanted: &TopologyFile, sink: &Sink) -> TopologyChoice {
-    // One figure a tier boundary, lowest first: node to leaf, leaf to spine, spine to core.
-    let ratio = |index: usize| wanted.oversubscription.get(index).copied().unwrap_or(1.0);
-    if ratio(0) > 1.0 {
-        let message =
-            format!("an oversubscription of {} from node to leaf: a node's ports go to the leaf as they are", ratio(0));
-        sink.push(
-            Diagnostic::new(Code::OutOfRange, message)
-                .at(&wanted.at, "here")
-                .hint("the first figure is 1; the second is leaf to spine, the third spine to core"),
-        );
-    }
-    TopologyChoice {
-        kind: wanted.kind,
-        tiers: wanted.tiers,
-        pod: wanted.pod,
-        planes: wanted.planes.unwrap_or(if wanted.kind == TopologyKind::MultiPlane { 2 } else { 1 }),
-        leaf_oversubscription: ratio(1),
-        spine_oversubscription: ratio(2),
-    }
-}
-
-/// A node's slots take the fabric's card at its speed.
-pub fn check_adapter(node: &Entry<Node>, fabric: &BoundFabric, at: &Span, sink: &Sink) {
-    if node.nic_slots.speed != fabric.nic.speed {
-        let speed = |rate: crate::units::Bandwidth| rate.in_unit("Gbit/s").unwrap_or_default();
-        let message = format!(
-            "`{}` has {} Gbit/s slots, and the card `{}` of `{}` runs at {} Gbit/s",
-            node.id,
-            speed(node.nic_slots.speed),
-            fabric.nic.id,
-            fabric.entry.id,
-            speed(fabric.nic.speed)
-        );
-        sink.push(
-            Diagnostic::new(Code::Inconsistent, message)
-                .at(at, "this fabric")
-                .hint("choose a fabric of the node's speed; `clusterplan catalog list` shows them"),
-        );
-    }
-}
-
-/// Every part that will be bought has a price.
-fn check_prices(
-    node: &Entry<Node>,
-    fabric: &BoundFabric,
-    storage: &Entry<Storage>,
-    prices: &Entry<PriceBook>,
-    at: &Span,
-    sink: &Sink,
-) {
-    check_priced(vec![node.id.as_str(), storage.id.as_str()], prices, at, sink);
-    check_fabric_prices(fabric, prices, at, sink);
-}
-
-/// Every part of a fabric has a price.
-pub fn check_fabric_prices(fabric: &BoundFabric, prices: &Entry<PriceBook>, at: &Span, sink: &Sink) {
-    let mut parts = vec![fabric.nic.id.as_str()];
-    parts.extend(fabric.switches.iter().map(|switch| switch.id.as_str()));
-    for link in [&fabric.node_link, &fabric.switch_link] {
-        parts.push(&link.cable.id);
-        parts.extend([&link.upper, &link.lower].into_iter().flatten().map(|optic| optic.id.as_str()));
-    }
-    if fabric.entry.managers.is_some() {
-        parts.push(MANAGER_PART);
-    }
-    check_priced(parts, prices, at, sink);
-}
-
-fn check_priced(mut parts: Vec<&str>, prices: &Entry<PriceBook>, at: &Span, sink: &Sink) {
-    parts.sort_unstable();
-    parts.dedup();
-    for part in parts.into_iter().filter(|part| prices.price(part).is_none()) {
-        let message = format!("price book `{}` has no price for `{part}`", prices.id);
-        sink.push(
-            Diagnostic::new(Code::NotInCatalog, message)
-                .at(at, "this price book")
-                .hint(format!("add a [[price]] with part = \"{part}\"")),
-        );
-    }
-}
-
-/// Collective constants exist for the node's links and the fabric's class.
-fn check_wires(
-    set: &CollectiveEfficiency,
-    node: &Entry<Node>,
-    fabric: &BoundFabric,
-    node_at: &Reference,
-    fabric_at: &Reference,
-    sink: &Sink,
-) {
-    for (known, key, at, label) in [
-        (set.scale_up.contains_key(&node.scale_up.kind), &node.scale_up.kind, &node_at.at, "this node"),
-        (set.network.contains_key(&fabric.entry.class), &fabric.entry.class, &fabric_at.at, "this fabric"),
-    ] {
-        if !known {
-            let message = format!("no measured collective constants for \"{key}\"");
-            sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, label));
-        }
-    }
-}
-
-fn training(
+/// What is trained: the model, its arithmetic, and the job.
+fn work(
     wanted: &TrainingFile,
-    file: &ScenarioFile,
-    cluster: &Cluster,
     catalog: &Catalog,
     defaults: &mut Defaults,
     sink: &Sink,
-) -> Option<Training> {
-    let model = catalog.models.find(&wanted.model, &wanted.model.at, sink)?;
-    let constants = catalog.training_efficiency.find("published-runs", &wanted.model.at, sink)?;
-    let memory = catalog.memory_allowances.find("cuda", &wanted.model.at, sink)?;
-    let software = software(file, cluster, &constants, defaults);
+) -> Option<(Arc<Entry<Model>>, Option<Transformer>, TrainingJob)> {
     let job = TrainingJob {
         sequence_length: wanted.sequence_length,
         global_batch: sequences(wanted.global_batch, &wanted.global_batch_at, wanted.sequence_length, sink),
@@ -413,6 +310,8 @@ fn training(
         gradients: defaults.or("training.gradients", wanted.gradients, GradientPrecision::Fp32),
         optimizer: defaults.or("training.optimizer", wanted.optimizer, Optimizer::Adam),
     };
+    check_tokens(wanted, &job, sink);
+    let model = catalog.models.find(&wanted.model, &wanted.model.at, sink)?;
     if let Some(positions) = model.learned_positions.filter(|positions| *positions < job.sequence_length) {
         let message = format!(
             "`{}` has {positions} learned positions, fewer than a sequence of {} tokens",
@@ -424,22 +323,48 @@ fn training(
     let transformer = Transformer::try_from(&model.part).map_err(|reason| {
         sink.push(Diagnostic::new(Code::Unsupported, reason.to_string()).at(&wanted.model.at, "this model"));
     });
+    Some((model, transformer.ok(), job))
+}
+
+/// A run is one step at least.
+fn check_tokens(wanted: &TrainingFile, job: &TrainingJob, sink: &Sink) {
+    let step = job.tokens_per_step();
+    if wanted.tokens > Tokens::ZERO && wanted.tokens < step {
+        let message = format!("a run of {} is less than one step of {step}", wanted.tokens);
+        let hint = "a step is global_batch sequences of sequence_length tokens";
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.tokens_at, "too few").hint(hint));
+    }
+}
+
+fn training(
+    wanted: &TrainingFile,
+    file: &ScenarioFile,
+    cluster: &Cluster,
+    catalog: &Catalog,
+    defaults: &mut Defaults,
+    sink: &Sink,
+) -> Option<Training> {
+    let constants = catalog.training_efficiency.find("published-runs", &wanted.model.at, sink)?;
+    let memory = catalog.memory_allowances.find("cuda", &wanted.model.at, sink)?;
+    let software = software(file, cluster, &constants, defaults);
+    let work = work(wanted, catalog, defaults, sink);
     let at = if file.software.attention_kernel.is_some() { &file.software.at } else { &file.cluster.node.at };
     let efficiency =
-        StepEfficiency::bind(&constants, &cluster.accelerator, cluster.node.host, job.precision, &software);
-    let efficiency = efficiency.map_err(|missing| report_missing(&missing, at, sink)).ok()?;
+        StepEfficiency::bind(&constants, &cluster.accelerator, cluster.node.host, wanted.precision, &software);
+    let efficiency = efficiency.map_err(|missing| report_missing(&missing, at, sink));
     let framework_memory = memory.framework(software.framework);
     if framework_memory.is_none() {
         let message = format!("no measured memory allowance for framework \"{}\"", software.framework);
         sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "needed for this"));
     }
+    let (model, transformer, job) = work?;
     Some(Training {
-        transformer: transformer.ok()?,
+        transformer: transformer?,
         model,
         job,
         layout: layout(&wanted.layout, software.framework, defaults),
         software,
-        efficiency,
+        efficiency: efficiency.ok()?,
         checkpoint: defaults.or("training.checkpoint", wanted.checkpoint, CheckpointMode::Asynchronous),
         framework_memory: framework_memory?,
         memory,

@@ -54,7 +54,7 @@ pub struct Variant {
 /// Variants side by side.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// What is asked, in a line: the title of the first scenario.
+    /// What is asked, in a line: the titles of the scenarios.
     pub title: String,
     /// The variants, in the order asked for.
     pub variants: Vec<Variant>,
@@ -82,6 +82,7 @@ pub fn compare(question: &Question<'_>, catalog: &Catalog, sink: &Sink) -> Optio
         resolve(&case.document, catalog, sink);
     }
     let planned = if sink.is_empty() { plan(question, sink) } else { return None };
+    check_names(&planned, sink);
     let baseline = baseline(question.baseline, &planned, sink);
     let mut variants = Vec::new();
     for planned in planned {
@@ -95,7 +96,8 @@ pub fn compare(question: &Question<'_>, catalog: &Catalog, sink: &Sink) -> Optio
     if !sink.is_empty() {
         return None;
     }
-    let title = title(&question.cases.first()?.document);
+    let titles: Vec<String> = question.cases.iter().map(|case| title(&case.document)).collect();
+    let title = if let [title] = &titles[..] { title.clone() } else { titles.join(" / ") };
     let break_even = all_break_even(&variants, baseline);
     let maps = all_maps(&variants, baseline);
     Some(Comparison { title, variants, baseline, break_even, maps })
@@ -149,6 +151,24 @@ fn plan(question: &Question<'_>, sink: &Sink) -> Vec<Planned> {
         planned = planned.iter().flat_map(|before| axis.values.iter().map(|value| with(before, value))).collect();
     }
     planned
+}
+
+/// Reports variants that nothing tells apart, and a variant with nothing beside it.
+fn check_names(planned: &[Planned], sink: &Sink) {
+    if let [only] = planned {
+        let name = if only.name.is_empty() { "the scenario itself" } else { &only.name };
+        let message = format!("there is nothing to compare with: the only variant is {name}");
+        sink.push(Diagnostic::new(Code::MissingKey, message).hint("vary a key over two values or more"));
+    }
+    let mut seen: Vec<&str> = Vec::new();
+    for planned in planned {
+        if seen.contains(&planned.name.as_str()) {
+            let message = format!("two variants are called \"{}\"", planned.name);
+            let hint = "name each value, and each scenario, once";
+            sink.push(Diagnostic::new(Code::Duplicate, message).hint(hint));
+        }
+        seen.push(&planned.name);
+    }
 }
 
 fn set(document: &mut Node, key: &str, value: &Node, sink: &Sink) {

@@ -8,14 +8,43 @@ pub enum TableError {
     /// The text is not CSV.
     #[error("not a CSV file: {0}")]
     Csv(String),
-    /// A column that every table of the domain has is missing.
-    #[error("the column `{column}` is missing; the columns are {}", found.join(", "))]
-    MissingColumn {
-        /// The column.
-        column: &'static str,
+    /// A row with more or fewer cells than the header.
+    #[error("line {line} has {cells} cells, and the header {columns}: a cell with a comma in it needs quotes")]
+    Ragged {
+        /// The line, from 1.
+        line: u64,
+        /// Its cells.
+        cells: u64,
+        /// Cells of the header.
+        columns: u64,
+    },
+    /// Columns that every table of the domain has are missing.
+    #[error("{} missing; the columns are {}", missing(columns), found.join(", "))]
+    MissingColumns {
+        /// The columns.
+        columns: Vec<&'static str>,
         /// Those that are there.
         found: Vec<String>,
     },
+}
+
+fn missing(columns: &[&str]) -> String {
+    let names: Vec<String> = columns.iter().map(|column| format!("`{column}`")).collect();
+    match &names[..] {
+        [one] => format!("the column {one} is"),
+        _ => format!("the columns {} are", names.join(", ")),
+    }
+}
+
+fn csv_error(error: &csv::Error) -> TableError {
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths { pos, expected_len, len } => TableError::Ragged {
+            line: pos.as_ref().map_or(0, csv::Position::line),
+            cells: *len,
+            columns: *expected_len,
+        },
+        _ => TableError::Csv(error.to_string()),
+    }
 }
 
 /// The largest count that is taken: more GPUs, layers or tokens than any run has.
@@ -71,18 +100,19 @@ impl Row {
 
 /// The rows of a CSV text, trimmed; `needed` columns must be there.
 pub(super) fn rows(text: &str, needed: &[&'static str]) -> Result<Vec<Row>, TableError> {
-    let csv_error = |error: csv::Error| TableError::Csv(error.to_string());
     let mut reader =
         csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.trim_start_matches('\u{feff}').as_bytes());
-    let head: Vec<String> = reader.headers().map_err(csv_error)?.iter().map(str::to_owned).collect();
-    if let Some(column) = needed.iter().find(|column| !head.iter().any(|found| found == *column)) {
-        return Err(TableError::MissingColumn { column, found: head });
+    let head: Vec<String> = reader.headers().map_err(|error| csv_error(&error))?.iter().map(str::to_owned).collect();
+    let columns: Vec<&str> =
+        needed.iter().copied().filter(|column| !head.iter().any(|found| found == column)).collect();
+    if !columns.is_empty() {
+        return Err(TableError::MissingColumns { columns, found: head });
     }
     let row = |record: csv::StringRecord| {
         let cells = head.iter().cloned().zip(record.iter().map(str::to_owned));
         Row { cells: cells.filter(|(_, cell)| !cell.is_empty()).collect() }
     };
-    reader.records().map(|record| record.map(row).map_err(csv_error)).collect()
+    reader.records().map(|record| record.map(row).map_err(|error| csv_error(&error))).collect()
 }
 
 #[cfg(test)]
@@ -104,6 +134,9 @@ mod tests {
     fn a_missing_column_says_what_is_there() {
         let error = rows("name,value\na,1\n", &["id"]).unwrap_err();
         assert_eq!(error.to_string(), "the column `id` is missing; the columns are name, value");
-        assert!(matches!(rows("id,a\n1\n", &["id"]).unwrap_err(), TableError::Csv(_)));
+        let error = rows("name,value\na,1\n", &["id", "name", "gpus"]).unwrap_err();
+        assert_eq!(error.to_string(), "the columns `id`, `gpus` are missing; the columns are name, value");
+        let ragged = rows("id,a\n1,2\n1\n", &["id"]).unwrap_err();
+        assert!(ragged.to_string().starts_with("line 3 has 1 cells, and the header 2"), "{ragged}");
     }
 }

@@ -1,0 +1,133 @@
+//! Whether the parts of a cluster fit each other, and the figures of its topology the kind of network.
+
+use super::file::{TierCount, TopologyFile, TopologyKind};
+use super::resolve::{BoundFabric, TopologyChoice};
+use crate::catalog::collective_efficiency::CollectiveEfficiency;
+use crate::catalog::{Entry, Node, PriceBook, Reference};
+use crate::diagnostics::{Code, Diagnostic, Sink, Span};
+use crate::units::Quantity;
+
+/// The id under which a price book has the servers that run a fabric's manager.
+pub const MANAGER_PART: &str = "fabric-manager-server";
+
+/// How the fabric is to be built, by the figures that the scenario gives.
+pub(super) fn topology(wanted: &TopologyFile, sink: &Sink) -> TopologyChoice {
+    // One figure a tier boundary, lowest first: node to leaf, leaf to spine, spine to core.
+    let ratio = |index: usize| wanted.oversubscription.get(index).copied().unwrap_or(1.0);
+    if ratio(0) > 1.0 {
+        let message =
+            format!("an oversubscription of {} from node to leaf: a node's ports go to the leaf as they are", ratio(0));
+        sink.push(
+            Diagnostic::new(Code::OutOfRange, message)
+                .at(&wanted.at, "here")
+                .hint("the first figure is 1; the second is leaf to spine, the third spine to core"),
+        );
+    }
+    let choice = TopologyChoice {
+        kind: wanted.kind,
+        tiers: wanted.tiers,
+        pod: wanted.pod,
+        planes: wanted.planes.unwrap_or(if wanted.kind == TopologyKind::MultiPlane { 2 } else { 1 }),
+        leaf_oversubscription: ratio(1),
+        spine_oversubscription: ratio(2),
+    };
+    for message in choice.without_effect() {
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this topology").hint("leave it out"));
+    }
+    choice
+}
+
+impl TopologyChoice {
+    /// Figures that say nothing of a network of this kind, each with why.
+    pub fn without_effect(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let oversubscribed = self.leaf_oversubscription > 1.0 || self.spine_oversubscription > 1.0;
+        if self.kind == TopologyKind::Torus {
+            for (given, key) in [
+                (self.tiers != TierCount::Auto, "tiers"),
+                (self.pod.is_some(), "pod"),
+                (self.planes > 1, "planes"),
+                (oversubscribed, "oversubscription"),
+            ] {
+                if given {
+                    found.push(format!("a torus has no switches, so `{key}` says nothing"));
+                }
+            }
+        }
+        if self.kind == TopologyKind::DragonflyPlus && self.tiers != TierCount::Auto {
+            found.push("a dragonfly is groups of two tiers, joined directly, so `tiers` says nothing".to_owned());
+        }
+        if self.kind == TopologyKind::MultiPlane && self.planes < 2 {
+            found.push("`planes` of 1 leaves ports whole: a multi-plane network has two or more".to_owned());
+        }
+        found
+    }
+}
+
+/// A node's slots take the fabric's card at its speed.
+pub fn check_adapter(node: &Entry<Node>, fabric: &BoundFabric, at: &Span, sink: &Sink) {
+    if node.nic_slots.speed != fabric.nic.speed {
+        let speed = |rate: crate::units::Bandwidth| rate.in_unit("Gbit/s").unwrap_or_default();
+        let message = format!(
+            "`{}` has {} Gbit/s slots, and the card `{}` of `{}` runs at {} Gbit/s",
+            node.id,
+            speed(node.nic_slots.speed),
+            fabric.nic.id,
+            fabric.entry.id,
+            speed(fabric.nic.speed)
+        );
+        sink.push(
+            Diagnostic::new(Code::Inconsistent, message)
+                .at(at, "this fabric")
+                .hint("choose a fabric of the node's speed; `clusterplan catalog list` shows them"),
+        );
+    }
+}
+
+/// Every part of a fabric has a price.
+pub fn check_fabric_prices(fabric: &BoundFabric, prices: &Entry<PriceBook>, at: &Span, sink: &Sink) {
+    let mut parts = vec![fabric.nic.id.as_str()];
+    parts.extend(fabric.switches.iter().map(|switch| switch.id.as_str()));
+    for link in [&fabric.node_link, &fabric.switch_link] {
+        parts.push(&link.cable.id);
+        parts.extend([&link.upper, &link.lower].into_iter().flatten().map(|optic| optic.id.as_str()));
+    }
+    if fabric.entry.managers.is_some() {
+        parts.push(MANAGER_PART);
+    }
+    check_priced(parts, prices, at, sink);
+}
+
+/// Each of these parts has a price.
+pub(super) fn check_priced(mut parts: Vec<&str>, prices: &Entry<PriceBook>, at: &Span, sink: &Sink) {
+    parts.sort_unstable();
+    parts.dedup();
+    for part in parts.into_iter().filter(|part| prices.price(part).is_none()) {
+        let message = format!("price book `{}` has no price for `{part}`", prices.id);
+        sink.push(
+            Diagnostic::new(Code::NotInCatalog, message)
+                .at(at, "this price book")
+                .hint(format!("add a [[price]] with part = \"{part}\"")),
+        );
+    }
+}
+
+/// Collective constants exist for the node's links and the fabric's class.
+pub(super) fn check_wires(
+    set: &CollectiveEfficiency,
+    node: &Entry<Node>,
+    fabric: &BoundFabric,
+    node_at: &Reference,
+    fabric_at: &Reference,
+    sink: &Sink,
+) {
+    for (known, key, at, label) in [
+        (set.scale_up.contains_key(&node.scale_up.kind), &node.scale_up.kind, &node_at.at, "this node"),
+        (set.network.contains_key(&fabric.entry.class), &fabric.entry.class, &fabric_at.at, "this fabric"),
+    ] {
+        if !known {
+            let message = format!("no measured collective constants for \"{key}\"");
+            sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, label));
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What must not get through: options that change nothing, files that are no part of a catalog, numbers that no formula
+//! can take, and mistakes that hide each other.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as its tests do")]
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use assert_cmd::Command;
+
+const MIXTRAL: &str = "scenarios/train-mixtral-8x7b-64-h100.toml";
+const LLAMA: &str = "scenarios/train-llama3.1-405b-16k-h100.toml";
+
+struct Answer {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn run(arguments: &[&str]) -> Answer {
+    let mut command = Command::cargo_bin("clusterplan").unwrap();
+    let output =
+        command.current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("COLUMNS").args(arguments).output().unwrap();
+    Answer {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A mistake with nothing on stdout, and its text.
+#[track_caller]
+fn refused(arguments: &[&str], says: &[&str]) {
+    let answer = run(arguments);
+    assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{arguments:?}: {}", answer.stderr);
+    for part in says {
+        assert!(answer.stderr.contains(part), "{part}: {}", answer.stderr);
+    }
+}
+
+/// A directory with files in it.
+fn files(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, bytes) in files {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    dir
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn options_that_change_nothing_are_refused() {
+    refused(&["catalog", "check", "--set", "cluster.spares=0.1"], &["this command reads none"]);
+    refused(&["model", "llama-3.1-70b", "--set", "cluster.spares=0.1"], &["this command reads none"]);
+    refused(&["eval", MIXTRAL, "--bom"], &["add --format csv"]);
+    refused(&["catalog", "freeze", "qm9700", "--format", "json"], &["the answer is TOML"]);
+    let torus = ["fabric", "--node", "dgx-h100", "--fabric", "quantum-2-ndr", "--accelerators", "512"];
+    refused(&[&torus[..], &["--topology", "torus", "--tiers", "2"]].concat(), &["a torus has no switches"]);
+    let answer = run(&["catalog", "check", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert_eq!(json[0]["mistakes_count"], "0");
+}
+
+#[test]
+fn what_is_compared_is_told_apart() {
+    refused(&["compare", MIXTRAL, MIXTRAL], &["is named twice", "name each scenario once"]);
+    let twice = "cluster.fabric=quantum-2-ndr,quantum-2-ndr";
+    refused(&["compare", LLAMA, "--vary", twice], &["two variants are called \"quantum-2-ndr\""]);
+    refused(&["compare", LLAMA, "--vary", "cluster.fabric=roce-400g"], &["the only variant is roce-400g"]);
+    let mixtral = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(MIXTRAL)).unwrap();
+    let dir = files(&[("a/same.toml", &mixtral), ("b/same.toml", &mixtral)]);
+    let paths = ["a/same.toml", "b/same.toml"].map(|name| dir.path().join(name));
+    let answer = run(&["compare", text(&paths[0]), text(&paths[1]), "--format", "csv"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(answer.stdout.contains("a/same.toml,") && answer.stdout.contains("b/same.toml,"), "{}", answer.stdout);
+    let both = run(&["compare", MIXTRAL, "scenarios/train-gpt3-175b-1k-a100.toml"]);
+    assert!(
+        both.stdout.starts_with("Mixtral") && both.stdout.contains(" / How long and how much: GPT-3"),
+        "{}",
+        both.stdout
+    );
+}
+
+#[test]
+fn a_broken_table_of_variants_is_a_mistake_of_the_scenario() {
+    let broken = "compare.vary={ \"cluster.fabrics\" = [\"a\"] }";
+    refused(&["eval", MIXTRAL, "--set", broken], &["did you mean \"cluster.fabric\"?"]);
+}
+
+#[test]
+fn an_answer_does_not_replace_what_it_was_made_from() {
+    let mixtral = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(MIXTRAL)).unwrap();
+    let dir = files(&[("scenario.toml", &mixtral)]);
+    let path = dir.path().join("scenario.toml");
+    refused(&["eval", text(&path), "-o", text(&path)], &["the answer would replace it"]);
+    assert_eq!(fs::read(&path).unwrap(), mixtral);
+}
+
+#[test]
+fn a_no_is_written_as_csv_too() {
+    let answer = run(&["eval", LLAMA, "--set", "training.layout.pipeline=8", "--format", "csv"]);
+    assert_eq!(answer.code, 1);
+    let mut reader = csv::Reader::from_reader(answer.stdout.as_bytes());
+    let header = reader.headers().unwrap().clone();
+    let row = reader.records().next().unwrap().unwrap();
+    assert!(row[1].contains("short by"), "{row:?}");
+    assert_eq!((&header[header.len() - 1], &row[header.len() - 1]), ("memory.fits", "false"));
+}
+
+#[test]
+fn what_lies_in_an_overlay_is_read_or_named() {
+    let strange = files(&[
+        ("sites/mine.json", b"{}"),
+        ("sites/notes.md", b"notes"),
+        ("sites/latin.toml", b"name = \"caf\xe9\"\n"),
+        ("mine.toml", b"name = \"lost\"\n"),
+        ("sights/mine.toml", b"name = \"lost\"\n"),
+    ]);
+    let says =
+        ["mine.json is no part of a catalog", "latin.toml", "files are UTF-8 text", "lies in no folder", "`sights`"];
+    refused(&["catalog", "check", "--catalog", text(strange.path())], &says);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_back_ends() {
+    let dir = files(&[("sites/us-colo.toml", b"pue = 1.5\n")]);
+    std::os::unix::fs::symlink(dir.path(), dir.path().join("sites/again")).unwrap();
+    let answer = run(&["catalog", "check", "--catalog", text(dir.path())]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+}
+
+#[test]
+fn all_mistakes_of_a_catalog_are_told_at_once() {
+    let dir = files(&[
+        ("sites/mine.toml", b"name = \"Mine\"\npue = 0.5\n"),
+        ("sites/us-colo.toml", b"pue = 50\n"),
+        ("fabrics/roce-400g.toml", b"nic = \"connectx-8-800g\"\nflows_per_nic = 1000000\n"),
+        ("fabrics/quantum-2-ndr.toml", b"nic = \"connectx-9\"\n"),
+        ("nodes/dgx-h100.toml", b"[nic_slots]\nincluded_power = \"90 kW\"\n"),
+    ]);
+    let says = [
+        "`pue` is below 1",
+        "`pue` is above 10",
+        "more than 256 flows a card",
+        "cards of 90 kW are more than the 10.2 kW",
+        // Between files, although there are mistakes within others.
+        "\"connectx-9\"",
+    ];
+    refused(&["catalog", "check", "--catalog", text(dir.path())], &says);
+}
+
+#[test]
+fn long_files_of_mistakes_are_answered_soon() {
+    let scenario = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(MIXTRAL)).unwrap();
+    let keys: Vec<String> = (0..5_000).map(|index| format!("unknown_{index} = {index}\n")).collect();
+    let keys = keys.concat();
+    let long = format!("{} = 1\n{}", "k".repeat(2_000_000), scenario);
+    let title = scenario.replace("title = \"Mixtral", &format!("title = \"{}Mixtral", "m".repeat(2_000_000)));
+    let dir = files(&[
+        ("keys.toml", format!("{keys}{scenario}").as_bytes()),
+        ("long.toml", long.as_bytes()),
+        ("title.toml", title.as_bytes()),
+    ]);
+    let begun = Instant::now();
+    refused(&["eval", text(&dir.path().join("keys.toml"))], &["and 4970 more"]);
+    refused(&["eval", text(&dir.path().join("long.toml"))], &["unknown key"]);
+    refused(&["eval", text(&dir.path().join("title.toml"))], &["at most 10000 are taken"]);
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn oversubscription_is_said_as_it_is_built() {
+    let two_tiers = run(&["eval", LLAMA, "--set", "cluster.topology={ oversubscription = [1, 2, 7], tiers = 2 }"]);
+    assert_eq!(two_tiers.code, 1, "{}", two_tiers.stderr);
+    let small = run(&["eval", MIXTRAL, "--set", "cluster.topology.oversubscription=[1, 2, 7]"]);
+    assert_eq!(small.code, 0, "{}", small.stderr);
+    assert!(small.stdout.contains("spine to core on quantum-2-ndr: 7 has no effect"), "{}", small.stdout);
+    let pods = run(&["eval", LLAMA]);
+    assert!(pods.stdout.contains("Oversubscription, leaf to spine"), "{}", pods.stdout);
+    let absurd = run(&["eval", LLAMA, "--set", "cluster.topology.oversubscription=[1, 1000000000]"]);
+    assert_eq!(absurd.code, 1);
+    assert!(absurd.stderr.contains("the 63 links down of a switch"), "{}", absurd.stderr);
+}
+
+#[test]
+fn one_tier_is_built_or_refused_with_numbers() {
+    let one = run(&["eval", MIXTRAL, "--set", "cluster.topology.tiers=1", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&one.stdout).unwrap();
+    assert_eq!((&json["fabric"]["tiers_count"], &json["fabric"]["spine_switches_count"]), (&1.into(), &0.into()));
+    let many = run(&["eval", LLAMA, "--set", "cluster.topology={ tiers = 1 }"]);
+    assert_eq!(many.code, 1);
+    assert!(many.stderr.contains("one tier reaches 64 nodes"), "{}", many.stderr);
+}
+
+#[test]
+fn a_table_of_cases_says_what_is_wrong_with_it() {
+    let dir = files(&[
+        ("none.csv", b"name,parameter,value\n"),
+        ("ragged.csv", b"name,parameter,value\na,b,1\na,b\n"),
+        ("columns.csv", b"id,gpus\n1,8\n"),
+    ]);
+    let cases = |name: &str| run(&["validate", "--domain", "topology", "--cases", text(&dir.path().join(name))]);
+    let none = cases("none.csv");
+    assert_eq!(none.code, 1, "{}", none.stderr);
+    assert!(none.stderr.contains("The table has no rows"), "{}", none.stderr);
+    let ragged = cases("ragged.csv");
+    assert_eq!(ragged.code, 2);
+    assert!(ragged.stderr.contains("line 3 has 2 cells, and the header 3"), "{}", ragged.stderr);
+    let columns = cases("columns.csv");
+    assert_eq!(columns.code, 2);
+    assert!(columns.stderr.contains("`name`, `parameter`"), "{}", columns.stderr);
+    let skipped = files(&[("a.csv", b"name,parameter,value\nnobody,nothing,1\n")]);
+    let skipped = run(&["validate", "--domain", "topology", "--cases", text(&skipped.path().join("a.csv"))]);
+    assert_eq!(skipped.code, 1, "{}", skipped.stderr);
+    assert!(skipped.stderr.contains("None of the 1 rows was predicted"), "{}", skipped.stderr);
+}
+
+#[test]
+fn counts_of_commands_have_bounds() {
+    for context in ["0", "99999999999999"] {
+        refused(&["model", "llama-3.1-70b", "--context", context], &["1..=1000000000"]);
+    }
+    refused(&["eval", MIXTRAL, "--set", "software.date=\"+2024-4\""], &["a month such as"]);
+}
