@@ -41,11 +41,22 @@ const EFFECTS: &[&str] = &[
     "std::time",
     "std::net",
     "std::process",
-    "println!",
-    "eprintln!",
+    "std::thread",
+    "print!(",
+    "println!(",
     "static mut",
     "OnceLock",
+    "LazyLock",
     "thread_local!",
+];
+
+/// Crates that only some modules may use.
+const CRATES: &[(&str, &[&str])] = &[
+    ("rayon::", &["search"]),
+    ("comfy_table::", &["report"]),
+    ("csv::", &["report", "validation", "load"]),
+    ("toml::", &["load"]),
+    ("clap::", &["cli"]),
 ];
 
 fn rust_files(dir: &Path) -> Vec<PathBuf> {
@@ -73,7 +84,9 @@ fn modules() -> BTreeMap<String, Vec<(PathBuf, String)>> {
             continue;
         }
         let text = fs::read_to_string(&file).unwrap();
-        let code = text.split("#[cfg(test)]").next().unwrap();
+        // Unit tests close a file; what is declared for tests above them is one line.
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let code = code.split("#[cfg(test)]\npub(crate) mod tests {").next().unwrap();
         let lines: Vec<&str> = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
         let code = lines.join("\n");
         modules.entry(module).or_default().push((relative.to_owned(), code));
@@ -92,16 +105,69 @@ fn every_module_has_its_place() {
     }
 }
 
+/// The modules that a code names after `crate::`, in braces too.
+fn used(code: &str) -> Vec<String> {
+    let word = |text: &str| text.trim_start().chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+    let mut names = Vec::new();
+    for rest in code.match_indices("crate::").map(|(at, found)| &code[at + found.len()..]) {
+        if let Some(group) = rest.strip_prefix('{') {
+            let (mut depth, mut start) = (0_u32, true);
+            for (at, character) in group.char_indices() {
+                match character {
+                    '{' => depth += 1,
+                    '}' if depth == 0 => break,
+                    '}' => depth -= 1,
+                    ',' if depth == 0 => start = true,
+                    _ if start && !character.is_whitespace() => {
+                        names.push(word(&group[at..]));
+                        start = false;
+                    }
+                    _ => {}
+                }
+            }
+        } else {
+            names.push(word(rest));
+        }
+    }
+    names
+}
+
 #[test]
 fn modules_use_only_earlier_ones() {
     for (module, files) in modules() {
         let own = layer(&module).unwrap();
         for (file, code) in files {
-            for used in code.match_indices("crate::").map(|(at, found)| &code[at + found.len()..]) {
-                let name: String = used.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+            for name in used(&code) {
                 let Some(other) = layer(&name) else { continue };
                 let allowed = name == module || other < own;
                 assert!(allowed, "{} uses `{name}`, which is not below `{module}`", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_in_braces_are_seen() {
+    assert_eq!(
+        used("use crate::{units::{Bytes, Seconds}, tco};\nuse crate::report::Page;"),
+        ["units", "tco", "report"]
+    );
+}
+
+#[test]
+fn heavy_crates_stay_in_their_rooms() {
+    for (module, files) in modules() {
+        for (file, code) in files {
+            for (name, rooms) in CRATES {
+                // `toml::Spanned`-like paths of other crates end in the same word.
+                let uses = code
+                    .match_indices(name)
+                    .any(|(at, _)| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':'));
+                assert!(
+                    !uses || rooms.contains(&module.as_str()),
+                    "{} uses `{name}`; only {rooms:?} may",
+                    file.display()
+                );
             }
         }
     }
