@@ -30,7 +30,11 @@ fn gb_per_s(rate: f64) -> Bandwidth {
 fn wires(link: &str, link_rate: f64, class: &str, nic_rate: f64) -> Wires {
     let constants = constants();
     let scale_up = ScaleUp::typical(gb_per_s(link_rate), &constants.scale_up[link], true);
-    let network = Network { line_rate: gb_per_s(nic_rate), efficiency: constants.network[class].value };
+    let network = Network {
+        line_rate: gb_per_s(nic_rate),
+        efficiency: constants.network[class].value,
+        switch_latency: Seconds::ZERO,
+    };
     Wires::typical(&constants, scale_up, network)
 }
 
@@ -64,7 +68,15 @@ fn every_wires() -> Vec<Wires> {
 }
 
 fn group(ranks: u32, ranks_per_domain: u32, nics_per_domain: f64) -> Group {
-    Group { ranks, ranks_per_domain, nics_per_domain, network_share: 1.0, all_to_all_share: 1.0, relayed: 0.0 }
+    Group {
+        ranks,
+        ranks_per_domain,
+        nics_per_domain,
+        network_share: 1.0,
+        all_to_all_share: 1.0,
+        relayed: 0.0,
+        more_switches: 0.0,
+    }
 }
 
 /// Within a node, over nodes, one or two ranks a node, a rack, shared NICs, a node filled in part.

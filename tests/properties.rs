@@ -219,3 +219,15 @@ fn what_stands_by_slows_nothing() {
     let ratio = some.point.step.iteration() / none.point.step.iteration();
     assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
 }
+
+#[test]
+fn slower_switches_delay_what_leaves_a_leaf() {
+    let slow = changed(|scenario| {
+        for switch in &mut scenario.cluster.fabric.switches {
+            Arc::make_mut(switch).part.latency = Seconds::new(5e-6);
+        }
+    });
+    assert!(slow.point.step.exposed.data > BASE.point.step.exposed.data);
+    assert_eq!(slow.point.step.exposed.tensor, BASE.point.step.exposed.tensor);
+    assert_eq!(slow.built.costs, BASE.built.costs);
+}

@@ -74,10 +74,22 @@ impl<'a> Call<'a> {
         self.domain_network / self.per_domain
     }
 
+    /// Hop across the network in LL: measured within a leaf, and the switches beyond it.
+    pub(super) fn ll_hop(&self) -> Seconds {
+        let network = &self.wires.network;
+        network.efficiency.ll_hop + network.switch_latency * self.group.more_switches
+    }
+
+    /// The same in Simple.
+    pub(super) fn simple_hop(&self) -> Seconds {
+        let network = &self.wires.network;
+        network.efficiency.simple_hop + network.switch_latency * self.group.more_switches
+    }
+
     /// Hop of a tree in Simple: the wire, a chunk through the rank's share of the NICs, the plugin.
     pub(super) fn tree_hop(&self) -> Seconds {
-        let network = self.wires.network.efficiency;
-        network.ll_hop + self.wires.library.tree_chunk / self.rank_network() + network.tree_hop_extra
+        let extra = self.wires.network.efficiency.tree_hop_extra;
+        self.ll_hop() + self.wires.library.tree_chunk / self.rank_network() + extra
     }
 }
 

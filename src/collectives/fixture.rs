@@ -78,6 +78,7 @@ pub(super) fn wires() -> Wires {
                 simple_hop: us(14.0),
                 tree_hop_extra: us(2.0),
             },
+            switch_latency: us(0.0),
         },
         library,
         pat: Some(PatEfficiency { launch: us(8.0), rank: us(2.0), level: share(0.5), rate: share(0.75) }),
@@ -107,6 +108,7 @@ pub(super) fn group(ranks: u32, ranks_per_domain: u32) -> Group {
         network_share: 1.0,
         all_to_all_share: 1.0,
         relayed: 0.0,
+        more_switches: 0.0,
     }
 }
 

@@ -32,7 +32,7 @@ fn rings(call: &Call<'_>, passes: f64) -> Parts {
     let library = &call.wires.library;
     let latency = library.simple_launch * (passes + 1.0)
         + call.wires.scale_up.efficiency.simple_step * (passes * (g - 1.0))
-        + call.wires.network.efficiency.simple_hop * (passes * (domains - 1.0));
+        + call.simple_hop() * (passes * (domains - 1.0));
     parts(latency, fill(call, inside) * passes + fill(call, rail))
 }
 
@@ -44,7 +44,7 @@ fn all_to_all(call: &Call<'_>) -> Parts {
     let nic = call.wires.network.line_rate * call.wires.network.efficiency.payload.get();
     let rank = nic * (call.group.nics_per_domain / g * call.group.all_to_all_share * incast_share(call));
     let rail = call.payload * ((domains - 1.0) / domains) / rank;
-    let remote = call.wires.network.efficiency.simple_hop + library.remote_peer * (domains - 1.0);
+    let remote = call.simple_hop() + library.remote_peer * (domains - 1.0);
     parts(library.grouped_launch * 2.0 + remote, fill(call, inside) + fill(call, rail))
 }
 

@@ -13,7 +13,7 @@ pub(super) fn line(call: &Call<'_>) -> Option<Parts> {
     if !serves {
         return None;
     }
-    let hop = call.wires.network.efficiency.simple_hop * pat.level.get();
+    let hop = call.simple_hop() * pat.level.get();
     let latency = pat.launch + hop * call.levels.floor() + pat.rank * call.ranks;
     let transfer = call.ring_traffic() / (call.ring_rate() * pat.rate.get());
     let library = &call.wires.library;

@@ -40,7 +40,7 @@ pub(super) fn all_to_all(call: &Call<'_>) -> Option<Parts> {
     }
     let library = &call.wires.library;
     let remote = if call.crosses_network() {
-        call.wires.network.efficiency.simple_hop + library.remote_peer * (call.ranks - call.per_domain)
+        call.simple_hop() + library.remote_peer * (call.ranks - call.per_domain)
     } else {
         Seconds::ZERO
     };
@@ -58,7 +58,7 @@ pub(super) fn all_to_all_ll(call: &Call<'_>) -> Option<Parts> {
     let mut latency = library.ll_launch + costs.ll_step * (call.ranks - 1.0);
     let mut share = costs.ll.get() * library.grouped_ll.get();
     if call.crosses_network() {
-        latency = latency + call.wires.network.efficiency.ll_hop + library.remote_peer * (call.ranks - call.per_domain);
+        latency = latency + call.ll_hop() + library.remote_peer * (call.ranks - call.per_domain);
         share *= library.grouped_ll_network.get();
     }
     let transfer = call.payload / (call.wires.scale_up.line_rate * share);
@@ -82,11 +82,7 @@ fn rooted(call: &Call<'_>) -> Option<(Seconds, Seconds)> {
 pub(super) fn single(call: &Call<'_>) -> Option<Parts> {
     if let Some((inside, across)) = rooted(call) {
         let library = &call.wires.library;
-        let hop = if call.crosses_network() {
-            call.wires.network.efficiency.simple_hop
-        } else {
-            call.wires.scale_up.efficiency.simple_step
-        };
+        let hop = if call.crosses_network() { call.simple_hop() } else { call.wires.scale_up.efficiency.simple_step };
         let transfer = piped(inside.max(across), library.single_pipeline_stage, library.pipeline_limit * 3.0);
         return Some(parts(library.simple_launch + hop, transfer));
     }
@@ -99,7 +95,7 @@ pub(super) fn single_ll(call: &Call<'_>) -> Option<Parts> {
         let library = &call.wires.library;
         let within = call.payload / (scale_up_rate(call) * library.single_ll.get());
         let (hop, transfer) = if call.crosses_network() {
-            (call.wires.network.efficiency.ll_hop, within.max(across * 2.0))
+            (call.ll_hop(), within.max(across * 2.0))
         } else {
             (call.wires.scale_up.efficiency.ll_step, within)
         };
@@ -115,7 +111,7 @@ fn send_recv(call: &Call<'_>) -> Option<Parts> {
     }
     let library = &call.wires.library;
     let (hop, rate) = if call.crosses_network() {
-        (call.wires.network.efficiency.simple_hop, call.rank_network())
+        (call.simple_hop(), call.rank_network())
     } else {
         (call.wires.scale_up.efficiency.simple_step, scale_up_rate(call))
     };
@@ -131,7 +127,7 @@ fn send_recv_ll(call: &Call<'_>) -> Option<Parts> {
     let library = &call.wires.library;
     let within = scale_up_rate(call) * library.single_ll.get();
     let (hop, rate) = if call.crosses_network() {
-        (call.wires.network.efficiency.ll_hop, within.min(call.rank_network() * 0.5))
+        (call.ll_hop(), within.min(call.rank_network() * 0.5))
     } else {
         (call.wires.scale_up.efficiency.ll_step, within)
     };

@@ -46,8 +46,7 @@ pub(super) fn ll(call: &Call<'_>) -> Option<Parts> {
     }
     let steps = steps(call);
     let library = &call.wires.library;
-    let latency =
-        library.ll_launch + ll_step(call) * steps.inside + call.wires.network.efficiency.ll_hop * steps.across;
+    let latency = library.ll_launch + ll_step(call) * steps.inside + call.ll_hop() * steps.across;
     Some(parts(latency, ll_transfer(call)))
 }
 
@@ -66,7 +65,7 @@ pub(super) fn ll_transfer(call: &Call<'_>) -> Seconds {
 pub(super) fn ll128(call: &Call<'_>) -> Option<Parts> {
     let steps = steps(call);
     let library = &call.wires.library;
-    let hop = call.wires.network.efficiency.ll_hop * library.ll128_hop.get();
+    let hop = call.ll_hop() * library.ll128_hop.get();
     let latency = library.ll128_launch + ll_step(call) * (2.0 * steps.inside) + hop * steps.across;
     let serves = serves(call) && call.crosses_network() && call.wires.scale_up.ll128;
     serves.then(|| parts(latency, ll128_transfer(call)))
@@ -86,7 +85,7 @@ pub(super) fn simple(call: &Call<'_>) -> Option<Parts> {
     let library = &call.wires.library;
     let latency = library.simple_launch
         + call.wires.scale_up.efficiency.simple_step * steps.inside
-        + call.wires.network.efficiency.simple_hop * steps.across;
+        + call.simple_hop() * steps.across;
     let transfer = call.ring_traffic() / call.ring_rate();
     Some(parts(latency, piped(transfer, library.pipeline_stage, library.pipeline_limit)))
 }

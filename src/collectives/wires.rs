@@ -5,7 +5,7 @@ use crate::catalog::collective_efficiency::{
     ScaleUpEfficiency, ScaleUpKind, SharpEfficiency,
 };
 use crate::document::choices;
-use crate::units::Bandwidth;
+use crate::units::{Bandwidth, Seconds};
 
 choices! {
     /// A collective operation. Its payload is what the size column of nccl-tests shows.
@@ -58,6 +58,8 @@ pub struct Group {
     pub all_to_all_share: f64,
     /// Share of what an all-to-all sends out of a domain that is relayed inside it first (see `topology`).
     pub relayed: f64,
+    /// Switches that a hop between neighbouring domains passes beyond its leaf, on the mean.
+    pub more_switches: f64,
 }
 
 impl Group {
@@ -99,8 +101,10 @@ impl ScaleUp {
 pub struct Network {
     /// Line rate of one NIC in one direction.
     pub line_rate: Bandwidth,
-    /// What collectives reach on them.
+    /// What collectives reach on them, within a leaf.
     pub efficiency: NetworkEfficiency,
+    /// Delay of one switch more.
+    pub switch_latency: Seconds,
 }
 
 /// The wires of a cluster, bound once.

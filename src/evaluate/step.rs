@@ -10,7 +10,7 @@ use crate::compute::{AttentionRate, Silicon};
 use crate::scenario::{BoundFabric, Software, StepEfficiency};
 use crate::topology::{self, Balance, Reach, Topology};
 use crate::training::StepModel;
-use crate::units::{FlopRate, Fraction};
+use crate::units::{FlopRate, Fraction, Seconds};
 use crate::workload::{TrainingJob, Transformer};
 
 /// What a step model is bound from. Whoever fills it has checked that the constants exist: the accelerator's peak for the
@@ -98,7 +98,8 @@ pub fn wires(set: &CollectiveEfficiency, node: &Node, fabric: &BoundFabric) -> W
     let headers = transport::against_usual(fabric.entry.transport, fabric.entry.mtu, fabric.entry.encapsulation);
     let mut efficiency = network.value;
     efficiency.payload = Fraction::new(efficiency.payload.get() * headers).unwrap_or(efficiency.payload);
-    Wires::typical(set, scale_up, Network { line_rate, efficiency })
+    let switch_latency = fabric.switches.iter().map(|switch| switch.latency).fold(Seconds::ZERO, Seconds::max);
+    Wires::typical(set, scale_up, Network { line_rate, efficiency, switch_latency })
 }
 
 /// How far ranks on a kind of node, so many at work in each, have to reach over a topology of it on that fabric.

@@ -85,6 +85,7 @@ pub fn call(call: &Call<'_>) -> Result<Option<CallAnswer>, Infeasible> {
         network_share: placed.ring_share,
         all_to_all_share: placed.all_to_all_share,
         relayed: placed.relayed,
+        more_switches: placed.more_switches,
     }
     .among(call.concurrent);
     let plain = wires(call.constants, call.node, call.fabric);

@@ -59,6 +59,8 @@ pub struct GroupPlacement {
     /// Share of what an all-to-all sends out of the domain that has to be relayed inside it first, to a rank whose card is
     /// on the rail of its destination, because nothing joins the rails outside.
     pub relayed: f64,
+    /// Switches that a hop between neighbouring domains passes beyond its leaf, on the mean of all hops.
+    pub more_switches: f64,
 }
 
 /// What placement needs of a topology: small, to be copied into hot loops.
@@ -150,6 +152,7 @@ impl Reach {
             ring_share: 1.0,
             all_to_all_share: 1.0,
             relayed: 0.0,
+            more_switches: 0.0,
         };
         if domains <= 1 {
             return placement;
@@ -174,6 +177,8 @@ impl Reach {
                 let leaving = (f64::from(size) - members) / f64::from(size - ranks_per_domain);
                 (f64::from(ranks_per_domain) / members, leaving)
             };
+            // Up and down again: two switches more than within the tier below.
+            placement.more_switches += 2.0 * entering;
             let detours = if tier == Tier::Core { self.detours } else { 1.0 };
             ring = ring.max(slowdown.at(oversubscription * entering * detours));
             all_to_all = all_to_all.max(slowdown.at(oversubscription * leaving));

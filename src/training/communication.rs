@@ -21,6 +21,7 @@ impl StepModel {
             network_share: placed.ring_share,
             all_to_all_share: placed.all_to_all_share,
             relayed: placed.relayed,
+            more_switches: placed.more_switches,
         }
     }
 

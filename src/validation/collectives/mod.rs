@@ -75,6 +75,7 @@ fn predict(row: &Row, catalog: &Catalog, aliases: &Aliases, filled: &mut Vec<Fil
         network_share: 1.0,
         all_to_all_share: 1.0,
         relayed: 0.0,
+        more_switches: 0.0,
     };
     let scale_up = scale_up(row, set, aliases, filled)?;
     let network = if group.domains() > 1 {
@@ -132,7 +133,11 @@ fn network(row: &Row, set: &CollectiveEfficiency, aliases: &Aliases) -> Result<N
     let efficiency =
         set.network.get(class).ok_or_else(|| Unusable(format!("no collective constants for \"{class}\"")))?;
     let gbps = row.number("nic_gbps")?.filter(|gbps| *gbps > 0.0).ok_or_else(|| unusable("nic_gbps is missing"))?;
-    Ok(Network { line_rate: Bandwidth::new(gbps * 1e9 / 8.0), efficiency: efficiency.value })
+    Ok(Network {
+        line_rate: Bandwidth::new(gbps * 1e9 / 8.0),
+        efficiency: efficiency.value,
+        switch_latency: Seconds::ZERO,
+    })
 }
 
 fn gpus_per_process(row: &Row, aliases: &Aliases, filled: &mut Vec<Fill>) -> Result<u32, Unusable> {
