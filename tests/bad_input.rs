@@ -81,7 +81,7 @@ fn what_is_compared_is_told_apart() {
     assert!(answer.stdout.contains("a/same.toml,") && answer.stdout.contains("b/same.toml,"), "{}", answer.stdout);
     let both = run(&["compare", MIXTRAL, "scenarios/train-gpt3-175b-1k-a100.toml"]);
     assert!(
-        both.stdout.starts_with("Mixtral") && both.stdout.contains(" / How long and how much: GPT-3"),
+        both.stdout.starts_with("Mixtral") && both.stdout.contains(" / GPT-3 175B on 1,024 A100"),
         "{}",
         both.stdout
     );

@@ -227,7 +227,7 @@ fn power_of(fabric: &BoundFabric, kind: PartKind, id: &str) -> Watts {
             let cable = links.into_iter().map(|link| &link.cable).find(|cable| cable.id == id);
             cable.map_or(Watts::ZERO, |cable| cable.power_per_end * 2.0)
         }
-        // A manager is a server outside the racks of the cluster; its power is in the operations of the site.
+        // Left out: a handful of servers beside thousands of nodes.
         PartKind::ManagerServer => Watts::ZERO,
     }
 }

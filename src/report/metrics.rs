@@ -251,8 +251,8 @@ metrics! {
             "sum over lines of capex x capital recovery factor of its life, and level opex"
             from ["cost.capex_usd", "cost.opex_per_year_usd", "finance.cost_of_capital", "finance.accelerator_life", "finance.horizon"]
             => |e| usd(e.built.costs.annualised);
-        "cost.total_usd": Usd, "Paid over the horizon", "Capex and every year's opex, not discounted, without interest and without resale.";
-            "capex + opex of every year of the horizon" from ["cost.capex_usd", "cost.opex_per_year_usd", "finance.horizon"]
+        "cost.total_usd": Usd, "Paid over the horizon", "Capex, again whenever a life ends within the horizon, and every year's opex; not discounted, without interest and without resale.";
+            "capex of each life begun within the horizon + opex of every year of it" from ["cost.capex_usd", "cost.opex_per_year_usd", "finance.horizon", "finance.accelerator_life"]
             => |e| usd(e.built.costs.total);
         "cost.usd_per_gpu_hour": UsdPerHour, "A GPU for an hour, owned", "Owning one GPU for an hour of calendar time, spares counted as owned.";
             "annualised / GPUs bought / 8,760 h" from ["cost.annualised_per_year_usd", "cluster.accelerators", "cluster.spares"]

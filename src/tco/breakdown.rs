@@ -140,10 +140,13 @@ pub fn breakdown(inputs: &Inputs<'_>) -> CostBreakdown {
 }
 
 fn total(lines: Vec<CostLine>, finance: &Finance) -> CostBreakdown {
-    let (mut capex, mut opex_per_year, mut running) = (Usd::ZERO, Usd::ZERO, Usd::ZERO);
+    let (mut capex, mut bought, mut opex_per_year, mut running) = (Usd::ZERO, Usd::ZERO, Usd::ZERO, Usd::ZERO);
     for line in &lines {
         match line.spending {
-            Spending::Capex { .. } => capex += line.amount,
+            Spending::Capex { life } => {
+                capex += line.amount;
+                bought += line.amount * purchases(finance.horizon, life);
+            }
             Spending::Opex { escalation } => {
                 opex_per_year += line.amount;
                 running += line.amount * present_value_factor(Fraction::ZERO, escalation, years(finance.horizon));
@@ -154,10 +157,16 @@ fn total(lines: Vec<CostLine>, finance: &Finance) -> CostBreakdown {
         capex,
         opex_per_year,
         annualised: lines.iter().map(|line| line.annualised).sum(),
-        total: capex + running,
+        total: bought + running,
         basis: lines.iter().map(|line| line.basis).fold(Basis::Datasheet, weakest),
         lines,
     }
+}
+
+/// How often a thing of a life is bought over a horizon: again whenever it has ended before.
+fn purchases(horizon: Seconds, life: Seconds) -> f64 {
+    // A horizon of whole lives buys no further one for a rounding error.
+    (horizon / life - 1e-9).ceil().max(1.0)
 }
 
 fn priced(line: &Line, parts: Usd, inputs: &Inputs<'_>) -> CostLine {

@@ -212,3 +212,9 @@ proptest! {
         prop_assert!(cheap.annualised <= dear.annualised && cheap.total <= dear.total);
     }
 }
+
+#[test]
+fn what_wears_out_within_the_horizon_is_bought_again() {
+    let years = |count: f64| Seconds::new(count * SECONDS_PER_YEAR);
+    assert_eq!([3.0, 5.0, 5.5, 10.0].map(|horizon| super::purchases(years(horizon), years(5.0))), [1.0, 1.0, 2.0, 2.0]);
+}
