@@ -84,6 +84,11 @@ impl<'a> Reader<'a> {
         self.table.get(key)
     }
 
+    /// The place of a key's value, where there is one.
+    pub fn place_of(&self, key: &str) -> Option<Span> {
+        self.table.get(key).map(|node| node.at.clone())
+    }
+
     /// The place of a key's value, or of the table where the key is missing.
     pub fn place(&self, key: &str) -> Span {
         self.table.get(key).map_or_else(|| self.at.clone(), |node| node.at.clone())

@@ -109,6 +109,17 @@ pub enum TierCount {
     Fixed(u32),
 }
 
+/// Where the software's keys stand; empty where they are left to defaults.
+#[derive(Clone, Debug, Default)]
+pub struct SoftwarePlaces {
+    /// Of the date.
+    pub date: Option<Span>,
+    /// Of the framework.
+    pub framework: Option<Span>,
+    /// Of the attention kernel.
+    pub attention_kernel: Option<Span>,
+}
+
 /// `[software]`
 #[derive(Clone, Debug, Default)]
 pub struct SoftwareFile {
@@ -118,8 +129,8 @@ pub struct SoftwareFile {
     pub framework: Option<Framework>,
     /// Attention kernel.
     pub attention_kernel: Option<AttentionKernel>,
-    /// Place of the kernel.
-    pub at: Span,
+    /// Places of the three, for reports.
+    pub places: SoftwarePlaces,
     /// Overlap flags: tensor, data, expert.
     pub overlap: [Option<bool>; 3],
 }
@@ -316,7 +327,11 @@ impl SoftwareFile {
             date: r.optional("date"),
             framework: r.optional("framework"),
             attention_kernel: r.optional("attention_kernel"),
-            at: r.place("attention_kernel"),
+            places: SoftwarePlaces {
+                date: r.place_of("date"),
+                framework: r.place_of("framework"),
+                attention_kernel: r.place_of("attention_kernel"),
+            },
             overlap: overlap.unwrap_or_default(),
         }
     }

@@ -348,13 +348,13 @@ fn training(
     let memory = catalog.memory_allowances.find("cuda", &wanted.model.at, sink)?;
     let software = software(file, cluster, &constants, defaults);
     let work = work(wanted, catalog, defaults, sink);
-    let at = if file.software.attention_kernel.is_some() { &file.software.at } else { &file.cluster.node.at };
     let efficiency =
         StepEfficiency::bind(&constants, &cluster.accelerator, cluster.node.host, wanted.precision, &software);
-    let efficiency = efficiency.map_err(|missing| report_missing(&missing, at, sink));
+    let efficiency = efficiency.map_err(|missing| report_missing(&missing, file, sink));
     let framework_memory = memory.framework(software.framework);
     if framework_memory.is_none() {
         let message = format!("no measured memory allowance for framework \"{}\"", software.framework);
+        let at = file.software.places.framework.as_ref().unwrap_or(&file.cluster.node.at);
         sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "needed for this"));
     }
     let (model, transformer, job) = work?;
@@ -372,11 +372,21 @@ fn training(
     })
 }
 
-fn report_missing(missing: &MissingEfficiency, at: &Span, sink: &Sink) {
+/// Reports a missing constant at the key that asked for it; what a default asked for, at the node.
+fn report_missing(missing: &MissingEfficiency, file: &ScenarioFile, sink: &Sink) {
+    let places = &file.software.places;
+    let at = match missing {
+        MissingEfficiency::Date(_) => &places.date,
+        MissingEfficiency::Framework(_) => &places.framework,
+        MissingEfficiency::Kernel { .. } => &places.attention_kernel,
+        _ => &None,
+    };
     let hint = match missing {
         MissingEfficiency::Kernel { .. } => "set software.attention_kernel to a measured one",
+        MissingEfficiency::Date(_) => "the first era of the constants begins later: see catalogs/efficiency/training",
         _ => "add the constants to an overlay of catalogs/efficiency/training and pass it with --catalog",
     };
+    let at = at.as_ref().unwrap_or(&file.cluster.node.at);
     sink.push(Diagnostic::new(Code::NotInCatalog, missing.to_string()).at(at, "needed for this").hint(hint));
 }
 
