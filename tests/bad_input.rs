@@ -60,6 +60,7 @@ fn options_that_change_nothing_are_refused() {
     refused(&["model", "llama-3.1-70b", "--set", "cluster.spares=0.1"], &["this command reads none"]);
     refused(&["eval", MIXTRAL, "--bom"], &["add --format csv"]);
     refused(&["catalog", "freeze", "qm9700", "--format", "json"], &["the answer is TOML"]);
+    refused(&["schema", "catalog", "nics", "--format", "csv"], &["the answer is JSON"]);
     let torus = ["fabric", "--node", "dgx-h100", "--fabric", "quantum-2-ndr", "--accelerators", "512"];
     refused(&[&torus[..], &["--topology", "torus", "--tiers", "2"]].concat(), &["a torus has no switches"]);
     let answer = run(&["catalog", "check", "--format", "json"]);
@@ -228,4 +229,15 @@ fn counts_of_commands_have_bounds() {
         refused(&["model", "llama-3.1-70b", "--context", context], &["1..=1000000000"]);
     }
     refused(&["eval", MIXTRAL, "--set", "software.date=\"+2024-4\""], &["a month such as"]);
+    let network = ["--node", "dgx-h100", "--fabric", "quantum-2-ndr"];
+    let fabric = [&["fabric", "--accelerators", "512"][..], &network].concat();
+    refused(&[&fabric[..], &["--oversubscription", "0.1"]].concat(), &["ratios of 1 or more"]);
+    let collective = [&["collective", "all_reduce", "--ranks", "16", "--bytes", "1GiB"][..], &network].concat();
+    refused(&[&collective[..], &["--accelerators", "8"]].concat(), &["16 ranks are more than a cluster of 8 GPUs has"]);
+    let serving = ["memory", "--model", "llama-3.1-70b", "--accelerator", "h100-sxm-80gb"];
+    for (option, value) in [("--expert", "4294967295"), ("--context", "0"), ("--block", "0"), ("--requests", "0")] {
+        refused(&[&serving[..], &[option, value]].concat(), &["is not in 1.."]);
+    }
+    refused(&["memory", MIXTRAL, "--expert-imbalance", "1e300"], &["is not from 1 to 10000"]);
+    refused(&["catalog", "list", "--where", "memory_capacity >= nan"], &["nan"]);
 }

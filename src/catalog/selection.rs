@@ -59,6 +59,11 @@ impl Condition {
         if field.is_empty() || value.is_empty() {
             return Err(wrong());
         }
+        // What has no magnitude is neither more nor less than anything.
+        let ordered = !matches!(relation, Relation::Equal | Relation::Unequal);
+        if ordered && magnitudes(value, value).is_none() {
+            return Err(wrong());
+        }
         Ok(Self { field: field.to_owned(), relation: *relation, value: value.to_owned() })
     }
 
@@ -109,7 +114,7 @@ pub(super) fn magnitudes(a: &str, b: &str) -> Option<(f64, f64)> {
         // Base numbers, because only their order and ratio matter.
         Some((Q::parse(a).ok()?.base(), Q::parse(b).ok()?.base()))
     }
-    let number = |text: &str| text.parse::<f64>().ok();
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
     let kinds = [
         pair::<Bytes>,
         pair::<Bandwidth>,

@@ -84,6 +84,11 @@ impl CollectiveCommand {
                 session.sink.push(Diagnostic::new(Code::NotInCatalog, message));
             }
         }
+        if let Some(all) = self.accelerators.filter(|all| *all < self.ranks) {
+            let message = format!("{} ranks are more than a cluster of {all} GPUs has", self.ranks);
+            let hint = "leave --accelerators out where the ranks are all there is";
+            session.sink.push(Diagnostic::new(Code::Inconsistent, message).hint(hint));
+        }
         if !session.sink.is_empty() {
             return (Answer::Mistaken, session);
         }

@@ -22,6 +22,14 @@ use crate::report::{
 use crate::scenario::{Scenario, ScenarioFile};
 use crate::units::{Bytes, Factor, Fraction, Quantity};
 
+/// The most ranks of an axis that are taken.
+const MOST_RANKS: i64 = 65_536;
+/// The most tokens of a request, and the most requests, that are taken.
+const MOST_TOKENS: u64 = 1_000_000_000;
+
+/// The largest imbalance of experts that is taken: all tokens on one rank of so many.
+const MOST_IMBALANCE: f64 = 10_000.0;
+
 /// `clusterplan memory`
 #[derive(Args, Debug)]
 #[command(arg_required_else_help = true)]
@@ -48,16 +56,16 @@ pub(super) struct Memory {
     #[arg(long)]
     accelerator: Option<String>,
     /// Ranks that split every matrix
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS))]
     tensor: u32,
     /// Stages that split the layers
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS))]
     pipeline: u32,
     /// Ranks that split a layer's experts
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS))]
     expert: u32,
     /// Groups of tensor ranks that attend for requests of their own
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS))]
     attention_data: u32,
     /// The engine whose rule sizes the cache: vllm, sglang or trtllm
     #[arg(long, default_value = "vllm")]
@@ -66,22 +74,22 @@ pub(super) struct Memory {
     #[arg(long)]
     fraction: Option<f64>,
     /// Tokens of a block of the cache [default: the engine's]
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     block: Option<u32>,
     /// Tokens of a forward pass at most [default: the engine's]
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     batched_tokens: Option<u32>,
     /// How layers that keep different tokens share pages
     #[arg(long, value_parser = pagings(), default_value = "per-layer")]
     paging: Paging,
     /// Tokens of a request at its longest, prompt and answer
-    #[arg(long, default_value_t = 8_192)]
+    #[arg(long, default_value_t = 8_192, value_parser = clap::value_parser!(u64).range(1..=MOST_TOKENS))]
     context: u64,
     /// Tokens at the beginning that all requests share
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MOST_TOKENS))]
     shared_prefix: u64,
     /// Requests that must fit at once
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MOST_TOKENS))]
     requests: u64,
     /// Format of the weights of attention, MLPs and experts [default: the checkpoint's]
     #[arg(long, value_name = "FORMAT", value_parser = number_format)]
@@ -189,8 +197,10 @@ impl Memory {
     }
 
     fn policy(&self, session: &Session) -> Option<Policy> {
-        let Some(expert_imbalance) = Factor::new(self.expert_imbalance).filter(|factor| factor.get() >= 1.0) else {
-            let message = format!("an expert imbalance of {} is below 1", self.expert_imbalance);
+        let Some(expert_imbalance) =
+            Factor::new(self.expert_imbalance).filter(|factor| (1.0..=MOST_IMBALANCE).contains(&factor.get()))
+        else {
+            let message = format!("an expert imbalance of {} is not from 1 to {MOST_IMBALANCE}", self.expert_imbalance);
             session.sink.push(Diagnostic::new(Code::OutOfRange, message).hint("1 is an even load"));
             return None;
         };

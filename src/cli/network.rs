@@ -70,9 +70,9 @@ impl NetworkArguments {
         let fabric = fabric.and_then(|entry| BoundFabric::bind(entry, catalog, sink));
         let ratio = |index: usize| self.oversubscription.get(index).copied().unwrap_or(1.0);
         if self.oversubscription.len() > 2
-            || self.oversubscription.iter().any(|ratio| !ratio.is_finite() || *ratio <= 0.0)
+            || self.oversubscription.iter().any(|ratio| !ratio.is_finite() || *ratio < 1.0)
         {
-            let message = "--oversubscription takes one or two positive ratios";
+            let message = "--oversubscription takes one or two ratios of 1 or more";
             sink.push(Diagnostic::new(Code::OutOfRange, message).hint("leaf to spine, then spine to core: 1,7"));
         }
         let (node, fabric) = (node?, fabric?);

@@ -20,6 +20,7 @@ pub(super) enum Schema {
 
 impl Schema {
     pub(super) fn run(&self, session: Session) -> (Answer, Session) {
+        session.writes_json();
         let Self::Catalog { folder } = self;
         let schema = match folder.as_deref().map(folder_of) {
             None => Value::Object(

@@ -53,6 +53,13 @@ impl Session {
         }
     }
 
+    /// The same of an answer which is JSON.
+    pub(super) fn writes_json(&self) {
+        if !matches!(self.options.format, Format::Table | Format::Json) {
+            self.unused("--format", "has no effect: the answer is JSON", "leave it out");
+        }
+    }
+
     /// Remembers a file that the answer must not replace.
     pub(super) fn reads(&mut self, path: &Path) {
         self.inputs.push(path.to_owned());
