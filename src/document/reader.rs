@@ -221,15 +221,14 @@ impl<'a> Reader<'a> {
     /// Reports the keys that were not asked for; the same happens when the reader is dropped.
     pub fn finish(self) {}
 
-    /// What may have been meant by a key that this table does not have.
-    fn hint(&self, typed: &str) -> String {
+    /// What may have been meant by a key that this table does not have; `missing` are those asked for that are not here.
+    fn hint(&self, typed: &str, missing: &[&str]) -> String {
         let named = |path: &&&str| path.rsplit_once('.').map_or(**path, |(_, key)| key) == typed;
         let homes: Vec<String> = self.known.iter().filter(named).map(|path| format!("`{path}`")).collect();
         if !homes.is_empty() {
             return format!("it belongs at {}", homes.join(" or "));
         }
-        let missing = self.asked.iter().copied().filter(|key| self.table.get(key).is_none());
-        if let Some(key) = did_you_mean(typed, missing) {
+        if let Some(key) = did_you_mean(typed, missing.iter().copied()) {
             return format!("did you mean `{key}`?");
         }
         did_you_mean(typed, self.asked.iter().copied()).map_or_else(
@@ -241,6 +240,7 @@ impl<'a> Reader<'a> {
 
 impl Drop for Reader<'_> {
     fn drop(&mut self) {
+        let missing: Vec<&str> = self.asked.iter().copied().filter(|key| self.table.get(key).is_none()).collect();
         for entry in &self.table.entries {
             if self.asked.contains(&entry.key.as_str()) {
                 continue;
@@ -249,7 +249,7 @@ impl Drop for Reader<'_> {
                 if self.path.is_empty() { "at the top level".to_owned() } else { format!("in `{}`", self.path) };
             let mut diagnostic = Diagnostic::new(Code::UnknownKey, format!("unknown key `{}` {place}", entry.key))
                 .at(&entry.at, "not known here");
-            diagnostic = diagnostic.hint(self.hint(&entry.key));
+            diagnostic = diagnostic.hint(self.hint(&entry.key, &missing));
             self.sink.push(diagnostic);
         }
     }

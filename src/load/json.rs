@@ -1,5 +1,6 @@
 //! JSON as other programs write it, `Infinity` and `NaN` included, as a spanned tree.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use jiter::{Jiter, JiterError, Peek};
@@ -121,6 +122,7 @@ impl Parser<'_> {
 
     fn table(&mut self, start: usize, depth: u32) -> Result<Table, Problem> {
         let mut table = Table::default();
+        let mut places: HashMap<String, Span> = HashMap::new();
         let mut before = start + 1;
         let mut next = self.json.known_object()?.map(str::to_owned);
         while let Some(key) = next {
@@ -130,10 +132,11 @@ impl Parser<'_> {
             let at = Span { file: self.file, range: quote..end };
             let peek = self.json.peek()?;
             if let Some(node) = self.value(peek, depth + 1)? {
-                if let Some(first) = table.entries.iter().find(|entry| entry.key == key) {
+                if let Some(first) = places.get(&key) {
                     let twice = Diagnostic::new(Code::Duplicate, format!("`{key}` is given twice"));
-                    self.sink.push(twice.at(&at, "again").at(&first.at, "first here"));
+                    self.sink.push(twice.at(&at, "again").at(first, "first here"));
                 } else {
+                    places.insert(key.clone(), at.clone());
                     table.entries.push(Entry { key, at, node });
                 }
             }
