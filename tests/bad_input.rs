@@ -240,4 +240,10 @@ fn counts_of_commands_have_bounds() {
     }
     refused(&["memory", MIXTRAL, "--expert-imbalance", "1e300"], &["is not from 1 to 10000"]);
     refused(&["catalog", "list", "--where", "memory_capacity >= nan"], &["nan"]);
+    for absent in ["nonsense = 3", "tdp > 10 GB"] {
+        refused(
+            &["catalog", "list", "accelerators", "--where", absent],
+            &["no entry has a field", absent, "catalog show"],
+        );
+    }
 }

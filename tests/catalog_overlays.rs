@@ -155,7 +155,10 @@ fn what_is_wrong_is_named_with_file_and_line() {
 fn an_id_stands_for_one_part() {
     let dir = files(&[("components/qm9700.toml", &shipped("components/patch-panel-port.toml"))]);
     let shown = read(&[dir.path()]).1;
-    assert!(shown.contains("`qm9700` is the id of a switch and of a component"), "{shown}");
+    assert!(shown.contains("`qm9700` is the id of two entries: switch and component"), "{shown}");
+    let dir = files(&[("nodes/h100-sxm-80gb.toml", &shipped("nodes/dgx-h100.toml"))]);
+    let shown = read(&[dir.path()]).1;
+    assert!(shown.contains("`h100-sxm-80gb` is the id of two entries: accelerator and node"), "{shown}");
     let dir = files(&[("gadgets/qm9700.toml", "name = \"Mine\"\n")]);
     let shown = read(&[dir.path()]).1;
     assert!(shown.contains("`gadgets` is no folder of a catalog"), "{shown}");

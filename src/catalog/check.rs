@@ -64,7 +64,7 @@ impl Catalog {
         self.accelerators.iter_sound().for_each(|accelerator| self.check_accelerator(accelerator, sink));
         self.nodes.iter_sound().for_each(|node| self.check_node(node, sink));
         self.providers.iter_sound().for_each(|provider| self.check_provider(provider, sink));
-        self.check_part_ids(sink);
+        self.check_ids(sink);
         for fabric in self.fabrics.iter_sound() {
             self.check_adapter(fabric, sink);
             self.check_switches(fabric, sink);

@@ -91,25 +91,26 @@ impl Catalog {
         }
     }
 
-    /// Parts that price books name share one space of ids: an id stands for one part, and every price for a part.
-    pub(super) fn check_part_ids(&self, sink: &Sink) {
-        let folders = ["nodes", "nics", "switches", "optics", "cables", "storage", "components"];
+    /// Ids are one space: reports, price books and `catalog show` name an entry by its id alone. Every price stands for
+    /// a part.
+    pub(super) fn check_ids(&self, sink: &Sink) {
+        const PRICED: [&str; 7] = ["nodes", "nics", "switches", "optics", "cables", "storage", "components"];
         let records = self.records();
-        let parts: Vec<_> = records.iter().filter(|record| folders.contains(&record.folder)).collect();
         let mut first = std::collections::BTreeMap::new();
-        for part in &parts {
+        for part in &records {
             if let Some(earlier) = first.insert(part.id, part) {
                 sink.push(
                     crate::diagnostics::Diagnostic::new(
                         Code::Duplicate,
-                        format!("`{}` is the id of a {} and of a {}", part.id, earlier.kind, part.kind),
+                        format!("`{}` is the id of two entries: {} and {}", part.id, earlier.kind, part.kind),
                     )
                     .at(&part.document.at, "the second")
                     .at(&earlier.document.at, "the first")
-                    .hint("price books name parts by id alone: rename one of the files"),
+                    .hint("entries are named by id alone: rename one of the files"),
                 );
             }
         }
+        first.retain(|_, part| PRICED.contains(&part.folder));
         for book in self.price_books.iter_sound() {
             for price in &book.prices {
                 if !first.contains_key(price.part.id.as_str()) {

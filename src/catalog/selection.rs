@@ -56,15 +56,29 @@ impl Condition {
         let (field, rest) = condition.split_at(at);
         let (sign, relation) = RELATIONS.iter().find(|(sign, _)| rest.starts_with(sign)).ok_or_else(wrong)?;
         let (field, value) = (field.trim(), rest[sign.len()..].trim().trim_matches('"'));
-        if field.is_empty() || value.is_empty() {
+        if field.is_empty() || value.is_empty() || value.starts_with('=') {
             return Err(wrong());
         }
         // What has no magnitude is neither more nor less than anything.
-        let ordered = !matches!(relation, Relation::Equal | Relation::Unequal);
-        if ordered && magnitudes(value, value).is_none() {
+        let condition = Self { field: field.to_owned(), relation: *relation, value: value.to_owned() };
+        if condition.is_of_order() && magnitudes(value, value).is_none() {
             return Err(wrong());
         }
-        Ok(Self { field: field.to_owned(), relation: *relation, value: value.to_owned() })
+        Ok(condition)
+    }
+
+    const fn is_of_order(&self) -> bool {
+        !matches!(self.relation, Relation::Equal | Relation::Unequal)
+    }
+
+    /// Whether the entry has the field, and the field something that the value can be held against.
+    pub fn applies(&self, record: &Record<'_>) -> bool {
+        match self.field.as_str() {
+            "id" | "kind" | "name" => true,
+            path => any_at(record.document, path, &|node| {
+                !self.is_of_order() || magnitudes(&text(node), &self.value).is_some()
+            }),
+        }
     }
 
     /// Whether an entry meets the condition; one without the field does not.
@@ -150,7 +164,7 @@ mod tests {
         assert_eq!((condition.field.as_str(), condition.relation), ("memory_capacity", Relation::AtLeast));
         assert!(condition.compares("143771 MiB"));
         assert!(!condition.compares("81559 MiB"));
-        for wrong in ["vendor", "= NVIDIA", "vendor =", "vendor ~ NVIDIA"] {
+        for wrong in ["vendor", "= NVIDIA", "vendor =", "vendor ==", "vendor ~ NVIDIA"] {
             assert!(Condition::parse(wrong).is_err(), "{wrong}");
         }
     }

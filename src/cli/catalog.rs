@@ -78,18 +78,28 @@ fn list(kind: Option<&str>, conditions: &[String], mut documents: CatalogDocumen
         Ok(parsed) => parsed,
         Err(error) => return mistake(Code::OutOfRange, error.to_string(), None, session),
     };
+    let folder = match kind.map(|typed| folder_of(typed).map_err(|hint| (typed, hint))).transpose() {
+        Ok(folder) => folder,
+        Err((typed, hint)) => {
+            return mistake(Code::UnknownWord, format!("the catalog has no kind \"{typed}\""), Some(hint), session);
+        }
+    };
     if !parsed.is_empty() {
         let catalog = load::bind(&documents, &session.sink);
-        let records = catalog.records();
+        let mut records = catalog.records();
+        records.retain(|record| folder.is_none_or(|folder| record.folder == folder));
+        for (condition, typed) in parsed.iter().zip(conditions) {
+            if !records.iter().any(|record| condition.applies(record)) {
+                let message = format!("no entry has a field that `{typed}` can be held against");
+                let hint = "`catalog show` with an id lists the fields of an entry, with their units".to_owned();
+                return mistake(Code::UnknownWord, message, Some(hint), session);
+            }
+        }
         let kept = records.iter().filter(|record| parsed.iter().all(|condition| condition.holds(record)));
         let kept: Vec<(String, String)> = kept.map(|record| (record.folder.to_owned(), record.id.to_owned())).collect();
         documents.retain(|key, _| kept.contains(key));
     }
-    let Some(typed) = kind else { return Answer::Yes(session.grid("", list_grid(&documents, None))) };
-    match folder_of(typed) {
-        Ok(folder) => Answer::Yes(session.grid("", list_grid(&documents, Some(folder)))),
-        Err(hint) => mistake(Code::UnknownWord, format!("the catalog has no kind \"{typed}\""), Some(hint), session),
-    }
+    Answer::Yes(session.grid("", list_grid(&documents, folder)))
 }
 
 /// The folder that is meant by its name or by the name of one of its entries, or a hint.
