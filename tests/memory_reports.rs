@@ -321,3 +321,37 @@ fn activations_count_norms_twice_and_scores_never_with_flash() {
     let of = |software| footprint(&llama, &job(4_096, 1), &ONE, software, 0).total();
     assert!(of(&held) > of(&BARE) + Bytes::new(0.6 * GIB));
 }
+
+#[test]
+fn engines_logs_are_explained() {
+    let gib = |bytes: Bytes| bytes / Bytes::new(GIB);
+    let over = |tensor| ServingLayout { tensor, ..ServingLayout::SINGLE };
+    // vllm-project/vllm issue 6746: the FP8 checkpoint of Llama 3.1 405B has FP8 in its MLPs alone, and not in the first
+    // and the last layer (arXiv 2407.21783, section 6.2): 57.75 GiB on each of eight, scales and buffers among them.
+    let mut llama = model("llama-3.1-405b");
+    let fp8 = clusterplan::catalog::model::ModuleFormat { format: Format::plain(Number::Fp8), kept_layers: 2 };
+    llama.formats.modules = vec![(clusterplan::catalog::model::Module::Mlp, fp8)];
+    near(gib(rank_weights(&llama, &over(8))), 57.752, 0.02);
+    // Issue 21348: Qwen3 235B-A22B over four GPUs: one of its four heads on each, 178,880 tokens in 8.11 GiB.
+    let qwen = model("qwen3-235b-a22b");
+    let token = sequence_bytes(&qwen, &CacheFormats::of(&qwen), Pages::BOUND, &over(4), 1);
+    near(Bytes::new(8.11 * GIB) / token, 178_880.0, 0.012);
+    // alvarobartt/hf-mem issue 60: gpt-oss 120B, all layers keeping all tokens: 78,384 in 5.38 GiB.
+    let oss = model("gpt-oss-120b");
+    let pages = Pages { paging: Paging::AllTokens, ..Pages::BOUND };
+    let token = sequence_bytes(&oss, &CacheFormats::of(&oss), pages, &over(1), 1);
+    near(Bytes::new(5.38 * GIB) / token, 78_384.0, 0.001);
+    // mitchross/talos-argocd-proxmox pull request 1995: a hybrid of 27 billion on two GPUs holds 302,921 tokens in 9.98
+    // GiB; 32 KiB a token are 9.24, and pages of recurrent states the rest.
+    let hybrid = model("qwen3.5-27b");
+    let formats = CacheFormats { keys_values: Format::plain(Number::Fp8), ..CacheFormats::of(&hybrid) };
+    let of = |tokens| sequence_bytes(&hybrid, &formats, Pages::BOUND, &over(1), tokens);
+    assert_eq!(of(2) - of(1), Bytes::new(32_768.0));
+    near(302_921.0 * 32_768.0 / GIB, 9.24, 1e-3);
+    assert!(of(0) > Bytes::ZERO);
+    // casys-kaist/LLMServingSim pull request 59: 41,408 tokens of Llama 3.1 8B on an RTX 4090, where weights and 90% of 24
+    // GiB would leave 54,400: the peak of activations and the memory that the driver keeps are the difference.
+    let small = model("llama-3.1-8b");
+    let rtx = fits(&small, &over(1), &vllm(8_192, 0.9), &CacheFormats::of(&small), Bytes::new(23.5 * GIB), (2_048, 0));
+    near(rtx.pool / Bytes::new(131_072.0), 41_408.0, 0.035);
+}

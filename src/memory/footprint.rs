@@ -42,12 +42,12 @@ pub fn footprint(
     software: &Software,
     stage: u32,
 ) -> MemoryFootprint {
-    Rank { model, job, layout, software }.footprint(stage)
+    Rank::new(model, job, layout, software).footprint(stage)
 }
 
 /// The stage that takes most, and what it takes.
 pub fn worst(model: &Transformer, job: &TrainingJob, layout: &Layout, software: &Software) -> (u32, MemoryFootprint) {
-    let rank = Rank { model, job, layout, software };
+    let rank = Rank::new(model, job, layout, software);
     let last = layout.pipeline - 1;
     let mut most = (0, rank.footprint(0));
     let mut consider = |stage: u32| {
@@ -73,7 +73,8 @@ pub fn all_stages<'a>(
     layout: &'a Layout,
     software: &'a Software,
 ) -> impl Iterator<Item = MemoryFootprint> + 'a {
-    (0..layout.pipeline).map(move |stage| footprint(model, job, layout, software, stage))
+    let rank = Rank::new(model, job, layout, software);
+    (0..layout.pipeline).map(move |stage| rank.footprint(stage))
 }
 
 #[derive(Clone, Copy)]
@@ -82,9 +83,38 @@ struct Rank<'a> {
     job: &'a TrainingJob,
     layout: &'a Layout,
     software: &'a Software,
+    /// A layer with an ordinary MLP and one with experts, where the model has them.
+    layers: [Layer; 2],
 }
 
-impl Rank<'_> {
+/// One layer on a rank.
+#[derive(Clone, Copy, Default)]
+struct Layer {
+    held: RankParameters,
+    /// Activations kept of one microbatch, under the layout's recomputation and without any.
+    kept: Bytes,
+    kept_plain: Bytes,
+    recomputed: Bytes,
+}
+
+impl<'a> Rank<'a> {
+    fn new(model: &'a Transformer, job: &'a TrainingJob, layout: &'a Layout, software: &'a Software) -> Self {
+        let layer = |kind, count: u32| {
+            if count == 0 {
+                return Layer::default();
+            }
+            let activations = layout.layer_activations(model, kind, job, software);
+            Layer {
+                held: layout.layer_shard(model, kind),
+                kept: activations.kept,
+                kept_plain: activations.kept + activations.recomputed,
+                recomputed: activations.recomputed,
+            }
+        };
+        let layers = [layer(LayerKind::Dense, model.dense_layers()), layer(LayerKind::Moe, model.moe_layers())];
+        Self { model, job, layout, software, layers }
+    }
+
     /// Whether all layers are of one kind.
     fn uniform(&self) -> bool {
         self.model.dense_layers() == 0 || self.model.moe_layers() == 0
@@ -92,7 +122,7 @@ impl Rank<'_> {
 
     fn footprint(&self, index: u32) -> MemoryFootprint {
         let stage = StagePlan::new(self.model.layers, self.layout).stage(index, self.model);
-        let held = self.layout.stage_shard(self.model, stage);
+        let held = self.layout.stage_of_layers(self.model, stage, self.layers.map(|layer| layer.held));
         let sharding = self.layout.sharding;
         let activations = self.activations(stage, index);
         let buffers = self.buffers(stage, held);
@@ -138,27 +168,18 @@ impl Rank<'_> {
     /// Layers of the microbatches in flight; on the first stage the mask of the embedding's dropout, on the last the input
     /// of the last norm, its output, and the logits (Korthikanti et al., section 4.3).
     fn activations(&self, stage: Stage, index: u32) -> Bytes {
-        let Self { model, job, layout, software } = self;
+        let Self { model, job, layout, software, .. } = self;
         let microbatches = layout.microbatches(job.global_batch);
         let in_flight = layout.in_flight(index, microbatches);
-        let layers = |kind, count: u32| {
-            if count == 0 {
-                Bytes::ZERO
-            } else {
-                let kept = |layout: &Layout| layout.layer_activations(model, kind, job, software).kept;
-                // Of the layers of a kind, recomputation covers the first ones.
-                match software.policy.recomputed_layers.filter(|_| layout.recompute == Recompute::Full) {
-                    None => kept(layout) * f64::from(count),
-                    Some(most) => {
-                        let plain = Layout { recompute: Recompute::None, ..**layout };
-                        let covered = most.min(count);
-                        kept(layout) * f64::from(covered) + kept(&plain) * f64::from(count - covered)
-                    }
-                }
-            }
+        // Of the layers of a kind, recomputation covers the first ones.
+        let some = software.policy.recomputed_layers.filter(|_| layout.recompute == Recompute::Full);
+        let covered = some.unwrap_or(u32::MAX);
+        let layers = |layer: &Layer, count: u32| {
+            let covered = covered.min(count);
+            layer.kept * f64::from(covered) + layer.kept_plain * f64::from(count - covered)
         };
-        let mut kept =
-            (layers(LayerKind::Dense, stage.dense_layers) + layers(LayerKind::Moe, stage.moe_layers)) * in_flight;
+        let [dense, moe] = &self.layers;
+        let mut kept = (layers(dense, stage.dense_layers) + layers(moe, stage.moe_layers)) * in_flight;
         let tokens = layout.tokens_per_microbatch(job);
         let stream = tokens * f64::from(model.hidden) / f64::from(layout.sequence_shards());
         if stage.embedding && !software.fused_attention {
@@ -191,7 +212,7 @@ impl Rank<'_> {
     /// What the layer at work holds for a while: the gradient of its weights before it joins the others, what it computes
     /// again, and the gathered weights of fully sharded ones; on the last stage also the output projection's gradient.
     fn buffers(&self, stage: Stage, held: RankParameters) -> Bytes {
-        let Self { model, job, layout, software } = self;
+        let Self { model, job, layout, software, .. } = self;
         let number = job.precision.size();
         let sharded = layout.sharding.weights();
         // Between microbatches of a pipeline, gathered weights stay and gradients add up unsharded: gathering again for
@@ -199,17 +220,17 @@ impl Rank<'_> {
         let stays = sharded && layout.pipeline > 1;
         // The loss's buffers are gone when the last layer's backward pass begins.
         let freed = if stage.head { software.logit * self.logits() + self.gathered_input() } else { Bytes::ZERO };
-        let at_work = |kind, count: u32| {
+        let at_work = |layer: &Layer, count: u32| {
             if count == 0 {
                 return Bytes::ZERO;
             }
-            let parameters = layout.layer_shard(model, kind).total();
+            let parameters = layer.held.total();
             // Its own and the next one's, fetched ahead.
             let gathered = if sharded && !stays { 2.0 * parameters } else { 0.0 };
-            let recomputed = layout.layer_activations(model, kind, job, software).recomputed;
-            number * (parameters + gathered) + (recomputed + self.gathered_input()).saturating_sub(freed)
+            number * (parameters + gathered) + (layer.recomputed + self.gathered_input()).saturating_sub(freed)
         };
-        let layer = at_work(LayerKind::Dense, stage.dense_layers).max(at_work(LayerKind::Moe, stage.moe_layers));
+        let [dense, moe] = &self.layers;
+        let layer = at_work(dense, stage.dense_layers).max(at_work(moe, stage.moe_layers));
         let table = |here: bool| if here { layout.table_shard(model) } else { 0.0 };
         let tables = number * (table(stage.head) + table(sharded && !stays && (stage.head || stage.embedding)));
         let staying = if stays { (number + job.gradients.size()) * held.total() } else { Bytes::ZERO };

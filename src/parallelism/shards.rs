@@ -62,18 +62,24 @@ impl Layout {
 
     /// Parameters of the token embedding, or of the output projection, on a rank.
     pub fn table_shard(&self, model: &Transformer) -> f64 {
-        model.parameters().embedding as f64 / f64::from(self.tensor)
+        model.table_parameters() as f64 / f64::from(self.tensor)
     }
 
     /// Parameters of a stage on a rank. Tied embeddings are held on the first and on the last stage, unless those are one.
     pub fn stage_shard(&self, model: &Transformer, stage: Stage) -> RankParameters {
-        let dense = self.layer_shard(model, LayerKind::Dense).times(stage.dense_layers);
-        let moe = self.layer_shard(model, LayerKind::Moe).times(stage.moe_layers);
-        let mut shard = dense.plus(moe);
+        let of = |kind, layers| if layers > 0 { self.layer_shard(model, kind) } else { RankParameters::default() };
+        let layers = [of(LayerKind::Dense, stage.dense_layers), of(LayerKind::Moe, stage.moe_layers)];
+        self.stage_of_layers(model, stage, layers)
+    }
+
+    /// The same from what a rank holds of a layer of either kind.
+    pub fn stage_of_layers(&self, model: &Transformer, stage: Stage, layers: [RankParameters; 2]) -> RankParameters {
+        let [dense, moe] = layers;
+        let mut shard = dense.times(stage.dense_layers).plus(moe.times(stage.moe_layers));
         let table = self.table_shard(model);
         if stage.embedding {
             shard.split += table;
-            shard.copied += model.parameters().positions as f64;
+            shard.copied += model.position_parameters() as f64;
         }
         if stage.head {
             shard.copied += model.norm_parameters() as f64;

@@ -3,6 +3,7 @@
 mod bind;
 mod cache;
 mod census;
+mod detail;
 mod hf;
 mod inference;
 mod training;
@@ -15,10 +16,9 @@ pub(crate) mod shapes;
 pub use bind::Untrainable;
 pub use cache::{CacheNumbers, Keeps, LayerCache, SharedBy, layer_caches, numbers_at};
 pub use census::{BlockParameters, Census, block_parameters, census};
+pub use detail::{Detail, LatentShape};
 pub use hf::{Fill, Imported, import};
 pub use inference::{TokenFlops, token_flops};
 pub use training::{CheckpointMode, GradientPrecision, Optimizer, Precision, TrainingJob};
-pub use transformer::{
-    AttentionCount, Detail, Experts, LatentShape, LayerFlops, LayerKind, LayerParameters, Parameters, Transformer,
-};
+pub use transformer::{AttentionCount, Experts, LayerFlops, LayerKind, LayerParameters, Parameters, Transformer};
 pub use weights::{module_bits, weight_bytes};

@@ -3,6 +3,7 @@
 //! A multiply-add counts as two operations. Norms, activations, softmax and the embedding's look-up are left out, as in
 //! published utilisations: they cost memory traffic, not matrix arithmetic.
 
+use super::Detail;
 use crate::catalog::model::Norm;
 use crate::document::choices;
 use crate::units::Flops;
@@ -58,45 +59,6 @@ pub struct Transformer {
     pub experts: Option<Experts>,
     /// What differs from plain grouped-query attention with two norms.
     pub detail: Detail,
-}
-
-/// What differs from plain grouped-query attention with two norms.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Detail {
-    /// Multi-head latent attention, trained with its keys and values expanded: `heads` key heads of `head_dim` channels.
-    pub latent: Option<LatentShape>,
-    /// Layers whose attention sees a window.
-    pub windowed_layers: u32,
-    /// Tokens of that window.
-    pub window: u32,
-    /// Parameters of a layer with an ordinary MLP beyond its matrices and two norms: biases of some projections, norms of
-    /// queries and keys, sinks. Negative where there is one norm.
-    pub dense_vectors: i64,
-    /// The same of a layer with experts: routing corrections too.
-    pub moe_vectors: i64,
-    /// The same of the model.
-    pub model_vectors: i64,
-}
-
-impl Detail {
-    /// Nothing differs.
-    pub const NONE: Self =
-        Self { latent: None, windowed_layers: 0, window: 0, dense_vectors: 0, moe_vectors: 0, model_vectors: 0 };
-}
-
-/// Widths of multi-head latent attention (arXiv 2405.04434, section 2.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LatentShape {
-    /// Width of the queries' latent vector; 0 where queries are projected at once.
-    pub query_rank: u32,
-    /// Width of the latent vector of keys and values.
-    pub rank: u32,
-    /// Channels of the rotary key, a part of `head_dim`.
-    pub rope_dim: u32,
-    /// Channels of a value head.
-    pub value_dim: u32,
-    /// Parameters of an indexer of sparse attention.
-    pub indexer: u64,
 }
 
 /// The experts of a layer and where they stand.
@@ -323,12 +285,22 @@ impl Transformer {
         parameters
     }
 
+    /// Parameters of the token embedding, or of the output projection.
+    pub const fn table_parameters(&self) -> u64 {
+        self.vocab as u64 * self.hidden as u64
+    }
+
+    /// Parameters of learned position embeddings.
+    pub const fn position_parameters(&self) -> u64 {
+        self.learned_positions as u64 * self.hidden as u64
+    }
+
     /// Parameters of the whole model.
     pub const fn parameters(&self) -> Parameters {
-        let table = self.vocab as u64 * self.hidden as u64;
+        let table = self.table_parameters();
         Parameters {
             embedding: table,
-            positions: self.learned_positions as u64 * self.hidden as u64,
+            positions: self.position_parameters(),
             dense_layers: self.dense_layers() as u64 * self.layer_parameters(LayerKind::Dense).total(),
             moe_layers: self.moe_layers() as u64 * self.layer_parameters(LayerKind::Moe).total(),
             final_norm: self.norm_parameters().saturating_add_signed(self.detail.model_vectors),
