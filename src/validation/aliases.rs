@@ -74,6 +74,15 @@ pub(super) struct Links {
     pub(super) because: Option<String>,
 }
 
+/// What the layers of a family are like.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Shape {
+    /// As this model of the catalog has them: its sizes don't say how they differ from the usual ones.
+    Catalog(String),
+    /// Of the usual kind.
+    Usual(Family),
+}
+
 /// What the layers of a family of models are like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Family {
@@ -171,7 +180,7 @@ pub struct Aliases {
     network_classes: Vec<Alias<String>>,
     gpus_per_process: Vec<Alias<(u32, String)>>,
     fabrics: Vec<Alias<Vec<String>>>,
-    families: Vec<Alias<Supported<Family>>>,
+    families: Vec<Alias<Supported<Shape>>>,
     models: Vec<Alias<String>>,
     precisions: Vec<Alias<Precision>>,
     shardings: Vec<Alias<Sharding>>,
@@ -205,14 +214,17 @@ impl Aliases {
             gpus_per_process: aliases(r, "host_process", |r| (r.get("gpus"), r.get("because"))),
             fabrics: aliases(r, "fabric", |r| r.get("fabrics")),
             families: aliases(r, "family", |r| {
-                supported(r, |r| Family {
-                    gated: r.get("gated"),
-                    norm: r.get("norm"),
-                    biases: r.get("biases"),
-                    tied_embeddings: r.get("tied_embeddings"),
-                    learned_positions: r.get("learned_positions"),
-                    head_dim: r.optional("head_dim"),
-                    vocab: r.optional("vocab"),
+                supported(r, |r| match r.optional("catalog") {
+                    Some(id) => Shape::Catalog(id),
+                    None => Shape::Usual(Family {
+                        gated: r.get("gated"),
+                        norm: r.get("norm"),
+                        biases: r.get("biases"),
+                        tied_embeddings: r.get("tied_embeddings"),
+                        learned_positions: r.get("learned_positions"),
+                        head_dim: r.optional("head_dim"),
+                        vocab: r.optional("vocab"),
+                    }),
                 })
             }),
             models: aliases(r, "model", |r| r.get("model")),
@@ -270,7 +282,7 @@ impl Aliases {
         first(&self.fabrics, class).map(Vec::as_slice)
     }
 
-    pub(super) fn family(&self, model: &str) -> Option<&Supported<Family>> {
+    pub(super) fn family(&self, model: &str) -> Option<&Supported<Shape>> {
         first(&self.families, model)
     }
 
