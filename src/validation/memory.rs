@@ -4,11 +4,13 @@
 //!   of a stage's layers, their ratio to plain tensor parallelism, or a peak.
 //! - A peak that is *allocated* has no allowance; one that is *reserved* has the allocator's, and one of a whole device
 //!   those of the context and of the communicators too.
-//! - Sizes that a row leaves out are its model's in the catalog, with the row's layers; a GPT's inner width is four times
+//! - Sizes that a row leaves out are its model's in the catalog, with the row's layers (`known_model`); a GPT's inner width is four times
 //!   the hidden one. Layers of BLOOM's candidates follow from their parameters: the multiple of the stages that is
 //!   nearest to (N - V h)/(12 h^2).
 //! - Microbatches are enough to fill the pipeline where the batch is not given.
 
+use super::aliases::{Aliases, Shape};
+use super::known_model::known_model;
 use super::outcome::{Fill, Outcome, Prediction};
 use super::table::{Row, Unusable};
 use crate::catalog::Catalog;
@@ -32,7 +34,7 @@ struct Case {
 }
 
 /// Predicts one row, which no rule about the data leaves out.
-pub(super) fn case(row: &Row, catalog: &Catalog) -> (Vec<Fill>, Outcome) {
+pub(super) fn case(row: &Row, catalog: &Catalog, aliases: &Aliases) -> (Vec<Fill>, Outcome) {
     let mut filled = Vec::new();
     let measured = match row.number("value") {
         Ok(Some(value)) if value > 0.0 => value,
@@ -45,7 +47,7 @@ pub(super) fn case(row: &Row, catalog: &Catalog) -> (Vec<Fill>, Outcome) {
     if row.text("model").is_some_and(|model| model.contains("LoRA")) {
         return (filled, Outcome::Excluded("adapters: not every parameter is trained".to_owned()));
     }
-    let outcome = predict(row, component, catalog, &mut filled).map_or_else(
+    let outcome = predict(row, component, catalog, aliases, &mut filled).map_or_else(
         |Unusable(reason)| Outcome::Skipped(reason),
         |(predicted, convention)| {
             let gpus = row.count("num_gpus").ok().flatten();
@@ -61,13 +63,14 @@ fn predict(
     row: &Row,
     component: &str,
     catalog: &Catalog,
+    aliases: &Aliases,
     filled: &mut Vec<Fill>,
 ) -> Result<(f64, Option<&'static str>), Unusable> {
     let unit = row.needed("unit")?;
     if let Some(states) = bytes_per_parameter(component) {
         return states_of(component, states, unit);
     }
-    let case = read(row, component, catalog, filled)?;
+    let case = read(row, component, catalog, aliases, filled)?;
     let Case { model, job, layout, software } = &case;
     let layers = layout.most_layers(model.layers);
     let activations = |layout: &Layout| layout.layer_activations(model, LayerKind::Dense, job, software).kept;
@@ -161,10 +164,16 @@ fn fill(filled: &mut Vec<Fill>, field: &'static str, value: &dyn std::fmt::Displ
     filled.push(Fill { field, value: value.to_string(), rule: rule.to_owned() });
 }
 
-fn read(row: &Row, component: &str, catalog: &Catalog, filled: &mut Vec<Fill>) -> Result<Case, Unusable> {
+fn read(
+    row: &Row,
+    component: &str,
+    catalog: &Catalog,
+    aliases: &Aliases,
+    filled: &mut Vec<Fill>,
+) -> Result<Case, Unusable> {
     let count = |column| Ok::<u32, Unusable>(row.count(column)?.unwrap_or(1));
     let (tensor, pipeline) = (row.needed_count("tp")?, row.needed_count("pp")?);
-    let model = transformer(row, pipeline, catalog, filled)?;
+    let model = transformer(row, pipeline, catalog, aliases, filled)?;
     let (context, expert) = (count("cp")?, count("ep")?);
     let data = row.count("dp")?.unwrap_or(1);
     let (kind, framework) = software_of(row, component)?;
@@ -306,9 +315,23 @@ fn micro_batch(
     Ok(1)
 }
 
-fn transformer(row: &Row, pipeline: u32, catalog: &Catalog, filled: &mut Vec<Fill>) -> Result<Transformer, Unusable> {
+fn transformer(
+    row: &Row,
+    pipeline: u32,
+    catalog: &Catalog,
+    aliases: &Aliases,
+    filled: &mut Vec<Fill>,
+) -> Result<Transformer, Unusable> {
     let name = row.needed("model")?;
-    let Some(hidden) = row.count("hidden")? else { return of_catalog(row, name, catalog, filled) };
+    let Some(hidden) = row.count("hidden")? else {
+        let id = match aliases.family(name) {
+            Some(Ok(Shape::Catalog(id))) => id,
+            _ => name,
+        };
+        let (model, fill) = known_model(row, id, catalog)?;
+        filled.push(fill);
+        return Ok(model);
+    };
     let heads = row.needed_count("heads")?;
     let vocab = row.needed_count("vocab")?;
     let lower = name.to_lowercase();
@@ -338,27 +361,6 @@ fn transformer(row: &Row, pipeline: u32, catalog: &Catalog, filled: &mut Vec<Fil
         experts: None,
         detail: Detail::NONE,
     })
-}
-
-/// A model of the catalog by the beginning of a run's name, with the row's layers.
-fn of_catalog(row: &Row, name: &str, catalog: &Catalog, filled: &mut Vec<Fill>) -> Result<Transformer, Unusable> {
-    let start = name.split(['_', ' ']).next().unwrap_or_default();
-    let id = match start {
-        "deepseekv2" => "deepseek-v2",
-        "deepseekv3" => "deepseek-v3",
-        other => other,
-    };
-    let entry = catalog.models.get(id).ok_or_else(|| Unusable(format!("sizes of \"{name}\" are missing")))?;
-    let mut model = Transformer::try_from(&entry.part).map_err(|error| Unusable(error.to_string()))?;
-    fill(filled, "hidden", &model.hidden, &format!("the catalog's {id}, as all sizes but the layers"));
-    if let Some(layers) = row.count("layers")? {
-        model.layers = layers;
-        // A cut-down model keeps one leading dense layer.
-        if let Some(experts) = &mut model.experts {
-            experts.leading_dense_layers = experts.leading_dense_layers.min(1);
-        }
-    }
-    Ok(model)
 }
 
 /// Layers from the parameters that a row's notes give, in billions.

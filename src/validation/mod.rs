@@ -6,6 +6,7 @@
 
 mod aliases;
 mod collectives;
+mod known_model;
 mod kv;
 mod memory;
 mod outcome;
@@ -99,7 +100,7 @@ impl Validation {
                 let design: Vec<&Row> = table.iter().filter(|other| other.text("name") == row.text("name")).collect();
                 topology::case(row, &design, catalog, aliases)
             };
-            let memory = || memory::case(row, catalog);
+            let memory = || memory::case(row, catalog, aliases);
             let collectives = || collectives::case(row, catalog, aliases);
             let ((id, group, band), predict): (_, &dyn Fn() -> (Vec<Fill>, Outcome)) = match domain {
                 Domain::Memory => ((cell(row, "id"), cell(row, "source"), None), &memory),

@@ -3,6 +3,7 @@
 use super::Filled;
 use crate::catalog::Catalog;
 use crate::validation::aliases::{Aliases, Family, Shape};
+use crate::validation::known_model::known_model;
 use crate::validation::table::{Row, Unusable};
 use crate::workload::{Detail, Experts, Transformer};
 
@@ -20,7 +21,11 @@ pub(super) fn transformer(
     let name = row.needed("model")?;
     let family = aliases.family(name).ok_or_else(|| Unusable(format!("model family of \"{name}\" is unknown")))?;
     let family = match family.as_ref().map_err(|reason| Unusable(reason.clone()))? {
-        Shape::Catalog(id) => return of_catalog(row, id, catalog, filled),
+        Shape::Catalog(id) => {
+            let (model, fill) = known_model(row, id, catalog)?;
+            filled.0.push(fill);
+            return Ok(model);
+        }
         Shape::Usual(family) => family,
     };
     let known =
@@ -71,30 +76,6 @@ pub(super) fn transformer(
         experts,
         detail: Detail::NONE,
     })
-}
-
-/// The catalog's model as it is, cut to the row's layers. What the row says of it must agree.
-fn of_catalog(row: &Row, id: &str, catalog: &Catalog, filled: &mut Filled) -> Result<Transformer, Unusable> {
-    let entry = catalog.models.get(id).ok_or_else(|| Unusable(format!("the catalog has no model {id}")))?;
-    let model = Transformer::try_from(&entry.part).map_err(|error| Unusable(error.to_string()))?;
-    let stated = [
-        ("hidden", model.hidden),
-        ("heads", model.heads),
-        ("vocab", model.vocab),
-        ("experts", model.experts.map_or(0, |experts| experts.count)),
-        ("topk", model.experts.map_or(0, |experts| experts.per_token)),
-    ];
-    for (column, has) in stated {
-        if row.count(column)?.is_some_and(|stated| stated != has) {
-            return Err(Unusable(format!("{column} is not the {has} of the catalog's {id}")));
-        }
-    }
-    filled.push("layers of", &entry.name, format!("the catalog's {id}"));
-    let layers = row.count("layers")?.unwrap_or(model.layers);
-    if layers > model.layers || (layers < model.layers && model.detail.windowed_layers > 0) {
-        return Err(Unusable(format!("layers is not the {} of the catalog's {id}", model.layers)));
-    }
-    Ok(Transformer { layers, ..model })
 }
 
 /// The experts of a layer, where the row or the catalog's model has some. `ffn` is an expert's width there.
