@@ -3,31 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as its tests do")]
 
+mod program;
+
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use assert_cmd::Command;
-
-const MIXTRAL: &str = "scenarios/train-mixtral-8x7b-64-h100.toml";
-const LLAMA: &str = "scenarios/train-llama3.1-405b-16k-h100.toml";
-
-struct Answer {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
-
-fn run(arguments: &[&str]) -> Answer {
-    let mut command = Command::cargo_bin("clusterplan").unwrap();
-    let output =
-        command.current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("COLUMNS").args(arguments).output().unwrap();
-    Answer {
-        code: output.status.code().unwrap(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
-}
+use program::{LLAMA, MIXTRAL, run};
 
 /// A mistake with nothing on stdout, and its text.
 #[track_caller]

@@ -2,32 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as its tests do")]
 
+mod program;
+
 use std::fs;
 use std::process::{Command as Process, Stdio};
 
 use assert_cmd::Command;
 use clusterplan::report::METRICS;
+use program::{Answer, LLAMA, MIXTRAL, run};
 use serde_json::Value;
-
-const LLAMA: &str = "scenarios/train-llama3.1-405b-16k-h100.toml";
-const MIXTRAL: &str = "scenarios/train-mixtral-8x7b-64-h100.toml";
-
-struct Answer {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
-
-fn run(arguments: &[&str]) -> Answer {
-    let mut command = Command::cargo_bin("clusterplan").unwrap();
-    let output =
-        command.current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("COLUMNS").args(arguments).output().unwrap();
-    Answer {
-        code: output.status.code().unwrap(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
-}
 
 fn json(arguments: &[&str]) -> Value {
     let answer = run(&[arguments, &["--format", "json"]].concat());

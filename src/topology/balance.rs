@@ -28,11 +28,6 @@ impl Balance {
             (None, None) => Self::ByLoad(Fraction::ONE),
         }
     }
-
-    /// Share of the bandwidth of so many equal links that is usable at full load.
-    pub fn share_at_full_load(self, links: u32) -> Fraction {
-        Fraction::new(1.0 / Slowdown::new(self, links).at(1.0)).unwrap_or(Fraction::ONE)
-    }
 }
 
 /// Samples of a [`Slowdown`] between no load and full load.

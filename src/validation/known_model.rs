@@ -7,7 +7,8 @@ use crate::workload::Transformer;
 
 /// The catalog's model, with the row's layers where it has fewer. What the row says of its sizes must agree.
 ///
-/// Runs on fewer layers keep one leading dense layer (SimuMax release v1.2, four layers of DeepSeek V2 and V3).
+/// Runs on fewer layers keep one leading dense layer (SimuMax, `simu_tools/megatron_scripts/scripts/run_pretrain_deepseekv2.sh`,
+/// `--moe-layer-freq` of DeepSeek V2, V3 and Kimi).
 ///
 /// # Errors
 /// When the catalog has no such model that can be trained, or the row's sizes are others.

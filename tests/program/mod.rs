@@ -1,0 +1,24 @@
+//! The program, run as a user runs it.
+
+use assert_cmd::Command;
+
+pub(crate) const LLAMA: &str = "scenarios/train-llama3.1-405b-16k-h100.toml";
+pub(crate) const MIXTRAL: &str = "scenarios/train-mixtral-8x7b-64-h100.toml";
+
+/// What a run left.
+pub(crate) struct Answer {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+pub(crate) fn run(arguments: &[&str]) -> Answer {
+    let mut command = Command::cargo_bin("clusterplan").unwrap();
+    let output =
+        command.current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("COLUMNS").args(arguments).output().unwrap();
+    Answer {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
