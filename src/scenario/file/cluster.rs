@@ -1,0 +1,142 @@
+//! `[cluster]`: what is built, where, and at which prices.
+
+use crate::catalog::Reference;
+use crate::diagnostics::{Code, Sink, Span};
+use crate::document::{FromNode, Node, Reader, Value, choices};
+use crate::units::Fraction;
+
+/// The most accelerators of a cluster, far above any announced.
+const MOST_ACCELERATORS: u32 = 10_000_000;
+/// The most planes that a port is split into.
+const MOST_PLANES: u32 = 8;
+
+choices! {
+    /// The kind of network topology.
+    pub enum TopologyKind {
+        /// Fat tree whose leaves each serve one rail: NIC i of every node of a unit.
+        RailFatTree = "rail-fat-tree",
+        /// Fat tree whose leaves each take all cards of their nodes.
+        TorFatTree = "tor-fat-tree",
+        /// A network for each rail and nothing between them: other rails are reached through the scale-up domain.
+        RailOnly = "rail-only",
+        /// Fat tree whose ports are split into slower ones, each in a network of its own (two leaves a card: dual-ToR).
+        MultiPlane = "multi-plane",
+        /// Groups of leaves and spines, whose spines are joined directly, every group with every other.
+        DragonflyPlus = "dragonfly-plus",
+        /// No switches: cards are joined to those of the neighbours in two or three dimensions.
+        Torus = "torus",
+    }
+}
+
+/// `[cluster]`
+#[derive(Clone, Debug, Default)]
+pub struct ClusterFile {
+    /// Node id.
+    pub node: Reference,
+    /// Accelerators at work.
+    pub accelerators: u32,
+    /// Where that number was written.
+    pub accelerators_at: Span,
+    /// Share of accelerators bought on top.
+    pub spares: Option<Fraction>,
+    /// Fabric id.
+    pub fabric: Reference,
+    /// How the fabric is built.
+    pub topology: TopologyFile,
+    /// Site id.
+    pub site: Reference,
+    /// Price book id.
+    pub prices: Reference,
+    /// Checkpoint storage.
+    pub storage: Option<Reference>,
+    /// Units of that storage.
+    pub storage_units: Option<u32>,
+    /// Failure rates.
+    pub reliability: Option<Reference>,
+}
+
+/// `cluster.topology`
+#[derive(Clone, Debug, Default)]
+pub struct TopologyFile {
+    /// Its kind.
+    pub kind: TopologyKind,
+    /// Tiers of switches.
+    pub tiers: TierCount,
+    /// Accelerators in a pod; in a group, of a dragonfly.
+    pub pod: Option<u32>,
+    /// Planes that each port is split into.
+    pub planes: Option<u32>,
+    /// Downward over upward bandwidth at each tier boundary, lowest first.
+    pub oversubscription: Vec<f64>,
+    /// Place of the table, for reports.
+    pub at: Span,
+}
+
+/// How many tiers of switches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TierCount {
+    /// As few as reach every node.
+    #[default]
+    Auto,
+    /// So many.
+    Fixed(u32),
+}
+
+impl ClusterFile {
+    pub(super) fn read(r: &mut Reader<'_>) -> Self {
+        Self {
+            node: r.get("node"),
+            accelerators: r.within("accelerators", &(1..=MOST_ACCELERATORS)),
+            accelerators_at: r.place("accelerators"),
+            spares: r.optional("spares"),
+            fabric: r.get("fabric"),
+            topology: r
+                .optional_table("topology", TopologyFile::read)
+                .unwrap_or_else(|| TopologyFile { at: r.at().clone(), ..TopologyFile::default() }),
+            site: r.get("site"),
+            prices: r.get("prices"),
+            storage: r.optional("storage"),
+            storage_units: r.optional_within("storage_units", &(1..=MOST_ACCELERATORS)),
+            reliability: r.optional("reliability"),
+        }
+    }
+}
+
+impl TopologyFile {
+    fn read(r: &mut Reader<'_>) -> Self {
+        let oversubscription: Vec<f64> = r.or("oversubscription", Vec::new());
+        if let Some(low) = oversubscription.iter().find(|ratio| **ratio < 1.0) {
+            let message = format!("an oversubscription of {low} gives a tier more bandwidth up than down");
+            r.report("oversubscription", Code::OutOfRange, message, "1 is full bisection; 7 is a seventh of it");
+        }
+        if oversubscription.len() > 3 {
+            r.report(
+                "oversubscription",
+                Code::OutOfRange,
+                "there are at most three tier boundaries",
+                "one figure a tier, lowest first: [1, 1, 7]",
+            );
+        }
+        Self {
+            kind: r.or("kind", TopologyKind::RailFatTree),
+            tiers: r.or("tiers", TierCount::Auto),
+            pod: r.optional_within("pod", &(1..=MOST_ACCELERATORS)),
+            planes: r.optional_within("planes", &(1..=MOST_PLANES)),
+            oversubscription,
+            at: r.at().clone(),
+        }
+    }
+}
+
+impl FromNode for TierCount {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        match &node.value {
+            Value::String(word) if word == "auto" => Self::Auto,
+            Value::Integer(count @ 1..=3) => Self::Fixed(u32::try_from(*count).unwrap_or(1)),
+            _ => {
+                node.wrong_type(path, "\"auto\", 1, 2 or 3", sink);
+                Self::Auto
+            }
+        }
+    }
+}

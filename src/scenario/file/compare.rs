@@ -1,0 +1,52 @@
+//! `[compare]`: what is varied, and against what.
+
+use crate::catalog::Reference;
+use crate::diagnostics::{Code, Diagnostic, Sink, did_you_mean};
+use crate::document::{Entry, Node, Reader, Value};
+use crate::scenario::keys::KEYS;
+
+/// `[compare]`
+#[derive(Clone, Debug, Default)]
+pub struct CompareFile {
+    /// Keys and the values that each takes.
+    pub vary: Vec<(String, Vec<Node>)>,
+    /// The value that the others are held against.
+    pub baseline: Option<Reference>,
+}
+
+impl CompareFile {
+    pub(super) fn read(r: &mut Reader<'_>) -> Self {
+        let Some(node) = r.node("vary") else { return Self { vary: Vec::new(), baseline: r.optional("baseline") } };
+        let mut vary = Vec::new();
+        match &node.value {
+            Value::Table(table) => {
+                for entry in &table.entries {
+                    check_varied(entry, r.sink());
+                    match &entry.node.value {
+                        Value::Array(values) if !values.is_empty() => vary.push((entry.key.clone(), values.clone())),
+                        _ => {
+                            let path = format!("compare.vary.{}", entry.key);
+                            entry.node.wrong_type(&path, "a list of values", r.sink());
+                        }
+                    }
+                }
+            }
+            _ => node.wrong_type("compare.vary", "a table of keys, each with its values", r.sink()),
+        }
+        Self { vary, baseline: r.optional("baseline") }
+    }
+}
+
+/// Reports a varied key that a scenario does not have.
+fn check_varied(entry: &Entry, sink: &Sink) {
+    let varies = |key: &str| key != "compare" && !key.starts_with("compare.");
+    if KEYS.contains(&entry.key.as_str()) && varies(&entry.key) {
+        return;
+    }
+    let hint = did_you_mean(&entry.key, KEYS.iter().copied().filter(|key| varies(key))).map_or_else(
+        || "name a key by its dotted path, such as \"cluster.fabric\"".to_owned(),
+        |key| format!("did you mean \"{key}\"?"),
+    );
+    let message = format!("unknown key `{}` in `compare.vary`", entry.key);
+    sink.push(Diagnostic::new(Code::UnknownKey, message).at(&entry.at, "no scenario has it").hint(hint));
+}

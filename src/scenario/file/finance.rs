@@ -1,0 +1,42 @@
+//! `[finance]`: how long the cluster is held, what capital costs, how much of it is used.
+
+use crate::diagnostics::Code;
+use crate::document::Reader;
+use crate::units::{Fraction, SECONDS_PER_DAY, Seconds};
+
+/// The shortest and the longest time, in days, over which costs are added up or parts written off.
+const LIVES: [f64; 2] = [1.0, 36_500.0];
+/// The least share of hours sold, a minute of a day, below which costs of an hour say nothing.
+const LEAST_UTILISATION: f64 = 1.0 / 1_440.0;
+
+/// `[finance]`
+#[derive(Clone, Debug, Default)]
+pub struct FinanceFile {
+    /// How long the cluster is held.
+    pub horizon: Option<Seconds>,
+    /// How long accelerators earn.
+    pub accelerator_life: Option<Seconds>,
+    /// Cost of capital a year.
+    pub cost_of_capital: Option<Fraction>,
+    /// Share of hours sold or used.
+    pub utilisation: Option<Fraction>,
+}
+
+impl FinanceFile {
+    pub(super) fn read(r: &mut Reader<'_>) -> Self {
+        let [shortest, longest] = LIVES.map(|days| Seconds::new(days * SECONDS_PER_DAY));
+        let read = Self {
+            horizon: r.optional_within("horizon", &(shortest..=longest)),
+            accelerator_life: r.optional_within("accelerator_life", &(shortest..=longest)),
+            cost_of_capital: r.optional("cost_of_capital"),
+            utilisation: None,
+        };
+        let before = r.sink().len();
+        let read = Self { utilisation: r.optional("utilisation"), ..read };
+        if r.sink().len() == before && read.utilisation.is_some_and(|share| share.get() < LEAST_UTILISATION) {
+            let message = "`finance.utilisation` is less than a minute a day: no hour is ever sold";
+            r.report("utilisation", Code::OutOfRange, message, "such as 0.8");
+        }
+        read
+    }
+}

@@ -1,0 +1,78 @@
+//! What the user typed: ids with their places, quantities with their units, nothing bound yet.
+
+mod cluster;
+mod compare;
+mod finance;
+mod software;
+mod training;
+
+pub(super) use cluster::{ClusterFile, TopologyFile};
+pub use cluster::{TierCount, TopologyKind};
+pub use compare::CompareFile;
+pub(super) use finance::FinanceFile;
+pub use software::SoftwareDate;
+pub(super) use software::SoftwareFile;
+pub(super) use training::{LayoutFile, TrainingFile, sequences};
+
+use super::keys::KEYS;
+use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::document::{Node, Reader};
+
+/// The longest title, in characters.
+const LONGEST_TITLE: usize = 200;
+
+/// A scenario as it stands in its file.
+#[derive(Clone, Debug, Default)]
+pub struct ScenarioFile {
+    /// What is asked, in a line.
+    pub title: String,
+    /// What is built.
+    pub cluster: ClusterFile,
+    /// The software, where given.
+    pub software: SoftwareFile,
+    /// The training job.
+    pub training: Option<TrainingFile>,
+    /// Money.
+    pub finance: FinanceFile,
+    /// What `compare` varies.
+    pub compare: Option<CompareFile>,
+}
+
+impl ScenarioFile {
+    /// Reads a scenario; mistakes go to the sink.
+    pub fn read(document: &Node, sink: &Sink) -> Self {
+        let Some(reader) = Reader::new(document, "", sink) else { return Self::default() };
+        let reader = &mut reader.knowing(KEYS);
+        let file = Self {
+            title: title(reader),
+            cluster: reader.table("cluster", ClusterFile::read),
+            software: reader.optional_table("software", SoftwareFile::read).unwrap_or_default(),
+            training: reader.optional_table("training", TrainingFile::read),
+            finance: reader.optional_table("finance", FinanceFile::read).unwrap_or_default(),
+            compare: reader.optional_table("compare", CompareFile::read),
+        };
+        if file.training.is_none() && document.at_path("training").is_none() {
+            sink.push(
+                Diagnostic::new(Code::MissingKey, "the scenario asks for nothing: `training` is missing")
+                    .at(&document.at, "in this file")
+                    .hint("add a [training] table with model, precision, sequence_length, global_batch, tokens and layout"),
+            );
+        }
+        file
+    }
+}
+
+/// The title, which is one line.
+fn title(r: &mut Reader<'_>) -> String {
+    let title: String = r.get("title");
+    if title.chars().any(char::is_control) {
+        let message = "`title` has a line break or another control character";
+        r.report("title", Code::OutOfRange, message, "write it in one line");
+    }
+    let length = title.chars().count();
+    if length > LONGEST_TITLE {
+        let message = format!("`title` has {length} characters; at most {LONGEST_TITLE} are taken");
+        r.report("title", Code::OutOfRange, message, "ask one question, in a line");
+    }
+    title
+}

@@ -1,0 +1,79 @@
+//! `[software]`: what the job runs on, and of which date.
+
+use crate::catalog::training_efficiency::{AttentionKernel, Framework};
+use crate::diagnostics::{Sink, Span};
+use crate::document::{FromNode, Node, Reader};
+
+/// Where the software's keys stand; empty where they are left to defaults.
+#[derive(Clone, Debug, Default)]
+pub struct SoftwarePlaces {
+    /// Of the date.
+    pub date: Option<Span>,
+    /// Of the framework.
+    pub framework: Option<Span>,
+    /// Of the attention kernel.
+    pub attention_kernel: Option<Span>,
+}
+
+/// `[software]`
+#[derive(Clone, Debug, Default)]
+pub struct SoftwareFile {
+    /// `"2024-04"`, as a decimal year.
+    pub date: Option<SoftwareDate>,
+    /// Framework class.
+    pub framework: Option<Framework>,
+    /// Attention kernel.
+    pub attention_kernel: Option<AttentionKernel>,
+    /// Places of the three, for reports.
+    pub places: SoftwarePlaces,
+    /// Overlap flags: tensor, data, expert.
+    pub overlap: [Option<bool>; 3],
+}
+
+impl SoftwareFile {
+    pub(super) fn read(r: &mut Reader<'_>) -> Self {
+        let overlap = r.optional_table("overlap", |r| [r.optional("tensor"), r.optional("data"), r.optional("expert")]);
+        Self {
+            date: r.optional("date"),
+            framework: r.optional("framework"),
+            attention_kernel: r.optional("attention_kernel"),
+            places: SoftwarePlaces {
+                date: r.place_of("date"),
+                framework: r.place_of("framework"),
+                attention_kernel: r.place_of("attention_kernel"),
+            },
+            overlap: overlap.unwrap_or_default(),
+        }
+    }
+}
+
+/// A month, `"2024-04"`, as a decimal year.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct SoftwareDate(pub f64);
+
+impl Default for SoftwareDate {
+    /// Stands in for a month whose mistake has been reported, and must not bring on another: one that was measured.
+    fn default() -> Self {
+        Self(2025.0)
+    }
+}
+
+impl FromNode for SoftwareDate {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        let parsed = node.as_str().and_then(|text| {
+            let (year, month) = text.split_once('-').filter(|(year, month)| year.len() == 4 && month.len() == 2)?;
+            // Digits alone: a sign would parse too.
+            (year.bytes().chain(month.bytes()).all(|byte| byte.is_ascii_digit())).then_some(())?;
+            let (year, month): (u32, u32) = (year.parse().ok()?, month.parse().ok()?);
+            ((2000..2100).contains(&year) && (1..=12).contains(&month))
+                .then(|| f64::from(year) + f64::from(month - 1) / 12.0)
+        });
+        parsed.map_or_else(
+            || {
+                node.wrong_type(path, "a month such as \"2024-04\"", sink);
+                Self::default()
+            },
+            Self,
+        )
+    }
+}

@@ -1,0 +1,163 @@
+//! `[training]`: the job and its layout.
+
+use crate::catalog::Reference;
+use crate::diagnostics::{Code, Diagnostic, Sink, Span};
+use crate::document::{FromNode, Node, Reader};
+use crate::parallelism::{RankOrder, Recompute, Schedule, Sharding};
+use crate::units::{Quantity, Tokens};
+use crate::workload::{CheckpointMode, GradientPrecision, Optimizer, Precision};
+
+/// `[training]`
+#[derive(Clone, Debug, Default)]
+pub struct TrainingFile {
+    /// Model id.
+    pub model: Reference,
+    /// Data type of weights and matrix multiplications.
+    pub precision: Precision,
+    /// Data type that gradients are accumulated and reduced in.
+    pub gradients: Option<GradientPrecision>,
+    /// The optimizer.
+    pub optimizer: Option<Optimizer>,
+    /// Tokens of a sequence.
+    pub sequence_length: u32,
+    /// Sequences or tokens of a step.
+    pub global_batch: GlobalBatch,
+    /// Place of it.
+    pub global_batch_at: Span,
+    /// Tokens of the run.
+    pub tokens: Tokens,
+    /// Where they were written.
+    pub tokens_at: Span,
+    /// How checkpoints are written.
+    pub checkpoint: Option<CheckpointMode>,
+    /// The layout.
+    pub layout: LayoutFile,
+}
+
+/// A batch in sequences, or in tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum GlobalBatch {
+    /// So many sequences.
+    Sequences(u32),
+    /// So many tokens.
+    Tokens(Tokens),
+}
+
+/// `training.layout`
+#[derive(Clone, Debug, Default)]
+pub struct LayoutFile {
+    /// Degrees: tensor, pipeline, virtual stages, context, expert, micro batch.
+    pub tensor: u32,
+    /// Pipeline stages.
+    pub pipeline: u32,
+    /// Model chunks a stage.
+    pub virtual_stages: Option<u32>,
+    /// Context-parallel ranks.
+    pub context: Option<u32>,
+    /// Expert-parallel ranks.
+    pub expert: Option<u32>,
+    /// Sequences of a microbatch.
+    pub micro_batch: u32,
+    /// Pipeline schedule.
+    pub schedule: Option<Schedule>,
+    /// What data parallelism shards.
+    pub sharding: Option<Sharding>,
+    /// What the backward pass computes again.
+    pub recompute: Option<Recompute>,
+    /// Whether norms and residuals are split along the sequence.
+    pub sequence_parallel: Option<bool>,
+    /// Order of the axes in global ranks.
+    pub order: Option<RankOrder>,
+    /// Place of the table.
+    pub at: Span,
+}
+
+impl TrainingFile {
+    pub(super) fn read(r: &mut Reader<'_>) -> Self {
+        Self {
+            model: r.get("model"),
+            precision: r.get("precision"),
+            gradients: r.optional("gradients"),
+            optimizer: r.optional("optimizer"),
+            sequence_length: r.get("sequence_length"),
+            global_batch: r.get("global_batch"),
+            global_batch_at: r.place("global_batch"),
+            tokens: positive_tokens(r),
+            tokens_at: r.place("tokens"),
+            checkpoint: r.optional("checkpoint"),
+            layout: r.table("layout", LayoutFile::read),
+        }
+    }
+}
+
+/// The token budget, which must not be zero.
+fn positive_tokens(r: &mut Reader<'_>) -> Tokens {
+    let before = r.sink().len();
+    let tokens: Tokens = r.get("tokens");
+    if r.sink().len() == before && tokens <= Tokens::ZERO {
+        r.report("tokens", Code::OutOfRange, "`training.tokens` is zero", "such as \"15.6 Ttoken\"");
+    }
+    tokens
+}
+
+impl Default for GlobalBatch {
+    fn default() -> Self {
+        Self::Sequences(1)
+    }
+}
+
+impl FromNode for GlobalBatch {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        if node.as_str().is_some() {
+            Self::Tokens(Tokens::from_node(node, path, sink))
+        } else {
+            Self::Sequences(u32::from_node(node, path, sink))
+        }
+    }
+}
+
+impl LayoutFile {
+    fn read(r: &mut Reader<'_>) -> Self {
+        Self {
+            tensor: r.get("tensor"),
+            pipeline: r.get("pipeline"),
+            virtual_stages: r.optional("virtual_stages"),
+            context: r.optional("context"),
+            expert: r.optional("expert"),
+            micro_batch: r.get("micro_batch"),
+            schedule: r.optional("schedule"),
+            sharding: r.optional("sharding"),
+            recompute: r.optional("recompute"),
+            sequence_parallel: r.optional("sequence_parallel"),
+            order: r.optional("order"),
+            at: r.at().clone(),
+        }
+    }
+}
+
+/// Sequences of a batch, or a report where tokens do not make up whole sequences.
+pub(in crate::scenario) fn sequences(batch: GlobalBatch, at: &Span, sequence_length: u32, sink: &Sink) -> u32 {
+    match batch {
+        GlobalBatch::Sequences(count) => count,
+        GlobalBatch::Tokens(tokens) => {
+            // The base number, because a count of sequences is wanted.
+            let count = tokens.base() / f64::from(sequence_length);
+            if count.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&count) {
+                #[allow(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "checked to be a whole number in range"
+                )]
+                return count as u32;
+            }
+            let message = format!("{tokens} are no whole number of sequences of {sequence_length}");
+            let hint = format!(
+                "{} sequences would be {}",
+                count.floor().max(1.0),
+                Tokens::new(count.floor().max(1.0) * f64::from(sequence_length))
+            );
+            sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "does not divide").hint(hint));
+            1
+        }
+    }
+}

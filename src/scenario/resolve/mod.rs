@@ -1,0 +1,94 @@
+//! Binding: every id found, every default applied and written down, every clash of fields reported.
+
+mod cluster;
+mod finance;
+mod training;
+
+pub use cluster::{BoundFabric, Cluster, LinkParts, TopologyChoice};
+pub use finance::Finance;
+pub use training::Training;
+
+use super::file::ScenarioFile;
+use crate::catalog::{Catalog, Reference};
+use crate::diagnostics::{Sink, Span};
+use crate::units::Fraction;
+
+/// A default that was applied because the scenario left a key out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assumption {
+    /// The key.
+    pub key: &'static str,
+    /// The value, as text.
+    pub value: String,
+}
+
+/// A scenario with nothing left open.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What is asked, in a line.
+    pub title: String,
+    /// What is built.
+    pub cluster: Cluster,
+    /// The job.
+    pub training: Training,
+    /// The money.
+    pub finance: Finance,
+    /// Defaults that were applied.
+    pub assumed: Vec<Assumption>,
+}
+
+/// Applies defaults and remembers them.
+#[derive(Default)]
+struct Defaults(Vec<Assumption>);
+
+impl Defaults {
+    fn or<T: ToString>(&mut self, key: &'static str, given: Option<T>, default: T) -> T {
+        given.unwrap_or_else(|| {
+            self.0.push(Assumption { key, value: default.to_string() });
+            default
+        })
+    }
+}
+
+/// Text of a share for the list of assumptions.
+struct Share(Fraction);
+
+impl std::fmt::Display for Share {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0.get())
+    }
+}
+
+impl Scenario {
+    /// Binds a scenario to a catalog; mistakes go to the sink, and there is a scenario only if there are none.
+    pub fn resolve(file: &ScenarioFile, catalog: &Catalog, sink: &Sink) -> Option<Self> {
+        let mut defaults = Defaults::default();
+        let cluster = cluster::bind(file, catalog, &mut defaults, sink);
+        let training = file.training.as_ref().and_then(|wanted| {
+            // The job's own mistakes are worth reporting even where the cluster's parts are wrong.
+            let Some(cluster) = &cluster else {
+                training::work(wanted, catalog, &mut defaults, sink);
+                return None;
+            };
+            training::bind(wanted, file, cluster, catalog, &mut defaults, sink)
+        });
+        let finance = finance::bind(&file.finance, &mut defaults);
+        let (cluster, training) = (cluster?, training?);
+        sink.is_empty().then(|| Self { title: file.title.clone(), cluster, training, finance, assumed: defaults.0 })
+    }
+}
+
+/// The id given, or a default at the place that made it necessary.
+fn by_default(
+    key: &'static str,
+    given: Option<&Reference>,
+    default: &str,
+    at: &Span,
+    defaults: &mut Defaults,
+) -> Reference {
+    given.cloned().unwrap_or_else(|| Reference { id: defaults.or(key, None, default.to_owned()), at: at.clone() })
+}
+
+fn default_share(share: f64) -> Fraction {
+    Fraction::new(share).unwrap_or_default()
+}

@@ -1,0 +1,184 @@
+//! The training job: its model, batch, layout and software, and the constants that they need.
+
+use std::sync::Arc;
+
+use super::{Cluster, Defaults};
+use crate::catalog::memory_allowance::FrameworkMemory;
+use crate::catalog::training_efficiency::{Framework, TrainingEfficiency};
+use crate::catalog::{Catalog, Entry, MemoryAllowance, Model};
+use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::parallelism::{Layout, Recompute, Schedule, Sharding};
+use crate::scenario::file::{LayoutFile, ScenarioFile, TrainingFile, sequences};
+use crate::scenario::software::{MissingEfficiency, Overlap, Software, StepEfficiency};
+use crate::units::Tokens;
+use crate::workload::{CheckpointMode, GradientPrecision, Optimizer, TrainingJob, Transformer};
+
+/// The training job and how it is spread.
+#[derive(Clone, Debug)]
+pub struct Training {
+    /// The model's catalog entry.
+    pub model: Arc<Entry<Model>>,
+    /// Its arithmetic.
+    pub transformer: Transformer,
+    /// The job.
+    pub job: TrainingJob,
+    /// The layout with one replica; the accelerators at work say how many there are.
+    pub layout: Layout,
+    /// The software.
+    pub software: Software,
+    /// What it reaches.
+    pub efficiency: StepEfficiency,
+    /// How checkpoints are written.
+    pub checkpoint: CheckpointMode,
+    /// What the software keeps in memory beside the model.
+    pub memory: Arc<Entry<MemoryAllowance>>,
+    /// What of it the framework keeps.
+    pub framework_memory: FrameworkMemory,
+    /// The set of constants that the efficiency comes from.
+    pub efficiency_source: Arc<Entry<TrainingEfficiency>>,
+}
+
+/// What is trained: the model, its arithmetic, and the job.
+pub(super) fn work(
+    wanted: &TrainingFile,
+    catalog: &Catalog,
+    defaults: &mut Defaults,
+    sink: &Sink,
+) -> Option<(Arc<Entry<Model>>, Option<Transformer>, TrainingJob)> {
+    let job = TrainingJob {
+        sequence_length: wanted.sequence_length,
+        global_batch: sequences(wanted.global_batch, &wanted.global_batch_at, wanted.sequence_length, sink),
+        tokens: wanted.tokens,
+        precision: wanted.precision,
+        gradients: defaults.or("training.gradients", wanted.gradients, GradientPrecision::Fp32),
+        optimizer: defaults.or("training.optimizer", wanted.optimizer, Optimizer::Adam),
+    };
+    check_tokens(wanted, &job, sink);
+    let model = catalog.models.find(&wanted.model, &wanted.model.at, sink)?;
+    if let Some(positions) = model.learned_positions.filter(|positions| *positions < job.sequence_length) {
+        let message = format!(
+            "`{}` has {positions} learned positions, fewer than a sequence of {} tokens",
+            model.id, job.sequence_length
+        );
+        let hint = format!("a sequence_length of {positions} or less");
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.model.at, "this model").hint(hint));
+    }
+    let transformer = Transformer::try_from(&model.part).map_err(|reason| {
+        sink.push(Diagnostic::new(Code::Unsupported, reason.to_string()).at(&wanted.model.at, "this model"));
+    });
+    Some((model, transformer.ok(), job))
+}
+
+/// A run is one step at least.
+fn check_tokens(wanted: &TrainingFile, job: &TrainingJob, sink: &Sink) {
+    let step = job.tokens_per_step();
+    if wanted.tokens > Tokens::ZERO && wanted.tokens < step {
+        let message = format!("a run of {} is less than one step of {step}", wanted.tokens);
+        let hint = "a step is global_batch sequences of sequence_length tokens";
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.tokens_at, "too few").hint(hint));
+    }
+}
+
+pub(super) fn bind(
+    wanted: &TrainingFile,
+    file: &ScenarioFile,
+    cluster: &Cluster,
+    catalog: &Catalog,
+    defaults: &mut Defaults,
+    sink: &Sink,
+) -> Option<Training> {
+    let constants = catalog.training_efficiency.find("published-runs", &wanted.model.at, sink)?;
+    let memory = catalog.memory_allowances.find("cuda", &wanted.model.at, sink)?;
+    let software = software(file, cluster, &constants, defaults);
+    let work = work(wanted, catalog, defaults, sink);
+    let efficiency =
+        StepEfficiency::bind(&constants, &cluster.accelerator, cluster.node.host, wanted.precision, &software);
+    let efficiency = efficiency.map_err(|missing| report_missing(&missing, file, sink));
+    let framework_memory = memory.framework(software.framework);
+    if framework_memory.is_none() {
+        let message = format!("no measured memory allowance for framework \"{}\"", software.framework);
+        let at = file.software.places.framework.as_ref().unwrap_or(&file.cluster.node.at);
+        sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "needed for this"));
+    }
+    let (model, transformer, job) = work?;
+    Some(Training {
+        transformer: transformer?,
+        model,
+        job,
+        layout: layout(&wanted.layout, software.framework, defaults),
+        software,
+        efficiency: efficiency.ok()?,
+        checkpoint: defaults.or("training.checkpoint", wanted.checkpoint, CheckpointMode::Asynchronous),
+        framework_memory: framework_memory?,
+        memory,
+        efficiency_source: constants,
+    })
+}
+
+/// Reports a missing constant at the key that asked for it; what a default asked for, at the node.
+fn report_missing(missing: &MissingEfficiency, file: &ScenarioFile, sink: &Sink) {
+    let places = &file.software.places;
+    let at = match missing {
+        MissingEfficiency::Date(_) => &places.date,
+        MissingEfficiency::Framework(_) => &places.framework,
+        MissingEfficiency::Kernel { .. } => &places.attention_kernel,
+        _ => &None,
+    };
+    let hint = match missing {
+        MissingEfficiency::Kernel { .. } => "set software.attention_kernel to a measured one",
+        MissingEfficiency::Date(_) => "the first era of the constants begins later: see catalogs/efficiency/training",
+        _ => "add the constants to an overlay of catalogs/efficiency/training and pass it with --catalog",
+    };
+    let at = at.as_ref().unwrap_or(&file.cluster.node.at);
+    sink.push(Diagnostic::new(Code::NotInCatalog, missing.to_string()).at(at, "needed for this").hint(hint));
+}
+
+/// The software, filled by what was usual at its date on that accelerator.
+fn software(
+    file: &ScenarioFile,
+    cluster: &Cluster,
+    constants: &TrainingEfficiency,
+    defaults: &mut Defaults,
+) -> Software {
+    let wanted = &file.software;
+    let date = match wanted.date {
+        Some(date) => date.0,
+        None => defaults.or("software.date", None, Software::USUAL_DATE),
+    };
+    let framework = defaults.or("software.framework", wanted.framework, Framework::MegatronCore);
+    let usual = Software::usual_kernel(&cluster.accelerator.generation, date);
+    let attention_kernel = defaults.or("software.attention_kernel", wanted.attention_kernel, usual);
+    let sharding = file.training.as_ref().and_then(|training| training.layout.sharding);
+    let overlap = constants.usual_overlap(framework, date, sharding == Some(Sharding::Full));
+    let [tensor, data, expert] = wanted.overlap;
+    let overlap = Overlap {
+        tensor: defaults.or("software.overlap.tensor", tensor, overlap.0),
+        data: defaults.or("software.overlap.data", data, overlap.1),
+        expert: defaults.or("software.overlap.expert", expert, false),
+    };
+    Software { date, framework, attention_kernel, overlap }
+}
+
+fn layout(wanted: &LayoutFile, framework: Framework, defaults: &mut Defaults) -> Layout {
+    let virtual_stages = wanted.virtual_stages.unwrap_or(1);
+    let usual = if virtual_stages > 1 { Schedule::Interleaved } else { Schedule::OneF1b };
+    let order = Software::usual_order(framework);
+    Layout {
+        tensor: wanted.tensor,
+        context: wanted.context.unwrap_or(1),
+        pipeline: wanted.pipeline,
+        data: 1,
+        expert: wanted.expert.unwrap_or(1),
+        virtual_stages,
+        micro_batch: wanted.micro_batch,
+        schedule: defaults.or("training.layout.schedule", wanted.schedule, usual),
+        sharding: defaults.or("training.layout.sharding", wanted.sharding, Sharding::Optimizer),
+        recompute: defaults.or("training.layout.recompute", wanted.recompute, Recompute::None),
+        sequence_parallel: defaults.or(
+            "training.layout.sequence_parallel",
+            wanted.sequence_parallel,
+            wanted.tensor > 1,
+        ),
+        order: defaults.or("training.layout.order", wanted.order, order),
+    }
+}
