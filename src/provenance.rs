@@ -36,8 +36,8 @@ pub struct Source {
     pub title: String,
     /// Where it is.
     pub url: Option<String>,
-    /// The day it was read, `2026-11-29`.
-    pub accessed: Option<String>,
+    /// The day it was read, or for a figure derived or assumed the day of that reckoning, `2026-11-29`.
+    pub accessed: String,
     /// What a reader must know to use the figure.
     pub note: Option<String>,
 }
@@ -50,7 +50,7 @@ impl Source {
             basis: reader.get("basis"),
             title: reader.get("title"),
             url: reader.optional("url"),
-            accessed: reader.optional::<crate::document::Date>("accessed").map(|date| date.0),
+            accessed: reader.get::<crate::document::Date>("accessed").0,
             note: reader.optional("note"),
         }
     }

@@ -110,10 +110,15 @@ fn what_lies_in_an_overlay_is_read_or_named() {
     refused(&["catalog", "check", "--catalog", text(strange.path())], &says);
 }
 
+/// One field over a shipped site's, with its source.
+#[cfg(unix)]
+const PUE: &[u8] =
+    b"pue = 1.5\n[[source]]\nfields = [\"pue\"]\nbasis = \"assumed\"\ntitle = \"Ours\"\naccessed = 2026-11-29\n";
+
 #[cfg(unix)]
 #[test]
 fn a_link_that_leads_back_ends() {
-    let dir = files(&[("sites/us-colo.toml", b"pue = 1.5\n")]);
+    let dir = files(&[("sites/us-colo.toml", PUE)]);
     std::os::unix::fs::symlink(dir.path(), dir.path().join("sites/again")).unwrap();
     let answer = run(&["catalog", "check", "--catalog", text(dir.path())]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);

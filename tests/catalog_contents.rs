@@ -78,10 +78,9 @@ fn mistakes(schema: &serde_json::Value, node: &Node, path: &str, found: &mut Vec
         return;
     }
     match (schema["type"].as_str(), &node.value) {
-        (None, _)
-        | (Some("string"), Value::String(_))
-        | (Some("boolean"), Value::Boolean(_))
-        | (Some("number"), Value::Integer(_) | Value::Float(_)) => {}
+        (None, _) | (Some("boolean"), Value::Boolean(_)) | (Some("number"), Value::Integer(_) | Value::Float(_)) => {}
+        (Some("string"), Value::Date(day)) if schema["format"] == "date" && day.len() == 10 => {}
+        (Some("string"), Value::String(_)) if schema["format"].is_null() => {}
         (Some("integer"), Value::Integer(number)) => {
             if *number < schema["minimum"].as_i64().unwrap() || *number > schema["maximum"].as_i64().unwrap() {
                 found.push(format!("{path}: out of range"));
@@ -223,7 +222,7 @@ fn a_missing_type_means_unsupported() {
 #[test]
 fn prices_say_whether_they_are_per_instance_or_per_accelerator() {
     // skypilot-org/skypilot issue 9000: four accelerators at $4 an hour in all are $1 each.
-    let text = "name = \"Mine\"\nclass = \"neocloud\"\n[[source]]\nfields = [\"class\"]\nbasis = \"assumed\"\ntitle = \"Mine\"\n\
+    let text = "name = \"Mine\"\nclass = \"neocloud\"\n[[source]]\nfields = [\"class\"]\nbasis = \"assumed\"\ntitle = \"Mine\"\naccessed = 2026-11-29\n\
                 [[offer]]\ninstance = \"quad\"\naccelerator = \"l40s\"\naccelerators = 4\nterm = \"on-demand\"\n\
                 price_per_instance_hour = \"$4/h\"\ndate = 2026-11-01\nbasis = \"quote\"\nsource = \"A price page\"\n";
     let (mut sources, sink) = (Sources::default(), Sink::default());

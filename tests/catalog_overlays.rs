@@ -41,9 +41,42 @@ fn shipped(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("catalogs").join(path)).unwrap()
 }
 
+/// A source in one line.
+fn assumed(field: &str) -> String {
+    format!("source = [{{ fields = [\"{field}\"], basis = \"assumed\", title = \"Ours\", accessed = 2026-11-20 }}]\n")
+}
+
+#[test]
+fn an_overlay_names_a_source_for_what_it_changes() {
+    let dir = files(&[("accelerators/h100-sxm-80gb.toml", "tdp = \"600 W\"\n")]);
+    let (_, shown) = read(&[dir.path()]);
+    assert!(shown.contains("`tdp` has 0 sources") && shown.contains("h100-sxm-80gb.toml:1:1"), "{shown}");
+    assert!(shown.contains("source = [{ fields = [\"tdp\"], basis = \"assumed\""), "{shown}");
+    let undated = "tdp = \"600 W\"\n[[source]]\nfields = [\"tdp\"]\nbasis = \"assumed\"\ntitle = \"Ours\"\n";
+    let dir = files(&[("accelerators/h100-sxm-80gb.toml", undated)]);
+    let (_, shown) = read(&[dir.path()]);
+    assert!(shown.contains("`source.accessed` is missing") && shown.contains("h100-sxm-80gb.toml:2:1"), "{shown}");
+}
+
+#[test]
+fn a_table_that_an_overlay_changes_is_shown_in_the_overlay() {
+    let text = format!("{}[scale_up]\ndomain = 3\n", assumed("scale_up.domain"));
+    let dir = files(&[("nodes/dgx-h100.toml", &text)]);
+    let (_, shown) = read(&[dir.path()]);
+    let file = dir.path().join("nodes/dgx-h100.toml").display().to_string();
+    assert!(shown.contains("scale-up domains of 3") && shown.contains(&format!("{file}:2:1")), "{shown}");
+    assert!(!shown.contains("--> catalogs/"), "{shown}");
+}
+
+#[test]
+fn a_misspelt_key_is_one_mistake() {
+    let shown = broken("accelerators/h100-sxm-80gb.toml", "sm_count =", "sm_cuont =");
+    assert!(shown.contains("did you mean `sm_count`?") && !shown.contains("`sm_count` is missing"), "{shown}");
+}
+
 const FASTER: &str = "memory_bandwidth = \"3.5 TB/s\"\n[peak_dense]\nbf16 = \"1000 TFLOP/s\"\n\
-    [[source]]\nfields = [\"memory_bandwidth\"]\nbasis = \"measured\"\ntitle = \"Our own stream test\"\n\
-    [[source]]\nfields = [\"peak_dense\"]\nbasis = \"measured\"\ntitle = \"Our own matrix test\"\n\
+    [[source]]\nfields = [\"memory_bandwidth\"]\nbasis = \"measured\"\ntitle = \"Our own stream test\"\naccessed = 2026-11-20\n\
+    [[source]]\nfields = [\"peak_dense\", \"sparsity_gain.bf16\"]\nbasis = \"measured\"\ntitle = \"Our own matrix test\"\naccessed = 2026-11-20\n\
     [sparsity_gain]\nbf16 = 1.9\n";
 
 #[test]
@@ -57,14 +90,13 @@ fn a_field_and_its_source_win_together() {
     assert_eq!(h100.source_of("peak_dense.bf16").unwrap().basis, Basis::Measured);
     assert_eq!(h100.source_of("peak_dense.fp8").unwrap().basis, Basis::Secondary);
     assert_eq!(h100.source_of("tdp").unwrap().basis, Basis::Secondary);
-    // What it names no source for is its own assumption.
-    assert_eq!(h100.source_of("sparsity_gain.bf16").unwrap().basis, Basis::Assumed);
 }
 
 #[test]
 fn the_last_overlay_wins_and_a_single_file_is_one() {
-    let first = files(&[("accelerators/h100-sxm-80gb.toml", "tdp = \"600 W\"\n")]);
-    let second = files(&[("accelerators/h100-sxm-80gb.toml", "tdp = \"650 W\"\n")]);
+    let limit = |watts: &str| format!("{}tdp = \"{watts}\"\n", assumed("tdp"));
+    let first = files(&[("accelerators/h100-sxm-80gb.toml", &limit("600 W"))]);
+    let second = files(&[("accelerators/h100-sxm-80gb.toml", &limit("650 W"))]);
     let file = second.path().join("accelerators/h100-sxm-80gb.toml");
     let watts =
         |catalog: &Catalog| catalog.accelerators.get("h100-sxm-80gb").unwrap().tdp.unwrap().in_unit("W").unwrap();
@@ -111,10 +143,10 @@ fn freezing_writes_what_reads_back_the_same() {
 }
 
 const NEW_GPU: &str = "name = \"Example X1\"\nvendor = \"Example\"\ngeneration = \"x\"\nboard = \"x1-500w\"\nsm_count = 100\n\
-    l2_cache = \"64 MiB\"\nmemory_capacity = \"128 GiB\"\nmemory_bandwidth = \"4 TB/s\"\ntdp = \"500 W\"\n\
+    on_chip_sram = \"64 MiB\"\nmemory_capacity = \"128 GiB\"\nmemory_bandwidth = \"4 TB/s\"\ntdp = \"500 W\"\n\
     [peak_dense]\nbf16 = \"1200 TFLOP/s\"\n\
-    [[source]]\nfields = [\"vendor\", \"generation\", \"board\", \"sm_count\", \"l2_cache\", \"memory_capacity\", \
-    \"memory_bandwidth\", \"tdp\", \"peak_dense\"]\nbasis = \"assumed\"\ntitle = \"An example\"\n";
+    [[source]]\nfields = [\"vendor\", \"generation\", \"board\", \"sm_count\", \"on_chip_sram\", \"memory_capacity\", \
+    \"memory_bandwidth\", \"tdp\", \"peak_dense\"]\nbasis = \"assumed\"\ntitle = \"An example\"\naccessed = 2026-11-20\n";
 
 #[test]
 fn a_new_accelerator_is_one_file() {

@@ -353,7 +353,8 @@ fn overlay(path: &str, text: &str) -> tempfile::TempDir {
 fn directories_lie_over_the_built_in_catalog() {
     let dear = overlay(
         "sites/us-colo.toml",
-        "electricity = { value = \"$0.2/kWh\", low = \"$0.1/kWh\", high = \"$0.3/kWh\" }\n",
+        "electricity = { value = \"$0.2/kWh\", low = \"$0.1/kWh\", high = \"$0.3/kWh\" }\n\
+         [[source]]\nfields = [\"electricity\"]\nbasis = \"quote\"\ntitle = \"An offer\"\naccessed = 2026-11-20\n",
     );
     let opex = |arguments: &[&str]| json(arguments)["cost"]["opex_per_year_usd"].as_f64().unwrap();
     assert!(opex(&["eval", MIXTRAL, "--catalog", dear.path().to_str().unwrap()]) > opex(&["eval", MIXTRAL]));

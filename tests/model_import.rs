@@ -82,7 +82,7 @@ fn a_written_model_reads_as_the_same() {
         let text = found.model.to_toml();
         let keys: Vec<String> = found.model.toml_keys().iter().map(|key| format!("\"{key}\"")).collect();
         let text = format!(
-            "name = \"x\"\n{text}\n[[source]]\nfields = [{}]\nbasis = \"assumed\"\ntitle = \"t\"\n",
+            "name = \"x\"\n{text}\n[[source]]\nfields = [{}]\nbasis = \"assumed\"\ntitle = \"t\"\naccessed = 2026-11-29\n",
             keys.join(", ")
         );
         let (mut sources, sink) = (Sources::default(), Sink::default());

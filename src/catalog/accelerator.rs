@@ -124,8 +124,9 @@ pub struct Accelerator {
     pub tdp: Option<Watts>,
     /// Streaming multiprocessors, compute units or matrix cores enabled.
     pub sm_count: u32,
-    /// Memory on the die that all of it shares or is split over: last-level cache, or scratchpads.
-    pub l2_cache: Bytes,
+    /// Memory on the dies that a kernel's data may stay in: the last-level cache, or all scratchpads where there is none.
+    /// Registers and the first-level memory of single multiprocessors are not counted.
+    pub on_chip_sram: Bytes,
     /// Links to others of a node or rack; none where only the host's bus joins them.
     pub scale_up: Option<AcceleratorLinks>,
     /// The host's bus, where it is PCI Express.
@@ -156,7 +157,7 @@ impl Accelerator {
             memory_bandwidth: positive(reader, "memory_bandwidth"),
             tdp: some_positive(reader, "tdp"),
             sm_count: reader.get("sm_count"),
-            l2_cache: positive(reader, "l2_cache"),
+            on_chip_sram: positive(reader, "on_chip_sram"),
             scale_up: reader.optional_table("scale_up", |reader| {
                 let link = reader.get("link");
                 let (before, bandwidth_per_direction) =

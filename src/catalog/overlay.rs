@@ -1,17 +1,14 @@
 //! Overlays: a user's file laid over one of the catalog's, field by field.
 //!
-//! A field and its source travel together: the source that stood behind the old figure no longer claims the new one. An
-//! overlay that names no source for a field makes it an assumption of the user's, and it is shown as one. Entries that
-//! carry their own source (prices, cost lines, offers) are replaced or added whole.
+//! A field and its source travel together: the source that stood behind the old figure does not claim the new one, so
+//! an overlay names a source for each field that it has. Entries that carry their own source (prices, cost lines,
+//! offers) are replaced or added whole.
 
-use super::shelf::{check_sources, is_plain};
+use super::shelf::check_sources;
 use super::{Catalog, List};
 use crate::diagnostics::Sink;
-use crate::document::{Entry, Node, Table, Value};
+use crate::document::{Node, Table, Value};
 use crate::provenance::{Source, covers};
-
-/// Title of what stands behind a field that an overlay changes without naming a source.
-const NO_SOURCE: &str = "The user's own overlay, which names no source";
 
 impl Catalog {
     /// Lays a file over another of the same folder and id; mistakes of the upper one go to the sink.
@@ -25,7 +22,6 @@ impl Catalog {
             return;
         }
         let mut over = over.clone();
-        own_up(&mut over, lists, above);
         check_sources(above, &sources_of(&over), lists, sink);
         for entry in &mut over.entries {
             let Some(under) = base.get(&entry.key) else { continue };
@@ -36,39 +32,8 @@ impl Catalog {
             }
         }
         base.overlay(&over);
-    }
-}
-
-/// Adds a source of basis `assumed` for the fields of an overlay that it names no source for.
-fn own_up(over: &mut Table, lists: &[List], file: &Node) {
-    let sources = sources_of(over);
-    let plain = |key: &str| is_plain(key) || lists.iter().any(|list| list.key == key);
-    let mut fields = Vec::new();
-    for entry in over.entries.iter().filter(|entry| !plain(&entry.key)) {
-        match entry.node.as_table() {
-            Some(table) => leaves(table, &entry.key, &mut fields),
-            None => fields.push(entry.key.clone()),
-        }
-    }
-    fields.retain(|field| sources.iter().all(|source| !source.covers(field)));
-    if fields.is_empty() {
-        return;
-    }
-    let node = |value| Node { value, at: file.at.clone() };
-    let text = |text: &str| node(Value::String(text.to_owned()));
-    let entry = |key: &str, node| Entry { key: key.to_owned(), at: file.at.clone(), node };
-    let fields = fields.iter().map(|field| text(field)).collect();
-    let source = node(Value::Table(Table {
-        entries: vec![
-            entry("fields", node(Value::Array(fields))),
-            entry("basis", text("assumed")),
-            entry("title", text(NO_SOURCE)),
-        ],
-    }));
-    match over.get_mut("source").map(|node| &mut node.value) {
-        Some(Value::Array(sources)) => sources.push(source),
-        Some(_) => {}
-        None => over.entries.push(entry("source", node(Value::Array(vec![source])))),
+        // What is missing or at odds in the whole file is the upper file's doing: the lower one was sound by itself.
+        below.at = above.at.clone();
     }
 }
 

@@ -79,7 +79,7 @@ impl Record<'_> {
             basis: source.map(|source| source.basis.to_string()).unwrap_or_default(),
             title: source.map(|source| source.title.clone()).unwrap_or_default(),
             url: source.and_then(|source| source.url.clone()),
-            date: source.and_then(|source| source.accessed.clone()),
+            date: source.map(|source| source.accessed.clone()),
             note: source.and_then(|source| source.note.clone()),
             field,
         }

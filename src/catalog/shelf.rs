@@ -191,12 +191,23 @@ pub(super) fn is_plain(key: &str) -> bool {
     matches!(key, "name" | "source" | "frozen")
 }
 
+/// How to give a field its one source; a line does, at the top of the file.
+fn source_hint(path: &str, sources: usize) -> String {
+    if sources > 0 {
+        return format!("name \"{path}\" in the `fields` of one [[source]] only");
+    }
+    format!(
+        "name \"{path}\" in the `fields` of a [[source]]; in one line, above all tables: source = [{{ fields = \
+         [\"{path}\"], basis = \"assumed\", title = \"why\", accessed = 2026-11-29 }}]"
+    )
+}
+
 fn check_field(node: &Node, path: &str, at: &Span, sources: &[Source], sink: &Sink) {
     let standing = sources.iter().filter(|source| source.covers(path)).count();
     match (standing, &node.value) {
         (1, _) => {}
-        // A table may have a source for each of its fields instead.
-        (0, Value::Table(table)) if !table.entries.is_empty() => {
+        // A table may have a source for each of its fields instead; a value with its range is one field.
+        (0, Value::Table(table)) if !table.entries.is_empty() && table.get("value").is_none() => {
             for entry in &table.entries {
                 check_field(&entry.node, &format!("{path}.{}", entry.key), &entry.at, sources, sink);
             }
@@ -204,7 +215,7 @@ fn check_field(node: &Node, path: &str, at: &Span, sources: &[Source], sink: &Si
         (count, _) => sink.push(
             Diagnostic::new(Code::Unsourced, format!("`{path}` has {count} sources, and needs exactly one"))
                 .at(at, "this field")
-                .hint(format!("name \"{path}\" in the `fields` of one [[source]]")),
+                .hint(source_hint(path, count)),
         ),
     }
 }

@@ -217,12 +217,15 @@ fn freeze(id: &str, on: Option<&str>, documents: &CatalogDocuments, session: &Se
     Answer::Yes((head + &document.to_toml()).into_bytes())
 }
 
+/// The day that it is.
+pub(super) fn today() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    date_of(i64::try_from(since.as_secs() / 86_400).unwrap_or_default())
+}
+
 /// The day given, or today; a text that is no day is reported.
 fn day(given: Option<&str>, session: &Session) -> Option<String> {
-    let Some(text) = given else {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        return Some(date_of(i64::try_from(since.as_secs() / 86_400).unwrap_or_default()));
-    };
+    let Some(text) = given else { return Some(today()) };
     if crate::catalog::age_in_days(text, text) == Some(0) && text.len() == 10 {
         return Some(text.to_owned());
     }

@@ -146,6 +146,9 @@ fn write(path: &Path, name: Option<&str>, session: &mut Session) -> Answer {
         format!("note = {}\n", quoted(&filled.join("; ")))
     };
     let (title, fields) = (quoted(&format!("{name}, {file}")), fields.join(", "));
-    let source = format!("[[source]]\nfields = [{fields}]\nbasis = \"secondary\"\ntitle = {title}\n{note}");
+    let accessed = super::catalog::today();
+    let source = format!(
+        "[[source]]\nfields = [{fields}]\nbasis = \"secondary\"\ntitle = {title}\naccessed = {accessed}\n{note}"
+    );
     Answer::Yes(format!("name = {}\n{}\n{source}", quoted(&name), model.to_toml()).into_bytes())
 }

@@ -145,6 +145,13 @@ impl Sink {
         self.0.borrow_mut().push(diagnostic);
     }
 
+    /// Puts another mistake into the place of one; places are counted in the order of adding.
+    pub fn replace(&self, place: usize, diagnostic: Diagnostic) {
+        if let Some(old) = self.0.borrow_mut().get_mut(place) {
+            *old = diagnostic;
+        }
+    }
+
     /// Adds those of another sink that are not here yet.
     pub fn merge(&self, other: Self) {
         let mut all = self.0.borrow_mut();

@@ -18,15 +18,19 @@ impl Table {
     /// range is one value, so that a new one does not stand in the old one's range.
     pub fn overlay(&mut self, over: &Self) {
         for entry in &over.entries {
-            match (self.get_mut(&entry.key), &entry.node.value) {
-                (Some(Node { value: Value::Table(below), .. }), Value::Table(above))
-                    if above.get("value").is_none() =>
-                {
+            let Some(lower) = self.entries.iter_mut().find(|lower| lower.key == entry.key) else {
+                self.entries.push(entry.clone());
+                continue;
+            };
+            match (&mut lower.node.value, &entry.node.value) {
+                (Value::Table(below), Value::Table(above)) if above.get("value").is_none() => {
                     below.overlay(above);
+                    // A mistake of the table as a whole shows where it was changed last.
+                    lower.node.at = entry.node.at.clone();
                 }
-                (Some(below), _) => *below = entry.node.clone(),
-                (None, _) => self.entries.push(entry.clone()),
+                _ => lower.node = entry.node.clone(),
             }
+            lower.at = entry.at.clone();
         }
     }
 

@@ -27,6 +27,8 @@ pub struct Reader<'a> {
     at: &'a Span,
     path: String,
     asked: Vec<&'static str>,
+    /// Keys reported as missing, and the place of that report in the sink.
+    missed: Vec<(&'static str, usize)>,
     known: &'static [&'static str],
     sink: &'a Sink,
     record: Option<&'a Record>,
@@ -40,7 +42,7 @@ impl<'a> Reader<'a> {
             node.wrong_type(&path, "a table", sink);
             return None;
         };
-        Some(Self { table, at: &node.at, path, asked: Vec::new(), known: &[], sink, record: None })
+        Some(Self { table, at: &node.at, path, asked: Vec::new(), missed: Vec::new(), known: &[], sink, record: None })
     }
 
     /// The shape of the table that `read` reads.
@@ -101,13 +103,8 @@ impl<'a> Reader<'a> {
             return value;
         }
         let path = self.path_of(key);
-        let mut diagnostic =
-            Diagnostic::new(Code::MissingKey, format!("`{path}` is missing")).at(self.at, "in this table");
-        let known: Vec<&str> = self.table.entries.iter().map(|entry| entry.key.as_str()).collect();
-        if let Some(typed) = did_you_mean(key, known).filter(|typed| !self.asked.contains(typed)) {
-            diagnostic = diagnostic.hint(format!("`{typed}` is here: did you mean `{key}`?"));
-        }
-        self.sink.push(diagnostic);
+        self.missed.push((key, self.sink.len()));
+        self.sink.push(Diagnostic::new(Code::MissingKey, format!("`{path}` is missing")).at(self.at, "in this table"));
         T::default()
     }
 
@@ -247,10 +244,15 @@ impl Drop for Reader<'_> {
             }
             let place =
                 if self.path.is_empty() { "at the top level".to_owned() } else { format!("in `{}`", self.path) };
-            let mut diagnostic = Diagnostic::new(Code::UnknownKey, format!("unknown key `{}` {place}", entry.key))
-                .at(&entry.at, "not known here");
-            diagnostic = diagnostic.hint(self.hint(&entry.key, &missing));
-            self.sink.push(diagnostic);
+            let diagnostic = Diagnostic::new(Code::UnknownKey, format!("unknown key `{}` {place}", entry.key))
+                .at(&entry.at, "not known here")
+                .hint(self.hint(&entry.key, &missing));
+            // A misspelt key is one mistake: it takes the place of the report that the right one is missing.
+            let meant = did_you_mean(&entry.key, self.missed.iter().map(|(key, _)| *key));
+            match self.missed.iter().position(|(key, _)| Some(*key) == meant) {
+                Some(found) => self.sink.replace(self.missed.remove(found).1, diagnostic),
+                None => self.sink.push(diagnostic),
+            }
         }
     }
 }

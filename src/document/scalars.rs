@@ -206,7 +206,10 @@ impl FromNode for Date {
 
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         if let Value::Date(text) = &node.value {
-            return Self(text.clone());
+            // TOML's dates include times of day; a day alone has ten signs and two dashes.
+            if text.len() == 10 && text.matches('-').count() == 2 {
+                return Self(text.clone());
+            }
         }
         node.wrong_type(path, "a date such as 2026-11-29, without quotes", sink);
         Self::default()

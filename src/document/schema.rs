@@ -98,7 +98,12 @@ impl Schema {
             Self::Any => json!({}),
             Self::Boolean => json!({ "type": "boolean" }),
             Self::Text => json!({ "type": "string", "minLength": 1 }),
-            Self::Date => json!({ "description": "a date such as 2026-11-29, without quotes" }),
+            Self::Date => json!({
+                "type": "string",
+                "format": "date",
+                "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+                "description": "a day as TOML writes it, without quotes: 2026-11-29",
+            }),
             Self::Quantity { what, example } => {
                 json!({ "type": "string", "description": format!("{what}, with its unit"), "examples": [example] })
             }

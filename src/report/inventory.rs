@@ -175,7 +175,7 @@ fn collect(node: &Node, path: &str, label: &str, sources: &[Source], found: &mut
                 name: label.to_owned(),
                 value: ranged(node),
                 basis: source.map(|source| source.basis.to_string()).unwrap_or_default(),
-                date: of(|source| source.accessed.as_ref()),
+                date: of(|source| Some(&source.accessed)),
                 age: String::new(),
                 source: of(|source| Some(&source.title)),
                 url: of(|source| source.url.as_ref()),
