@@ -9,6 +9,7 @@ pub mod diagnostics;
 pub mod document;
 pub mod evaluate;
 pub mod facility;
+pub mod finance;
 pub mod load;
 pub mod memory;
 pub mod parallelism;

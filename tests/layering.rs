@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Groups of modules, in the order of dependency.
 const LAYERS: &[&[&str]] = &[
     &["units"],
-    &["diagnostics"],
+    &["finance", "diagnostics"],
     &["document"],
     &["provenance"],
     &["catalog"],

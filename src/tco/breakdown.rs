@@ -1,11 +1,11 @@
 //! Cost lines: parts at their prices, the price book's lines, and what the site costs.
 
-use super::annuity::{capital_recovery_factor, levelising_factor, present_value_factor};
 use super::{Drivers, years};
 use crate::catalog::Entry;
 use crate::catalog::fabric::Transport;
 use crate::catalog::pricebook::{Amount, Category, Driver, Line, PriceBook};
 use crate::catalog::site::{Building, Housing, Site};
+use crate::finance::{capital_recovery_factor, levelising_factor, present_value_factor};
 use crate::provenance::{Basis, weakest};
 use crate::scenario::Finance;
 use crate::units::{Fraction, Joules, Ranged, SECONDS_PER_YEAR, Seconds, Usd, UsdPerWattSecond, Watts};

@@ -3,12 +3,10 @@
 //! `breakdown` is made once for a cluster; `CostTotals` holds what unit costs need of it and is evaluated for each layout
 //! without looking anything up.
 
-mod annuity;
 mod breakdown;
 mod drivers;
 mod unit_costs;
 
-pub use annuity::{capital_recovery_factor, levelising_factor, present_value_factor};
 pub use breakdown::{CostBreakdown, CostLine, Inputs, PartCost, Spending, breakdown};
 pub use drivers::Drivers;
 pub use unit_costs::{CostTotals, UnitCosts};

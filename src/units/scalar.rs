@@ -40,6 +40,31 @@ impl Factor {
     }
 }
 
+/// Growth, interest or return over a period: above -1, where nothing would be left. May be negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Rate(f64);
+
+impl Rate {
+    /// No growth.
+    pub const ZERO: Self = Self(0.0);
+
+    /// The rate, or `None` where it is not finite or nothing would be left.
+    pub fn new(rate: f64) -> Option<Self> {
+        (rate.is_finite() && rate > -1.0).then_some(Self(rate))
+    }
+
+    /// The number.
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl From<Fraction> for Rate {
+    fn from(share: Fraction) -> Self {
+        Self(share.0)
+    }
+}
+
 /// A typical value and the range that its sources support.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ranged<T> {

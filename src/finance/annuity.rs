@@ -1,6 +1,6 @@
 //! The time value of money. Payments fall at the end of their year; years need not be whole.
 
-use crate::units::Fraction;
+use crate::units::{Fraction, Rate, Usd};
 
 /// The equal yearly payment that pays back one dollar with interest over a number of years: `i / (1 - (1 + i)^-n)`, and
 /// `1 / n` without interest. The capital-recovery factor of engineering economics; a spreadsheet's `-PMT(i, n, 1)`.
@@ -8,10 +8,19 @@ pub fn capital_recovery_factor(rate: Fraction, years: f64) -> f64 {
     1.0 / present_value_factor(rate, Fraction::ZERO, years)
 }
 
+/// The equal payment at the end of each period that pays back `borrowed` with interest: a spreadsheet's `-PMT(i, n, borrowed)`.
+pub fn level_payment(rate: Rate, periods: f64, borrowed: Usd) -> Usd {
+    borrowed / worth_of_payments(rate.get(), 0.0, periods)
+}
+
 /// What payments over a number of years are worth today, the first of them one dollar, each later one `1 + g` times the one
 /// before: `(1 - ((1 + g) / (1 + i))^n) / (i - g)`, and `n / (1 + i)` where growth and interest are equal.
 pub fn present_value_factor(rate: Fraction, growth: Fraction, years: f64) -> f64 {
-    let (rate, growth) = (rate.get(), growth.get());
+    worth_of_payments(rate.get(), growth.get(), years)
+}
+
+/// `(1 - ((1 + g) / (1 + i))^n) / (i - g)`, where neither rate is -1.
+fn worth_of_payments(rate: f64, growth: f64, years: f64) -> f64 {
     let spread = rate - growth;
     if spread.abs() < 1e-9 {
         return years / (1.0 + rate);
