@@ -2,7 +2,7 @@
 
 use super::footprint::{MemoryFootprint, all_stages, worst};
 use super::software::Software;
-use crate::parallelism::{Choices, Layout, RankOrder, Recompute, Sharding, layouts};
+use crate::parallelism::{Layout, RankOrder, Schedule, Space};
 use crate::units::Bytes;
 use crate::workload::{TrainingJob, Transformer};
 
@@ -77,20 +77,20 @@ fn longest(layout: &Layout, fits: impl Fn(u32) -> bool) -> Option<u32> {
 
 /// The first layout that fits on the fewest accelerators: the least recomputation and sharding that do.
 fn fewest(model: &Transformer, job: &TrainingJob, software: &Software, usable: Bytes) -> Option<Layout> {
-    let choices = Choices {
-        sharding: Sharding::ALL,
-        recompute: Recompute::ALL,
-        most_micro_batch: 1,
-        most_virtual_stages: 1,
-        most_tensor: MOST_TENSOR,
-        order: RankOrder::TpCpEpDpPp,
+    let space = |tensor: u32| Space {
+        tensor: Some(tensor),
+        micro_batch: Some(1),
+        virtual_stages: Some(1),
+        schedule: Some(Schedule::OneF1b),
+        sequence_parallel: Some(tensor > 1),
+        ..Space::all(RankOrder::TpCpEpDpPp)
     };
+    let tensors = (1..=MOST_TENSOR).filter(|tensor| tensor.is_power_of_two());
     let least = parameters_need(model, job, usable);
     (0..32).map(|power| 1_u32 << power).take_while(|count| *count <= MOST).filter(|count| *count >= least).find_map(
         |count| {
-            layouts(model, job, count, choices)
-                .into_iter()
-                .find(|layout| worst(model, job, layout, software).1.fits(usable))
+            let fits = |layout: &Layout| worst(model, job, layout, software).1.fits(usable);
+            tensors.clone().find_map(|tensor| space(tensor).layouts(model, job, count).find(fits))
         },
     )
 }

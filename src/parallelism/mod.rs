@@ -1,18 +1,18 @@
 //! How a job is spread over accelerators: the degree of each parallel axis, what cannot be, which layers a pipeline stage
 //! holds, what a rank holds of the parameters, and which ranks talk to which.
 
-mod enumerate;
 mod groups;
 mod layout;
 mod limits;
 mod shards;
+mod space;
 mod stages;
 
-pub use enumerate::{Choices, layouts};
 pub use groups::{Groups, RankGroup};
 pub use layout::{Layout, RankOrder, Recompute, Schedule, Sharding};
 pub use limits::LayoutError;
 pub use shards::RankParameters;
+pub use space::{Objective, Space};
 pub use stages::{Stage, StagePlan};
 
 #[cfg(test)]
