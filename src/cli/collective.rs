@@ -125,7 +125,7 @@ impl CollectiveCommand {
                 message: format!("None of the allowed algorithms can carry out {} here.\n", self.kind),
             },
             Err(infeasible) => {
-                Answer::No { data: None, message: message(&infeasible_page("The network", &infeasible)) }
+                Answer::No { data: None, message: message(&infeasible_page("The network", &infeasible, None)) }
             }
         };
         (answer, session)

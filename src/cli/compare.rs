@@ -110,7 +110,7 @@ fn answer(comparison: &Comparison, session: &Session) -> Answer {
         Ok(_) => Answer::Yes(data),
         Err(infeasible) => {
             let title = format!("{}: {}", comparison.title, comparison.baseline().name);
-            Answer::No { data: Some(data), message: message(&infeasible_page(&title, infeasible)) }
+            Answer::No { data: Some(data), message: message(&infeasible_page(&title, infeasible, None)) }
         }
     }
 }

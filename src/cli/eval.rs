@@ -7,11 +7,12 @@ use clap::Args;
 use super::options::Format;
 use super::session::message;
 use super::{Answer, Session};
-use crate::evaluate::{Infeasible, evaluate};
+use crate::evaluate::Infeasible;
 use crate::report::{
     evaluation_csv, evaluation_json, evaluation_page, infeasible_csv, infeasible_json, infeasible_page,
 };
 use crate::scenario::{Scenario, ScenarioFile};
+use crate::search::{self, Nearest};
 
 /// `clusterplan eval`
 #[derive(Args, Debug)]
@@ -27,9 +28,11 @@ impl Eval {
         let file = document.map(|document| ScenarioFile::read(&document, &session.sink));
         let scenario = file.and_then(|file| Scenario::resolve(&file, &catalog, &session.sink));
         let Some(scenario) = scenario else { return (Answer::Mistaken, session) };
-        let title = scenario.title.clone();
-        let answer = match evaluate(scenario) {
-            Err(infeasible) => no(&title, &infeasible, &session),
+        let answer = match search::evaluate(scenario.clone()) {
+            Err(infeasible) => {
+                let nearest = search::nearest(&scenario, &infeasible);
+                no(&scenario.title, &infeasible, nearest.as_ref(), &session)
+            }
             Ok(evaluation) => Answer::Yes(match session.options.format {
                 Format::Json => evaluation_json(&evaluation).into_bytes(),
                 Format::Csv => evaluation_csv(&evaluation, session.options.bom),
@@ -41,11 +44,11 @@ impl Eval {
 }
 
 /// An answer that is "no"; programs that asked for JSON or CSV get it too.
-fn no(title: &str, infeasible: &Infeasible, session: &Session) -> Answer {
+fn no(title: &str, infeasible: &Infeasible, nearest: Option<&Nearest>, session: &Session) -> Answer {
     let data = match session.options.format {
-        Format::Json => Some(infeasible_json(title, infeasible).into_bytes()),
-        Format::Csv => Some(infeasible_csv(title, infeasible, session.options.bom)),
+        Format::Json => Some(infeasible_json(title, infeasible, nearest).into_bytes()),
+        Format::Csv => Some(infeasible_csv(title, infeasible, nearest, session.options.bom)),
         Format::Table | Format::Md => None,
     };
-    Answer::No { data, message: message(&infeasible_page(title, infeasible)) }
+    Answer::No { data, message: message(&infeasible_page(title, infeasible, nearest)) }
 }

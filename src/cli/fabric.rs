@@ -61,8 +61,8 @@ impl Fabric {
             }),
             Err(infeasible) => Answer::No {
                 data: (session.options.format == Format::Json)
-                    .then(|| infeasible_json(&title, &infeasible).into_bytes()),
-                message: message(&infeasible_page(&title, &infeasible)),
+                    .then(|| infeasible_json(&title, &infeasible, None).into_bytes()),
+                message: message(&infeasible_page(&title, &infeasible, None)),
             },
         };
         (answer, session)

@@ -20,6 +20,7 @@ use crate::report::{
     training_memory_json, training_memory_page,
 };
 use crate::scenario::{Scenario, ScenarioFile};
+use crate::search;
 use crate::units::{Bytes, Factor, Fraction, Quantity};
 
 /// The most ranks of an axis that are taken.
@@ -172,6 +173,11 @@ impl Memory {
         let document = session.scenario(path)?;
         let file = ScenarioFile::read(&document, &session.sink);
         let scenario = Scenario::resolve(&file, &catalog, &session.sink)?;
+        let title = scenario.title.clone();
+        let scenario = match search::settle(scenario) {
+            Ok((scenario, _)) => scenario,
+            Err(infeasible) => return Some(no(&title, &infeasible, None, session)),
+        };
         let training = &scenario.training;
         let software = Software {
             policy: self.policy(session)?,
@@ -184,11 +190,8 @@ impl Memory {
             Ok(layout) => layout,
             Err(error) => {
                 let infeasible = Infeasible::from(error);
-                let json = session.options.format == Format::Json;
-                return Some(Answer::No {
-                    data: json.then(|| infeasible_json(&scenario.title, &infeasible).into_bytes()),
-                    message: message(&infeasible_page(&scenario.title, &infeasible)),
-                });
+                let nearest = search::nearest(&scenario, &infeasible);
+                return Some(no(&scenario.title, &infeasible, nearest.as_ref(), session));
             }
         };
         let fit = TrainingFit::new(&training.transformer, &training.job, &layout, &software, usable);
@@ -263,6 +266,15 @@ fn accelerator(wanted: &str, catalog: &Catalog, session: &mut Session) -> Option
 fn requantise(model: &mut Model, format: NumberFormat) {
     let format = ModuleFormat { format, kept_layers: 0 };
     model.formats.modules = Formats::LINEAR.into_iter().map(|module| (module, format)).collect();
+}
+
+/// A layout that cannot be, or none that can.
+fn no(title: &str, infeasible: &Infeasible, nearest: Option<&search::Nearest>, session: &Session) -> Answer {
+    let json = session.options.format == Format::Json;
+    Answer::No {
+        data: json.then(|| infeasible_json(title, infeasible, nearest).into_bytes()),
+        message: message(&infeasible_page(title, infeasible, nearest)),
+    }
 }
 
 /// The answer; one that is "no" goes to stderr for people, and to stdout for programs.

@@ -1,6 +1,6 @@
 //! One scenario's answer, with all that a report shows.
 
-use super::{Bases, BuiltCluster, Evidence, Infeasible, Point, Prepared};
+use super::{Bases, BuiltCluster, Evidence, Found, Infeasible, Point, Prepared};
 use crate::scenario::{Assumption, Scenario};
 use crate::topology::{PartKind, Tier};
 use crate::units::{Bytes, Seconds};
@@ -35,6 +35,8 @@ pub struct Evaluation {
     pub usable_memory: Bytes,
     /// The weakest basis of each group.
     pub bases: Bases,
+    /// What the search of the layout came to, where it was searched.
+    pub found: Option<Found>,
 }
 
 impl Evaluation {
@@ -106,7 +108,7 @@ fn finite(built: &BuiltCluster, point: &Point) -> Result<(), Infeasible> {
     broken.map_or(Ok(()), |(what, value)| Err(Infeasible::NotFinite { what, value }))
 }
 
-/// Evaluates a scenario.
+/// Evaluates a scenario with the layout that it has: one that is searched must have been found before.
 ///
 /// # Errors
 /// When the cluster cannot be built, the layout cannot be, its worst stage does not fit, the run never ends, or a figure
@@ -117,5 +119,5 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
     let point = prepared.point(&scenario.training.layout)?;
     finite(&built, &point)?;
     let bases = Bases::from(&Evidence::new(&scenario, &built));
-    Ok(Evaluation { built, point, usable_memory: prepared.usable_memory, bases, scenario })
+    Ok(Evaluation { built, point, usable_memory: prepared.usable_memory, bases, scenario, found: None })
 }

@@ -1,5 +1,6 @@
 //! Why a scenario cannot be: a result with numbers, not an error.
 
+use super::NoLayout;
 use crate::facility::TooDense;
 use crate::memory::MemoryFootprint;
 use crate::parallelism::LayoutError;
@@ -22,6 +23,9 @@ pub enum Infeasible {
         /// What is usable.
         usable: Bytes,
     },
+    /// None of the layouts that were searched works.
+    #[error("{0}")]
+    NoLayout(Box<NoLayout>),
     /// Nodes would be part filled.
     #[error("{accelerators} accelerators do not fill nodes of {per_node}; {}", whole_nodes(*accelerators, *per_node))]
     PartNode {

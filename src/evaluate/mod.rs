@@ -6,6 +6,7 @@
 mod bases;
 mod cluster;
 mod evaluation;
+mod found;
 mod infeasible;
 mod prepared;
 mod step;
@@ -13,6 +14,7 @@ mod step;
 pub use bases::{Bases, Evidence, Input};
 pub use cluster::{BuiltCluster, Occupancy, PartLine, network, parts};
 pub use evaluation::{Evaluation, FabricCounts, evaluate};
+pub use found::{Candidate, Found, NoLayout, Reason, Tally};
 pub use infeasible::Infeasible;
-pub use prepared::{Point, Prepared};
+pub use prepared::{Fit, Point, Prepared};
 pub use step::{StepInputs, reach, wires};

@@ -50,6 +50,17 @@ pub struct Point {
     pub run: Usd,
 }
 
+/// A layout that fits in memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fit {
+    /// The layout, its data-parallel degree filled in.
+    pub layout: Layout,
+    /// The pipeline stage that needs the most memory.
+    pub worst_stage: u32,
+    /// What that stage needs.
+    pub memory: MemoryFootprint,
+}
+
 impl Prepared {
     /// Binds a scenario whose cluster is built.
     pub fn new(scenario: &Scenario, built: &BuiltCluster) -> Self {
@@ -104,12 +115,29 @@ impl Prepared {
     /// When the layout cannot be, its worst stage does not fit, or failures leave the run no progress.
     pub fn point(&self, layout: &Layout) -> Result<Point, Infeasible> {
         let layout = layout.over(self.accelerators)?;
-        let (transformer, job) = (&self.step.transformer, &self.step.job);
-        layout.check(transformer, job)?;
-        let (worst_stage, memory) = memory::worst(transformer, job, &layout, &self.allowances);
-        if !memory.fits(self.usable_memory) {
-            return Err(Infeasible::Memory { stage: worst_stage, footprint: memory, usable: self.usable_memory });
+        layout.check(&self.step.transformer, &self.step.job)?;
+        self.timed(self.fit(layout)?)
+    }
+
+    /// Whether a layout that `Layout::check` let pass fits in memory. What is overlapped doesn't matter for it.
+    ///
+    /// # Errors
+    /// When its worst stage does not fit.
+    pub fn fit(&self, layout: Layout) -> Result<Fit, Infeasible> {
+        let (worst_stage, memory) = memory::worst(&self.step.transformer, &self.step.job, &layout, &self.allowances);
+        if memory.fits(self.usable_memory) {
+            Ok(Fit { layout, worst_stage, memory })
+        } else {
+            Err(Infeasible::Memory { stage: worst_stage, footprint: memory, usable: self.usable_memory })
         }
+    }
+
+    /// All figures of a layout that fits.
+    ///
+    /// # Errors
+    /// When failures leave the run no progress.
+    pub fn timed(&self, fit: Fit) -> Result<Point, Infeasible> {
+        let Fit { layout, worst_stage, memory } = fit;
         let step = self.step.estimate(&layout);
         let iteration = step.iteration();
         let goodput = goodput(self.mtbf, &self.checkpoint, self.recovery, iteration);
@@ -117,7 +145,7 @@ impl Prepared {
             let (ratio, interval) = (goodput.ratio, goodput.checkpoint_interval);
             return Err(Infeasible::Endless { ratio, mtbf: self.mtbf, interval });
         }
-        let duration = iteration * job.steps();
+        let duration = iteration * self.step.job.steps();
         Ok(Point {
             layout,
             worst_stage,

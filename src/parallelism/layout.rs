@@ -142,6 +142,26 @@ pub struct Layout {
     pub order: RankOrder,
 }
 
+impl std::fmt::Display for Layout {
+    /// The degrees above one and the policies, in words.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "tensor {}, pipeline {}", self.tensor, self.pipeline)?;
+        for (name, degree) in
+            [("virtual stages", self.virtual_stages), ("context", self.context), ("expert", self.expert)]
+        {
+            if degree > 1 {
+                write!(f, ", {name} {degree}")?;
+            }
+        }
+        let Self { data, micro_batch, schedule, sharding, recompute, .. } = self;
+        write!(f, ", data {data}, micro_batch {micro_batch}, {schedule}, sharding {sharding}, recompute {recompute}")?;
+        if self.tensor > 1 && !self.sequence_parallel {
+            write!(f, ", no sequence parallelism")?;
+        }
+        Ok(())
+    }
+}
+
 impl Layout {
     /// Ranks that hold one copy of the model; of absurd degrees, the most that 64 bits hold.
     pub const fn replica(&self) -> u64 {

@@ -70,7 +70,9 @@ impl Space {
         let experts = or_all(self.expert, divisors(model.experts.map_or(1, |experts| experts.count)));
         let mut found = Vec::new();
         let splits = |fixed: Option<u32>, ranks: u32| {
-            or_all(fixed, divisors(ranks)).into_iter().filter(move |degree| *degree > 0 && ranks.is_multiple_of(*degree))
+            or_all(fixed, divisors(ranks))
+                .into_iter()
+                .filter(move |degree| *degree > 0 && ranks.is_multiple_of(*degree))
         };
         for tensor in splits(self.tensor, accelerators) {
             for context in splits(self.context, accelerators / tensor) {
@@ -156,7 +158,8 @@ impl Space {
 fn divisors(number: u32) -> impl Iterator<Item = u32> {
     let root = number.isqrt();
     let low = move || (1..=root).filter(move |divisor| number.is_multiple_of(*divisor));
-    let high = (1..=root).rev().filter(move |divisor| number.is_multiple_of(*divisor)).map(move |divisor| number / divisor);
+    let high =
+        (1..=root).rev().filter(move |divisor| number.is_multiple_of(*divisor)).map(move |divisor| number / divisor);
     low().chain(high.filter(move |divisor| *divisor > root))
 }
 

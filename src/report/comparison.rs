@@ -51,6 +51,7 @@ fn in_short(comparison: &Comparison) -> Section {
     if let Ok(evaluation) = &baseline.outcome {
         blocks.push(Block::Text(layout_in_words(evaluation)));
     }
+    blocks.extend(found(comparison).map(Block::List));
     blocks.push(Block::Grid(figures(headlines(), comparison)));
     let reasons: Vec<String> = comparison.variants.iter().filter_map(reason).collect();
     if !reasons.is_empty() {
@@ -58,6 +59,13 @@ fn in_short(comparison: &Comparison) -> Section {
     }
     blocks.push(Block::Text(format!("Changes in brackets are against {}.", baseline.name)));
     Section { heading: "In short".to_owned(), blocks }
+}
+
+/// The layout of each variant, where any was searched.
+fn found(comparison: &Comparison) -> Option<Vec<String>> {
+    evaluated(comparison).any(|(_, evaluation)| evaluation.found.is_some()).then(|| {
+        evaluated(comparison).map(|(name, evaluation)| format!("{name}: {}.", evaluation.point.layout)).collect()
+    })
 }
 
 /// Why a variant cannot be.

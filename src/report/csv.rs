@@ -5,6 +5,7 @@ use super::infeasible::footprint_values;
 use super::metrics::METRICS;
 use super::page::Grid;
 use crate::evaluate::{Evaluation, Infeasible};
+use crate::search::Nearest;
 use crate::study::Comparison;
 
 /// What makes a spreadsheet take a file for UTF-8.
@@ -18,9 +19,14 @@ pub fn evaluation_csv(evaluation: &Evaluation, bom: bool) -> Vec<u8> {
     sheet.finish()
 }
 
-/// What cannot be: its title and the reason, and of its figures those of the memory where that is the reason.
-pub fn infeasible_csv(title: &str, infeasible: &Infeasible, bom: bool) -> Vec<u8> {
+/// What cannot be: its title and the reason, the nearest layout that can be, and of its figures those of the memory where
+/// that is the reason.
+pub fn infeasible_csv(title: &str, infeasible: &Infeasible, nearest: Option<&Nearest>, bom: bool) -> Vec<u8> {
     let (mut header, mut line) = (vec!["title", "reason"], vec![text(title), text(&infeasible.to_string())]);
+    if let Some(nearest) = nearest {
+        header.push("nearest");
+        line.push(text(&nearest.point.layout.to_string()));
+    }
     if let Infeasible::Memory { footprint, usable, .. } = infeasible {
         for (key, value) in footprint_values(footprint, *usable) {
             header.push(key);

@@ -1,9 +1,10 @@
 //! One evaluation as a page.
 
 use super::figure::{Group, Metric, Value, grouped};
+use super::layout_search;
 use super::metrics::{metric, of_group};
 use super::page::{Block, Grid, Page, Section};
-use super::settings::{Setting, layout_in_words, settings};
+use super::settings::{Origin, Setting, layout_in_words, settings};
 use crate::evaluate::{Evaluation, PartLine};
 use crate::tco::{CostLine, Spending};
 use crate::topology::PartKind;
@@ -44,6 +45,7 @@ pub fn evaluation_page(evaluation: &Evaluation) -> Page {
         heading: "In short".to_owned(),
         blocks: vec![Block::Text(layout_in_words(evaluation)), Block::Grid(figures(headlines(), evaluation))],
     }];
+    sections.extend(layout_search::section(evaluation));
     for &group in Group::ALL {
         let mut blocks = vec![Block::Grid(figures(labelled(group), evaluation))];
         match group {
@@ -149,7 +151,11 @@ pub(super) const fn paid(line: &CostLine) -> &'static str {
 pub(super) fn setting_grid(settings: &[Setting]) -> Grid {
     let mut grid = Grid::new(&["Key", "Value", ""], 3);
     for setting in settings {
-        let origin = if setting.assumed { "by default" } else { "" };
+        let origin = match setting.origin {
+            Origin::Given => "",
+            Origin::Default => "by default",
+            Origin::Found => "found",
+        };
         grid.rows.push(vec![setting.key.to_owned(), setting.value.clone(), origin.to_owned()]);
     }
     grid

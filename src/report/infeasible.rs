@@ -1,11 +1,13 @@
 //! Answers that are "no": why, what would help, and for memory the footprint.
 
 use super::figure::Value;
+use super::layout_search::{nearest_text, reasons};
 use super::metrics::metric;
 use super::page::{Block, Grid, Page, Section};
 use crate::evaluate::Infeasible;
 use crate::memory::MemoryFootprint;
 use crate::parallelism::LayoutError;
+use crate::search::Nearest;
 use crate::units::Bytes;
 
 /// What would help.
@@ -24,6 +26,9 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
             "Change training.global_batch, training.layout.micro_batch, or the degrees that leave so many replicas."
         }
         Infeasible::Layout(_) => "Change training.layout.",
+        Infeasible::NoLayout(_) => {
+            "More accelerators, or fewer keys of training.layout and software.overlap given, leave more to choose from."
+        }
         Infeasible::PartNode { .. } => "Change cluster.accelerators.",
         Infeasible::PartPod { .. } => "Change cluster.topology.pod.",
         Infeasible::Topology(_) => "Change cluster.topology, or choose a fabric with larger switches.",
@@ -37,8 +42,8 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
     }
 }
 
-/// Why a scenario cannot be, as a page.
-pub fn infeasible_page(title: &str, infeasible: &Infeasible) -> Page {
+/// Why a scenario cannot be, as a page, and the nearest that can be.
+pub fn infeasible_page(title: &str, infeasible: &Infeasible, nearest: Option<&Nearest>) -> Page {
     let mut blocks = vec![Block::Text(format!("Infeasible: {infeasible}. {}", advice(infeasible)))];
     if let Infeasible::Memory { footprint, usable, .. } = infeasible {
         let mut grid = Grid::new(&["Memory of a GPU", "Bytes"], 1);
@@ -49,6 +54,10 @@ pub fn infeasible_page(title: &str, infeasible: &Infeasible) -> Page {
         }
         blocks.push(Block::Grid(grid));
     }
+    if let Infeasible::NoLayout(none) = infeasible {
+        blocks.push(Block::Grid(reasons(&none.tally)));
+    }
+    blocks.extend(nearest.map(|nearest| Block::Text(nearest_text(nearest))));
     Page { title: title.to_owned(), sections: vec![Section { heading: String::new(), blocks }] }
 }
 

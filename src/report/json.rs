@@ -7,10 +7,12 @@ use super::comparison::{never, number};
 use super::evaluation::{kind_word, notes};
 use super::figure::{Group, Value};
 use super::infeasible::{advice, footprint_values};
+use super::layout_search::{self, nearest_object, reasons_object};
 use super::metrics::{METRICS, of_group};
 use super::page::Grid;
-use super::settings::settings;
+use super::settings::{Origin, settings};
 use crate::evaluate::{Evaluation, Infeasible, PartLine};
+use crate::search::Nearest;
 use crate::study::{BreakEven, Comparison, Turn, Variable, Variant};
 use crate::tco::{CostLine, Spending};
 
@@ -33,11 +35,12 @@ pub fn comparison_json(comparison: &Comparison) -> String {
     }))
 }
 
-/// An answer that is "no".
-pub fn infeasible_json(title: &str, infeasible: &Infeasible) -> String {
+/// An answer that is "no", and the nearest that is "yes".
+pub fn infeasible_json(title: &str, infeasible: &Infeasible, nearest: Option<&Nearest>) -> String {
     let mut object = Map::new();
     object.insert("title".to_owned(), title.into());
     object.extend(infeasible_fields(infeasible));
+    object.extend(nearest.map(|nearest| ("nearest".to_owned(), nearest_object(nearest))));
     pretty(&Json::Object(object))
 }
 
@@ -63,7 +66,7 @@ fn bare(value: Value) -> Json {
 }
 
 /// A number, or null where there is none.
-fn finite(number: f64) -> Json {
+pub(super) fn finite(number: f64) -> Json {
     Number::from_f64(number).map_or(Json::Null, Json::Number)
 }
 
@@ -74,8 +77,10 @@ fn evaluation_object(evaluation: &Evaluation) -> Json {
     let given: Map<String, Json> =
         settings.iter().map(|setting| (setting.key.to_owned(), setting.value.as_str().into())).collect();
     object.insert("scenario".to_owned(), given.into());
-    let assumed = settings.iter().filter(|setting| setting.assumed).map(|setting| Json::from(setting.key));
+    let assumed =
+        settings.iter().filter(|setting| setting.origin == Origin::Default).map(|setting| Json::from(setting.key));
     object.insert("assumed".to_owned(), assumed.collect());
+    object.extend(evaluation.found.as_ref().map(|found| ("layout_search".to_owned(), layout_search::object(found))));
     for &group in Group::ALL {
         let values =
             of_group(group).filter_map(|metric| Some((metric.name().to_owned(), bare(metric.value(evaluation)?))));
@@ -131,6 +136,9 @@ fn line_object(line: &CostLine) -> Json {
 fn infeasible_fields(infeasible: &Infeasible) -> Map<String, Json> {
     let mut object = Map::new();
     object.insert("infeasible".to_owned(), json!({ "reason": infeasible.to_string(), "advice": advice(infeasible) }));
+    if let Infeasible::NoLayout(none) = infeasible {
+        object.insert("rejected".to_owned(), reasons_object(&none.tally));
+    }
     if let Infeasible::Memory { footprint, usable, .. } = infeasible {
         let values = footprint_values(footprint, *usable).into_iter();
         let named = values.filter_map(|(key, value)| Some((key.split_once('.')?.1.to_owned(), bare(value))));

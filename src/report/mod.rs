@@ -10,6 +10,7 @@ mod figure;
 mod infeasible;
 mod inventory;
 mod json;
+mod layout_search;
 mod markdown;
 mod memory;
 mod metrics;
@@ -32,5 +33,5 @@ pub use memory::{ServingMemory, serving_memory_json, serving_memory_page, traini
 pub use metrics::{METRICS, metric};
 pub use model::{ModelSheet, model_grid, model_json, model_page};
 pub use page::{Block, Grid, Page, Section};
-pub use settings::{Setting, settings};
+pub use settings::{Origin, Setting, settings};
 pub use table::{Style, table};

@@ -12,8 +12,19 @@ pub struct Setting {
     pub key: &'static str,
     /// The value.
     pub value: String,
-    /// Whether it is a default, because the scenario does not say.
-    pub assumed: bool,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// Where the value of a key comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The scenario says it.
+    Given,
+    /// It is a default, because the scenario does not say.
+    Default,
+    /// The search of the layout found it.
+    Found,
 }
 
 /// Every key that has a value.
@@ -29,8 +40,16 @@ pub fn settings(scenario: &Scenario, layout: &Layout) -> Vec<Setting> {
         ("finance.cost_of_capital", finance.cost_of_capital.get().to_string()),
         ("finance.utilisation", finance.utilisation.get().to_string()),
     ]);
-    let assumed = |key: &str| scenario.assumed.iter().any(|assumption| assumption.key == key);
-    all.into_iter().map(|(key, value)| Setting { key, value, assumed: assumed(key) }).collect()
+    let origin = |key: &str| {
+        if scenario.training.search.is_some_and(|search| search.settles(key)) {
+            Origin::Found
+        } else if scenario.assumed.iter().any(|assumption| assumption.key == key) {
+            Origin::Default
+        } else {
+            Origin::Given
+        }
+    };
+    all.into_iter().map(|(key, value)| Setting { key, value, origin: origin(key) }).collect()
 }
 
 fn cluster(scenario: &Scenario) -> Vec<(&'static str, String)> {
@@ -85,7 +104,7 @@ fn training(scenario: &Scenario) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn of_layout(layout: &Layout) -> Vec<(&'static str, String)> {
+pub(super) fn of_layout(layout: &Layout) -> Vec<(&'static str, String)> {
     vec![
         ("training.layout.tensor", layout.tensor.to_string()),
         ("training.layout.pipeline", layout.pipeline.to_string()),

@@ -37,6 +37,7 @@ pub const KEYS: &[&str] = &[
     "training.tokens",
     "training.checkpoint",
     "training.layout",
+    "training.layout.search",
     "training.layout.tensor",
     "training.layout.pipeline",
     "training.layout.virtual_stages",

@@ -5,8 +5,9 @@ use super::break_even_map::BreakEvenMap;
 use crate::catalog::{Catalog, Reference};
 use crate::diagnostics::{Code, Diagnostic, Sink, did_you_mean};
 use crate::document::{Node, Value};
-use crate::evaluate::{Evaluation, Infeasible, evaluate};
+use crate::evaluate::{Evaluation, Infeasible};
 use crate::scenario::{Scenario, ScenarioFile};
+use crate::search;
 
 /// More columns than this say nothing side by side.
 const MOST_VARIANTS: usize = 32;
@@ -88,7 +89,7 @@ pub fn compare(question: &Question<'_>, catalog: &Catalog, sink: &Sink) -> Optio
     for planned in planned {
         let own = Sink::default();
         if let Some(scenario) = resolve(&planned.document, catalog, &own) {
-            let outcome = evaluate(scenario).map(Box::new);
+            let outcome = search::evaluate(scenario).map(Box::new);
             variants.push(Variant { name: planned.name, settings: planned.settings, outcome });
         }
         sink.merge(own);

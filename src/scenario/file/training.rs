@@ -3,7 +3,7 @@
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{FromNode, Node, Reader};
-use crate::parallelism::{RankOrder, Recompute, Schedule, Sharding};
+use crate::parallelism::{Objective, RankOrder, Recompute, Schedule, Sharding};
 use crate::units::{Quantity, Tokens};
 use crate::workload::{CheckpointMode, GradientPrecision, Optimizer, Precision};
 
@@ -46,10 +46,12 @@ pub enum GlobalBatch {
 /// `training.layout`
 #[derive(Clone, Debug, Default)]
 pub struct LayoutFile {
-    /// Degrees: tensor, pipeline, virtual stages, context, expert, micro batch.
-    pub tensor: u32,
+    /// What is wanted of a layout whose other keys are left to a search.
+    pub search: Option<Objective>,
+    /// Tensor-parallel ranks.
+    pub tensor: Option<u32>,
     /// Pipeline stages.
-    pub pipeline: u32,
+    pub pipeline: Option<u32>,
     /// Model chunks a stage.
     pub virtual_stages: Option<u32>,
     /// Context-parallel ranks.
@@ -57,7 +59,7 @@ pub struct LayoutFile {
     /// Expert-parallel ranks.
     pub expert: Option<u32>,
     /// Sequences of a microbatch.
-    pub micro_batch: u32,
+    pub micro_batch: Option<u32>,
     /// Pipeline schedule.
     pub schedule: Option<Schedule>,
     /// What data parallelism shards.
@@ -85,7 +87,7 @@ impl TrainingFile {
             tokens: positive_tokens(r),
             tokens_at: r.place("tokens"),
             checkpoint: r.optional("checkpoint"),
-            layout: r.table("layout", LayoutFile::read),
+            layout: layout(r),
         }
     }
 }
@@ -116,15 +118,30 @@ impl FromNode for GlobalBatch {
     }
 }
 
+/// The layout: a table, or the word "auto", which leaves every key to a search for the fastest.
+fn layout(r: &mut Reader<'_>) -> LayoutFile {
+    let word = r.node("layout").filter(|node| node.as_str().is_some());
+    let Some(node) = word else { return r.table("layout", LayoutFile::read) };
+    if node.as_str() != Some("auto") {
+        node.wrong_type(&r.path_of("layout"), "\"auto\" or a table", r.sink());
+    }
+    LayoutFile { search: Some(Objective::Fastest), at: node.at.clone(), ..LayoutFile::default() }
+}
+
 impl LayoutFile {
     fn read(r: &mut Reader<'_>) -> Self {
+        let search = r.optional("search");
+        // What a search does not find must be given.
+        let mut degree = |key| if search.is_some() { r.optional(key) } else { Some(r.get(key)) };
+        let [tensor, pipeline, micro_batch] = ["tensor", "pipeline", "micro_batch"].map(&mut degree);
         Self {
-            tensor: r.get("tensor"),
-            pipeline: r.get("pipeline"),
+            search,
+            tensor,
+            pipeline,
             virtual_stages: r.optional("virtual_stages"),
             context: r.optional("context"),
             expert: r.optional("expert"),
-            micro_batch: r.get("micro_batch"),
+            micro_batch,
             schedule: r.optional("schedule"),
             sharding: r.optional("sharding"),
             recompute: r.optional("recompute"),

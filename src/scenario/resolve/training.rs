@@ -7,8 +7,9 @@ use crate::catalog::memory_allowance::FrameworkMemory;
 use crate::catalog::training_efficiency::{Framework, TrainingEfficiency};
 use crate::catalog::{Catalog, Entry, MemoryAllowance, Model};
 use crate::diagnostics::{Code, Diagnostic, Sink};
-use crate::parallelism::{Layout, Recompute, Schedule, Sharding};
+use crate::parallelism::{Layout, RankOrder, Recompute, Schedule, Sharding, Space};
 use crate::scenario::file::{LayoutFile, ScenarioFile, TrainingFile, sequences};
+use crate::scenario::search::LayoutSearch;
 use crate::scenario::software::{MissingEfficiency, Overlap, Software, StepEfficiency};
 use crate::units::Tokens;
 use crate::workload::{CheckpointMode, GradientPrecision, Optimizer, TrainingJob, Transformer};
@@ -22,8 +23,11 @@ pub struct Training {
     pub transformer: Transformer,
     /// The job.
     pub job: TrainingJob,
-    /// The layout with one replica; the accelerators at work say how many there are.
+    /// The layout with one replica; the accelerators at work say how many there are. Where it is searched, what the
+    /// search found, or before it the keys that are given.
     pub layout: Layout,
+    /// The search that the layout is left to.
+    pub search: Option<LayoutSearch>,
     /// The software.
     pub software: Software,
     /// What it reaches.
@@ -101,11 +105,13 @@ pub(super) fn bind(
         sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "needed for this"));
     }
     let (model, transformer, job) = work?;
+    let layout = layout(&wanted.layout, software.framework, defaults);
     Some(Training {
         transformer: transformer?,
         model,
         job,
-        layout: layout(&wanted.layout, software.framework, defaults),
+        search: search(&wanted.layout, layout.order, file.software.overlap),
+        layout,
         software,
         efficiency: efficiency.ok()?,
         checkpoint: defaults.or("training.checkpoint", wanted.checkpoint, CheckpointMode::Asynchronous),
@@ -163,22 +169,37 @@ fn layout(wanted: &LayoutFile, framework: Framework, defaults: &mut Defaults) ->
     let virtual_stages = wanted.virtual_stages.unwrap_or(1);
     let usual = if virtual_stages > 1 { Schedule::Interleaved } else { Schedule::OneF1b };
     let order = Software::usual_order(framework);
+    let tensor = wanted.tensor.unwrap_or(1);
     Layout {
-        tensor: wanted.tensor,
+        tensor,
         context: wanted.context.unwrap_or(1),
-        pipeline: wanted.pipeline,
+        pipeline: wanted.pipeline.unwrap_or(1),
         data: 1,
         expert: wanted.expert.unwrap_or(1),
         virtual_stages,
-        micro_batch: wanted.micro_batch,
+        micro_batch: wanted.micro_batch.unwrap_or(1),
         schedule: defaults.or("training.layout.schedule", wanted.schedule, usual),
         sharding: defaults.or("training.layout.sharding", wanted.sharding, Sharding::Optimizer),
         recompute: defaults.or("training.layout.recompute", wanted.recompute, Recompute::None),
-        sequence_parallel: defaults.or(
-            "training.layout.sequence_parallel",
-            wanted.sequence_parallel,
-            wanted.tensor > 1,
-        ),
+        sequence_parallel: defaults.or("training.layout.sequence_parallel", wanted.sequence_parallel, tensor > 1),
         order: defaults.or("training.layout.order", wanted.order, order),
     }
+}
+
+/// The search that the layout is left to, if it is.
+fn search(wanted: &LayoutFile, order: RankOrder, overlap: [Option<bool>; 3]) -> Option<LayoutSearch> {
+    let space = Space {
+        tensor: wanted.tensor,
+        context: wanted.context,
+        pipeline: wanted.pipeline,
+        expert: wanted.expert,
+        virtual_stages: wanted.virtual_stages,
+        micro_batch: wanted.micro_batch,
+        schedule: wanted.schedule,
+        sharding: wanted.sharding,
+        recompute: wanted.recompute,
+        sequence_parallel: wanted.sequence_parallel,
+        order,
+    };
+    wanted.search.map(|objective| LayoutSearch { objective, space, overlap })
 }

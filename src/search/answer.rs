@@ -1,0 +1,33 @@
+//! A scenario's answer, its layout searched first where that is asked.
+
+use super::layouts::{Variants, search};
+use crate::evaluate::{BuiltCluster, Evaluation, Found, Infeasible, evaluate as evaluate_as_it_is};
+use crate::parallelism::Layout;
+use crate::scenario::Scenario;
+
+/// Evaluates a scenario, with the best layout where that is left to a search.
+///
+/// # Errors
+/// As `evaluate::evaluate`, and when no layout works.
+pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
+    let (scenario, found) = settle(scenario)?;
+    Ok(Evaluation { found, ..evaluate_as_it_is(scenario)? })
+}
+
+/// The scenario with the layout that its search finds, and what else the search came to; unchanged where nothing is left
+/// to a search.
+///
+/// # Errors
+/// When the cluster cannot be built, or no layout works.
+pub fn settle(scenario: Scenario) -> Result<(Scenario, Option<Found>), Infeasible> {
+    let Some(wanted) = scenario.training.search else { return Ok((scenario, None)) };
+    let built = BuiltCluster::new(&scenario.cluster, &scenario.finance)?;
+    let found = search(&Variants::new(&scenario, &built), &wanted)?;
+    let Some(best) = found.best.first() else { return Ok((scenario, None)) };
+    let mut settled = scenario;
+    if let Ok(training) = settled.training.with_overlap(best.overlap, &settled.cluster) {
+        settled.training = training;
+    }
+    settled.training.layout = Layout { data: 1, ..best.point.layout };
+    Ok((settled, Some(found)))
+}
