@@ -1,7 +1,7 @@
 //! Evaluations: one layout through the full chain (memory, step time, goodput, cost), and many on all cores.
 //!
 //! `cargo bench` prints the time and the allocations of each. The first must allocate nothing and stay below 10 us; the
-//! second shows layouts a second.
+//! second shows layouts a second, those that do not divide or fit among them.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up fails by panicking")]
 
@@ -10,9 +10,9 @@ use std::path::Path;
 use clusterplan::diagnostics::{Sink, Sources};
 use clusterplan::evaluate::{BuiltCluster, Prepared};
 use clusterplan::load;
-use clusterplan::parallelism::{Choices, Layout, RankOrder, Recompute, Sharding, layouts};
-use clusterplan::scenario::{Scenario, ScenarioFile};
-use clusterplan::search;
+use clusterplan::parallelism::{Objective, Space};
+use clusterplan::scenario::{LayoutSearch, Scenario, ScenarioFile, Training};
+use clusterplan::search::{self, Variants};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 
@@ -23,33 +23,31 @@ fn main() {
     divan::main();
 }
 
-fn scenario(name: &str) -> (Prepared, Layout) {
+fn read(name: &str) -> Scenario {
     let (mut sources, sink) = (Sources::default(), Sink::default());
     let catalog = load::catalog(&[], &mut sources, &sink);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name);
     let document = load::read(&path, &mut sources, &sink).unwrap();
-    let scenario = Scenario::resolve(&ScenarioFile::read(&document, &sink), &catalog, &sink).unwrap();
-    let built = BuiltCluster::new(&scenario.cluster, &scenario.finance).unwrap();
-    (Prepared::new(&scenario, &built), scenario.training.layout)
+    Scenario::resolve(&ScenarioFile::read(&document, &sink), &catalog, &sink).unwrap()
 }
 
 #[divan::bench(args = ["train-llama3.1-405b-16k-h100.toml"])]
 fn one_layout(bencher: Bencher<'_, '_>, name: &str) {
-    let (prepared, layout) = scenario(name);
+    let scenario = read(name);
+    let built = BuiltCluster::new(&scenario.cluster, &scenario.finance).unwrap();
+    let (prepared, layout) = (Prepared::new(&scenario, &built), scenario.training.layout);
     bencher.bench_local(|| divan::black_box(&prepared).point(divan::black_box(&layout)));
 }
 
-#[divan::bench(args = ["train-llama3.1-405b-16k-h100.toml"], sample_count = 5)]
+/// The whole space of a job: every layout by divisibility, those that divide by memory, those that fit by time.
+#[divan::bench(args = ["train-gpt3-175b-512-h100-layout.toml"], sample_count = 5, sample_size = 1)]
 fn all_layouts(bencher: Bencher<'_, '_>, name: &str) {
-    let (prepared, _) = scenario(name);
-    let choices = Choices {
-        sharding: Sharding::ALL,
-        recompute: Recompute::ALL,
-        most_micro_batch: 16,
-        most_virtual_stages: 16,
-        most_tensor: 8,
-        order: RankOrder::TpCpPpDp,
-    };
-    let all = layouts(&prepared.step.transformer, &prepared.step.job, prepared.accelerators, choices);
-    bencher.counter(ItemsCount::new(all.len())).bench_local(|| search::fastest(&prepared, divan::black_box(&all)));
+    let scenario = read(name);
+    let built = BuiltCluster::new(&scenario.cluster, &scenario.finance).unwrap();
+    let order = scenario.training.layout.order;
+    let wanted = LayoutSearch { objective: Objective::Fastest, space: Space::all(order), overlap: [None; 3] };
+    let scenario = Scenario { training: Training { search: Some(wanted), ..scenario.training.clone() }, ..scenario };
+    let variants = Variants::new(&scenario, &built);
+    let considered = search::search(&variants, &wanted).unwrap().tally.considered();
+    bencher.counter(ItemsCount::new(considered)).bench_local(|| search::search(divan::black_box(&variants), &wanted));
 }
