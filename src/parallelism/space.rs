@@ -104,7 +104,7 @@ impl Space {
         // On a single tensor rank there is nothing to split along the sequence.
         let split = or_all(self.sequence_parallel, [true, false].into_iter().filter(|on| degrees.tensor > 1 || !on));
         let both = split.into_iter().flat_map(|sequence_parallel| {
-            sizes.iter().map(move |&micro_batch| Layout { sequence_parallel, micro_batch, ..degrees })
+            sizes.iter().map(move |&micro_batch| Layout { micro_batch, sequence_parallel, ..degrees })
         });
         both.collect()
     }
@@ -124,7 +124,7 @@ impl Space {
             let given = self.virtual_stages.filter(|given| self.schedule.is_some() || chunks.contains(given));
             let none = self.virtual_stages.is_some() && given.is_none();
             let chunks = if none { Vec::new() } else { or_all(given, chunks) };
-            chunks.into_iter().map(move |virtual_stages| Layout { schedule, virtual_stages, ..batch })
+            chunks.into_iter().map(move |virtual_stages| Layout { virtual_stages, schedule, ..batch })
         };
         schedules.into_iter().flat_map(of).collect()
     }
@@ -146,10 +146,9 @@ impl Space {
         let passes = batches.flat_map(move |batch| self.passes(batch, model));
         passes.filter(move |layout| layout.check(model, job).is_ok()).flat_map(move |layout| {
             let recomputes = self.recomputes();
-            let policies = self.shardings(&layout).into_iter().flat_map(move |sharding| {
+            self.shardings(&layout).into_iter().flat_map(move |sharding| {
                 recomputes.clone().into_iter().map(move |recompute| Layout { sharding, recompute, ..layout })
-            });
-            policies
+            })
         })
     }
 }

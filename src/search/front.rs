@@ -53,7 +53,9 @@ mod tests {
             points.push(scored((state >> 8) % 40, (state >> 20) % 40));
         }
         let mut front = Front::default();
-        points.iter().for_each(|point| front.add(*point));
+        for point in &points {
+            front.add(*point);
+        }
         let beats = |a: &Scored, b: &Scored| {
             a.iteration <= b.iteration && a.memory <= b.memory && (a.iteration < b.iteration || a.memory < b.memory)
         };
