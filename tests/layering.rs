@@ -25,6 +25,7 @@ const LAYERS: &[&[&str]] = &[
     &["evaluate"],
     &["search"],
     &["study"],
+    &["calibration"],
     &["report"],
     &["validation"],
     &["load"],
@@ -57,6 +58,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("csv::", &["report", "validation", "load"]),
     ("toml::", &["load"]),
     ("clap::", &["cli"]),
+    ("levenberg_marquardt::", &["calibration"]),
+    ("nalgebra::", &["calibration"]),
 ];
 
 fn rust_files(dir: &Path) -> Vec<PathBuf> {

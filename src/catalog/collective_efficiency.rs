@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::constant::{Constant, Constants, Kind};
 use crate::document::{Reader, Table, Value};
 use crate::units::{Bandwidth, Bytes, Factor, Fraction, Ranged, Seconds};
 
@@ -27,6 +28,23 @@ macro_rules! constants {
                     low: Self { $($field: $field.low),+ },
                     high: Self { $($field: $field.high),+ },
                 }
+            }
+        }
+
+        impl Constants for $name {
+            const NAMES: &'static [&'static str] = &[$(stringify!($field)),+];
+            const KINDS: &'static [Kind] = &[$(<$kind as Constant>::KIND),+];
+
+            fn bases(&self) -> Vec<f64> {
+                vec![$(self.$field.base()),+]
+            }
+
+            fn with(mut self, name: &str, base: f64) -> Option<Self> {
+                match name {
+                    $(stringify!($field) => self.$field = Constant::of_base(base)?,)+
+                    _ => return None,
+                }
+                Some(self)
             }
         }
     )+};

@@ -5,6 +5,8 @@
 
 mod age;
 mod check;
+mod collective_constants;
+mod constant;
 mod difference;
 mod overlay;
 mod pcie;
@@ -15,6 +17,8 @@ mod selection;
 mod shelf;
 
 pub use age::{StalePrice, age_in_days, date_of};
+pub use collective_constants::{ConstantPath, RangedConstant, Section};
+pub use constant::Kind;
 pub use difference::{Change, difference};
 pub use pcie::Pcie;
 pub use record::{Figure, Record};

@@ -24,6 +24,9 @@ pub(super) struct CollectiveCommand {
     /// Ranks, one a GPU, side by side
     #[arg(long, value_parser = gpus())]
     ranks: u32,
+    /// Ranks on each node [default: as many as it has GPUs]
+    #[arg(long, value_name = "GPUS", value_parser = gpus())]
+    ranks_per_node: Option<u32>,
     /// The size column of nccl-tests: 8GiB, "512 MB" or plain bytes
     #[arg(long, value_parser = bytes)]
     bytes: Bytes,
@@ -89,6 +92,10 @@ impl CollectiveCommand {
             let hint = "leave --accelerators out where the ranks are all there is";
             session.sink.push(Diagnostic::new(Code::Inconsistent, message).hint(hint));
         }
+        if let Some(each) = self.ranks_per_node.filter(|each| *each > network.node.accelerators) {
+            let message = format!("{each} ranks on a node of {} GPUs", network.node.accelerators);
+            session.sink.push(Diagnostic::new(Code::Inconsistent, message).hint("a rank has a GPU of its own"));
+        }
         if !session.sink.is_empty() {
             return (Answer::Mistaken, session);
         }
@@ -102,6 +109,7 @@ impl CollectiveCommand {
             kind: self.kind,
             payload: self.bytes,
             ranks: self.ranks,
+            ranks_per_node: self.ranks_per_node,
             node: &network.node,
             fabric: &network.fabric,
             topology: &network.choice,

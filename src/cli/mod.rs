@@ -1,6 +1,7 @@
 //! The command line: arguments in, an answer out. Data goes to stdout or a file, everything else to stderr.
 
 mod answer;
+mod calibrate;
 mod catalog;
 mod collective;
 mod compare;
@@ -58,6 +59,9 @@ enum Command {
     Schema(schema::Schema),
     /// The model against published measurements, or against your own
     Validate(validate::Validate),
+    /// Constants fitted to your own measurements, as a catalog to lay over the built-in one
+    #[command(subcommand)]
+    Calibrate(calibrate::Calibrate),
 }
 
 /// Runs the program.
@@ -74,6 +78,7 @@ pub fn run() -> ExitCode {
         Command::Catalog(command) => command.run(session),
         Command::Schema(command) => command.run(session),
         Command::Validate(command) => command.run(session),
+        Command::Calibrate(command) => command.run(session),
     };
     session.deliver(answer)
 }

@@ -1,6 +1,7 @@
 //! Answers as texts: pages of tables for people, JSON for programs, CSV for spreadsheets. Nothing here prints.
 
 mod break_even_map;
+mod calibration;
 mod collective;
 mod comparison;
 mod csv;
@@ -19,6 +20,7 @@ mod page;
 mod settings;
 mod table;
 
+pub use calibration::{CalibrationTitle, calibration_grid, calibration_json, calibration_page, calibration_toml};
 pub use collective::{CallTitle, call_grid, call_json, call_page, call_reason};
 pub use comparison::comparison_page;
 pub use csv::{comparison_csv, evaluation_csv, grid_csv, infeasible_csv};

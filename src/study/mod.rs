@@ -9,6 +9,6 @@ mod fabric;
 
 pub use break_even::{BreakEven, Level, Turn, Variable, break_even};
 pub use break_even_map::{BreakEvenMap, Hinge, MapRow, PRICE_RATIOS};
-pub use collective::{Call, CallAnswer, call};
+pub use collective::{Call, CallAnswer, Placed, call};
 pub use compare::{Axis, Case, Comparison, Question, Variant, compare};
 pub use fabric::{FabricQuote, quote};

@@ -1,0 +1,13 @@
+//! A planner's own measurements turned into constants: what a log says, the constants that meet it best, and how far a
+//! log that was left out is met by them.
+//!
+//! Constants of the catalog are where a fit begins and what holds it (a prior): a log moves those that it determines and
+//! leaves the others where they are.
+
+mod collectives;
+mod fit;
+mod nccl_log;
+
+pub use collectives::{CollectiveCalibration, FittedConstant, HeldOut, LoggedRun, calibrate_collectives};
+pub use fit::{Errors, Fit, FitError, Prior, fit};
+pub use nccl_log::{LogError, NcclLog, Point, read_nccl_log};

@@ -1,0 +1,183 @@
+//! `clusterplan calibrate`
+
+use std::path::{Path, PathBuf};
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
+
+use super::network::{Network, NetworkArguments, gpus};
+use super::options::Format;
+use super::{Answer, Session};
+use crate::calibration::{LoggedRun, NcclLog, calibrate_collectives, read_nccl_log};
+use crate::catalog::CollectiveEfficiency;
+use crate::collectives::Collective;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::load;
+use crate::report::{CalibrationTitle, calibration_grid, calibration_json, calibration_page, calibration_toml};
+use crate::study::Call;
+use crate::units::Bytes;
+
+/// `clusterplan calibrate`
+#[derive(Debug, Subcommand)]
+pub(super) enum Calibrate {
+    /// Efficiencies of links and networks from logs of nccl-tests
+    NcclTests(NcclTests),
+}
+
+impl Calibrate {
+    pub(super) fn run(&self, session: Session) -> (Answer, Session) {
+        match self {
+            Self::NcclTests(command) => command.run(session),
+        }
+    }
+}
+
+/// `clusterplan calibrate nccl-tests`
+#[derive(Args, Debug)]
+pub(super) struct NcclTests {
+    /// Logs, each of one run on that node and fabric
+    #[arg(required = true, value_name = "FILE")]
+    logs: Vec<PathBuf>,
+    #[command(flatten)]
+    network: NetworkArguments,
+    /// The collective, where logs don't say (before nccl-tests 2.17)
+    #[arg(long, value_parser = kinds())]
+    collective: Option<Collective>,
+    /// Ranks, where logs don't list them
+    #[arg(long, value_parser = gpus())]
+    ranks: Option<u32>,
+    /// Ranks on each node, where logs don't list hosts [default: as many as it has GPUs]
+    #[arg(long, value_name = "GPUS", value_parser = gpus())]
+    ranks_per_node: Option<u32>,
+}
+
+/// The words of the collectives.
+fn kinds() -> impl TypedValueParser<Value = Collective> {
+    let find = |word: String| Collective::ALL.iter().copied().find(|kind| kind.word() == word);
+    PossibleValuesParser::new(Collective::ALL.iter().map(|kind| kind.word()))
+        .map(move |word| find(word).unwrap_or_default())
+}
+
+impl NcclTests {
+    fn run(&self, mut session: Session) -> (Answer, Session) {
+        let catalog = session.catalog();
+        let network = self.network.find(&catalog, &mut session);
+        for log in &self.logs {
+            session.reads(log);
+        }
+        let (Some(network), Some(constants)) = (network, catalog.collective_efficiency.get("nccl")) else {
+            return (Answer::Mistaken, session);
+        };
+        let runs: Vec<LoggedRun<'_>> =
+            self.logs.iter().filter_map(|path| self.log(path, &network, constants, &session)).collect();
+        if !session.sink.is_empty() {
+            return (Answer::Mistaken, session);
+        }
+        let title = CalibrationTitle {
+            node: network.node.id.clone(),
+            fabric: network.fabric.entry.id.clone(),
+            logs: runs.iter().map(|run| run.name.clone()).collect(),
+        };
+        let answer = match calibrate_collectives(&runs, constants) {
+            Ok(calibration) => Answer::Yes(match session.options.format {
+                Format::Table => calibration_toml(&title, &calibration).into_bytes(),
+                Format::Json => calibration_json(&title, &calibration).into_bytes(),
+                Format::Csv => session.grid("", calibration_grid(&calibration, None)),
+                Format::Md => session.page(&calibration_page(&title, &calibration)),
+            }),
+            Err(error) => Answer::No { data: None, message: format!("Nothing is fitted: {error}.\n") },
+        };
+        (answer, session)
+    }
+
+    /// One log and the call that it is of; mistakes go to the session.
+    fn log<'a>(
+        &self,
+        path: &Path,
+        network: &'a Network,
+        constants: &'a CollectiveEfficiency,
+        session: &Session,
+    ) -> Option<LoggedRun<'a>> {
+        let sink = &session.sink;
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let text = load::text(path, sink)?;
+        let log = match read_nccl_log(&text) {
+            Ok(log) => log,
+            Err(error) => {
+                sink.push(Diagnostic::new(Code::Syntax, format!("{name}: {error}")));
+                return None;
+            }
+        };
+        let missing = |what: &str, option: &str| {
+            let message = format!("{name} does not say {what}");
+            sink.push(Diagnostic::new(Code::MissingKey, message).hint(format!("say it with {option}")));
+        };
+        let kind = log.collective.or(self.collective);
+        let ranks = log.ranks.or(self.ranks);
+        if kind.is_none() {
+            missing("which collective it ran", "--collective");
+        }
+        if ranks.is_none() {
+            missing("how many ranks it had", "--ranks");
+        }
+        let (kind, ranks) = (kind?, ranks?);
+        if ranks < 2 {
+            let message = format!("{name} is of one rank, which moves nothing");
+            sink.push(Diagnostic::new(Code::OutOfRange, message).hint("runs of two ranks and more say something"));
+            return None;
+        }
+        if !log.agrees(kind, ranks) {
+            let message = format!("{name}: its bandwidths are not those of {kind} on {ranks} ranks");
+            let hint =
+                "busbw over algbw is 2(n-1)/n of all_reduce, (n-1)/n of most others (nccl-tests, PERFORMANCE.md)";
+            sink.push(Diagnostic::new(Code::Inconsistent, message).hint(hint));
+            return None;
+        }
+        let call = Call {
+            kind,
+            payload: Bytes::ZERO,
+            ranks,
+            ranks_per_node: self.ranks_per_node(&log, ranks, &name, network, session)?,
+            node: &network.node,
+            fabric: &network.fabric,
+            topology: &network.choice,
+            cluster: ranks,
+            constants,
+            allowed: None,
+            gpus_per_process: log.gpus_per_process.unwrap_or(1),
+            concurrent: 1,
+            scattered: false,
+            sharp: false,
+            pat: false,
+        };
+        match call.placed() {
+            Ok(placed) => Some(LoggedRun { name, call, placed, points: log.points }),
+            Err(infeasible) => {
+                sink.push(Diagnostic::new(Code::Inconsistent, format!("{name}: {infeasible}")));
+                None
+            }
+        }
+    }
+
+    /// Ranks on each node, where they are fewer than it has GPUs: as the log lists them, or as stated.
+    fn ranks_per_node(
+        &self,
+        log: &NcclLog,
+        ranks: u32,
+        name: &str,
+        network: &Network,
+        session: &Session,
+    ) -> Option<Option<u32>> {
+        let gpus = network.node.accelerators;
+        // A host of a rack is one of its trays, and ranks fill the rack before they leave it.
+        let racks = network.node.accelerators_per_tray < gpus;
+        let listed = log.hosts.filter(|_| !racks).map(|hosts| ranks.div_ceil(hosts));
+        let each = listed.or(self.ranks_per_node);
+        if let Some(each) = each.filter(|each| *each > gpus) {
+            let message = format!("{name}: {each} ranks on a node of {gpus} GPUs");
+            session.sink.push(Diagnostic::new(Code::Inconsistent, message).hint("another --node, or another log"));
+            return None;
+        }
+        Some(each.filter(|each| *each < gpus && *each < ranks))
+    }
+}
