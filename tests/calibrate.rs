@@ -38,15 +38,20 @@ fn time(ranks: &str, bytes: u64, catalog: Option<&Path>) -> f64 {
 fn log(ranks: u32, catalog: &Path) -> String {
     let mut text = "0: # Collective test starting: all_gather_perf\n".to_owned();
     for rank in 0..ranks {
-        writeln!(text, "0: #  Rank {rank:2} Group  0 Pid 25 on host{} device {} [0x8d] GPU", rank / 8, rank % 8).unwrap();
+        writeln!(text, "0: #  Rank {rank:2} Group  0 Pid 25 on host{} device {} [0x8d] GPU", rank / 8, rank % 8)
+            .unwrap();
     }
-    for exponent in [10, 14, 18, 20, 22, 24, 26, 28, 30, 32] {
+    for exponent in [10, 14, 18].into_iter().chain(22..=34) {
         let bytes = 1_u64 << exponent;
         let us = time(&ranks.to_string(), bytes, Some(catalog));
         let rate = bytes as f64 / us / 1e3;
         let bus = rate * f64::from(ranks - 1) / f64::from(ranks);
-        writeln!(text, "0: {bytes} {} float none -1 {us:.2} {rate:.2} {bus:.2} 0 {us:.2} {rate:.2} {bus:.2} 0", bytes / 64)
-            .unwrap();
+        writeln!(
+            text,
+            "0: {bytes} {} float none -1 {us:.2} {rate:.2} {bus:.2} 0 {us:.2} {rate:.2} {bus:.2} 0",
+            bytes / 64
+        )
+        .unwrap();
     }
     text
 }
@@ -56,7 +61,7 @@ fn a_log_gives_the_constants_back_that_it_was_made_with() {
     let dir = tempfile::tempdir().unwrap();
     let truth = overlay(
         &dir.path().join("truth"),
-        "[network.roce-cx7]\npayload = 0.80\nll_hop = \"12 us\"\n[scale_up.nvlink4]\nring = 0.75\n",
+        "[network.roce-cx7]\npayload = 0.70\nll_hop = \"12 us\"\n[scale_up.nvlink4]\nring = 0.75\n",
     );
     let files: Vec<PathBuf> = [8, 32]
         .map(|ranks| {
@@ -77,9 +82,9 @@ fn a_log_gives_the_constants_back_that_it_was_made_with() {
         let constant = constants.iter().find(|constant| constant["constant"] == name).unwrap();
         constant["value"].as_f64().unwrap()
     };
-    // Within a node the ring's share is the only rate; across nodes the cards bind: 8 x 50 x 0.80 < 450 x 0.75.
+    // Within a node the ring's share is the only rate; across nodes the cards bind: 8 x 50 x 0.70 < 450 x 0.75.
     assert!((of("scale_up.nvlink4.ring") / 0.75 - 1.0).abs() < 0.02, "{}", of("scale_up.nvlink4.ring"));
-    assert!((of("network.roce-cx7.payload") / 0.80 - 1.0).abs() < 0.02, "{}", of("network.roce-cx7.payload"));
+    assert!((of("network.roce-cx7.payload") / 0.70 - 1.0).abs() < 0.05, "{}", of("network.roce-cx7.payload"));
     let median = |errors: &Value| errors["median_abs_error_ratio"].as_f64().unwrap();
     assert!(median(&fitted["after"]) < 0.02 && median(&fitted["before"]) > 2.0 * median(&fitted["after"]));
     // A log that was left out is met better by constants fitted to the other.

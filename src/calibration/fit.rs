@@ -10,6 +10,13 @@ use nalgebra::{DMatrix, DVector, Dyn};
 const REPEATABILITY: f64 = 0.05;
 /// Step of the numerical derivative, in deviations of the prior.
 const STEP: f64 = 1e-3;
+/// Deviations at which a constant is tried on its own. Where the slower of two rates counts, the faster has no slope, and
+/// a method of slopes alone would never find that it should be the slower.
+const TRIALS: [f64; 8] = [-4.0, -3.0, -2.0, -1.0, 1.0, 2.0, 3.0, 4.0];
+/// Most constants that are moved so before slopes are followed again.
+const TRIED: usize = 3;
+/// Most rounds of trials and slopes.
+const ROUNDS: usize = 4;
 /// Furthest that shares go towards all or nothing, where the logarithm of the odds ends.
 const SHARE_END: f64 = 0.999;
 
@@ -42,7 +49,7 @@ impl Prior {
     fn deviation(&self) -> f64 {
         let below = if self.low > 0.0 { self.linked(self.value) - self.linked(self.low) } else { 0.0 };
         let above = self.linked(self.high) - self.linked(self.value);
-        if below > 0.0 && above > 0.0 { (below + above) / 2.0 } else { below.max(above) }
+        if below > 0.0 && above > 0.0 { f64::midpoint(below, above) } else { below.max(above) }
     }
 
     /// Logarithm, of the odds where it is a share.
@@ -91,8 +98,14 @@ pub fn fit(constants: usize, errors: impl Fn(&[f64]) -> Option<Vec<f64>>) -> Res
     if start.iter().any(|error| !error.is_finite()) {
         return Err(FitError::NotFinite);
     }
-    let problem = Problem { errors, at: DVector::zeros(constants) };
-    let (problem, _) = LevenbergMarquardt::new().with_patience(20).with_ftol(1e-6).with_xtol(1e-5).minimize(problem);
+    let mut problem = Problem { errors, at: DVector::zeros(constants) };
+    for round in 0..ROUNDS {
+        let moved = (0..TRIED).take_while(|_| problem.try_each()).count();
+        if moved == 0 && round > 0 {
+            break;
+        }
+        problem = LevenbergMarquardt::new().with_patience(20).with_ftol(1e-6).with_xtol(1e-5).minimize(problem).0;
+    }
     let left = problem.jacobian().and_then(|jacobian| (jacobian.transpose() * jacobian).try_inverse());
     let left = left.map_or_else(
         || vec![1.0; constants],
@@ -108,6 +121,30 @@ struct Problem<F> {
 }
 
 impl<F: Fn(&[f64]) -> Option<Vec<f64>>> Problem<F> {
+    fn cost(&self, at: &DVector<f64>) -> f64 {
+        self.residuals_at(at).map_or(f64::INFINITY, |residuals| residuals.norm_squared())
+    }
+
+    /// Moves the one constant that helps most on its own; says whether there was one.
+    fn try_each(&mut self) -> bool {
+        let mut best = (self.cost(&self.at), None);
+        for index in 0..self.at.len() {
+            for trial in TRIALS {
+                let mut at = self.at.clone();
+                at[index] = trial;
+                let cost = self.cost(&at);
+                if cost < best.0 {
+                    best = (cost, Some(at));
+                }
+            }
+        }
+        let moved = best.1.is_some();
+        if let Some(at) = best.1 {
+            self.at = at;
+        }
+        moved
+    }
+
     fn residuals_at(&self, at: &DVector<f64>) -> Option<DVector<f64>> {
         let errors = (self.errors)(at.as_slice())?;
         let measured = errors.iter().map(|error| softened(error / REPEATABILITY));
@@ -199,6 +236,16 @@ mod tests {
     fn what_they_say_nothing_about_stays() {
         let fitted = fit(2, |at| Some(vec![(PRIOR.at(at[0]) / 12.0).ln(); 4])).unwrap();
         assert!(fitted.moved[1].abs() < 1e-6 && (fitted.left[1] - 1.0).abs() < 1e-6, "{fitted:?}");
+    }
+
+    #[test]
+    fn the_rate_that_did_not_count_is_found() {
+        // The slower of two rates of 10 and 12 counts, and was 6 of the second: the first has a slope, the second none.
+        let second = Prior { value: 12.0, low: 8.0, high: 18.0, share: false };
+        let first = Prior { low: 9.5, high: 10.5, ..PRIOR };
+        let fitted = fit(2, |at| Some(vec![(first.at(at[0]).min(second.at(at[1])) / 6.0).ln(); 20])).unwrap();
+        assert!((second.at(fitted.moved[1]) / 6.0 - 1.0).abs() < 0.02, "{fitted:?}");
+        assert!((first.at(fitted.moved[0]) / 10.0 - 1.0).abs() < 0.02, "{fitted:?}");
     }
 
     #[test]

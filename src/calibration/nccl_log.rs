@@ -82,10 +82,10 @@ pub fn read_nccl_log(text: &str) -> Result<NcclLog, LogError> {
             log.gpus_per_process = after(line, "nGpus").map(|gpus| gpus.saturating_mul(threads));
         } else if let Some(column) = heading(line) {
             time_column = column;
-        } else if let Some(point) = result(line, time_column, index + 1)? {
-            if log.points.iter().all(|other| other.payload != point.payload) {
-                log.points.push(point);
-            }
+        } else if let Some(point) = result(line, time_column, index + 1)?
+            && log.points.iter().all(|other| other.payload != point.payload)
+        {
+            log.points.push(point);
         }
     }
     log.hosts = u32::try_from(hosts.len()).ok().filter(|hosts| *hosts > 0);

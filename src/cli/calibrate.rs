@@ -137,7 +137,7 @@ impl NcclTests {
             kind,
             payload: Bytes::ZERO,
             ranks,
-            ranks_per_node: self.ranks_per_node(&log, ranks, &name, network, session)?,
+            ranks_per_node: self.ranks_per_node(&log, ranks, &name, network, session),
             node: &network.node,
             fabric: &network.fabric,
             topology: &network.choice,
@@ -167,7 +167,7 @@ impl NcclTests {
         name: &str,
         network: &Network,
         session: &Session,
-    ) -> Option<Option<u32>> {
+    ) -> Option<u32> {
         let gpus = network.node.accelerators;
         // A host of a rack is one of its trays, and ranks fill the rack before they leave it.
         let racks = network.node.accelerators_per_tray < gpus;
@@ -176,8 +176,7 @@ impl NcclTests {
         if let Some(each) = each.filter(|each| *each > gpus) {
             let message = format!("{name}: {each} ranks on a node of {gpus} GPUs");
             session.sink.push(Diagnostic::new(Code::Inconsistent, message).hint("another --node, or another log"));
-            return None;
         }
-        Some(each.filter(|each| *each < gpus && *each < ranks))
+        each.filter(|each| *each < gpus && *each < ranks)
     }
 }

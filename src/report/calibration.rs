@@ -47,34 +47,29 @@ fn sentences(calibration: &CollectiveCalibration) -> Vec<String> {
 
 /// The overlay: what to lay over the catalog with `--catalog`, in a file `efficiency/collectives/nccl.toml`.
 pub fn calibration_toml(title: &CalibrationTitle, calibration: &CollectiveCalibration) -> String {
-    let mut text =
-        format!("# Collective constants of {} on {}, fitted to nccl-tests logs.\n", title.node, title.fabric);
-    text.push_str(
-        "# Lay this over the catalog as efficiency/collectives/nccl.toml in a directory given with --catalog.\n",
-    );
-    for sentence in sentences(calibration) {
-        text.push_str(&format!("# {sentence}.\n"));
-    }
+    let mut lines = vec![
+        format!("# Collective constants of {} on {}, fitted to nccl-tests logs.", title.node, title.fabric),
+        "# Lay this over the catalog as efficiency/collectives/nccl.toml in a directory given with --catalog."
+            .to_owned(),
+    ];
+    lines.extend(sentences(calibration).iter().map(|sentence| format!("# {sentence}.")));
     let mut section = None;
     for constant in &calibration.constants {
         if section != Some(&constant.path.section) {
             section = Some(&constant.path.section);
-            text.push_str(&format!("\n[{}]\n", constant.path.section));
+            lines.push(format!("\n[{}]", constant.path.section));
         }
-        let [value, low, high] =
-            [constant.after.value, constant.after.low, constant.after.high].map(|base| constant.kind.toml(base));
-        text.push_str(&format!("{} = {{ value = {value}, low = {low}, high = {high} }}\n", constant.path.name));
+        let after = constant.after;
+        let [value, low, high] = [after.value, after.low, after.high].map(|base| constant.kind.toml(base));
+        lines.push(format!("{} = {{ value = {value}, low = {low}, high = {high} }}", constant.path.name));
     }
-    let fields: Vec<String> =
-        calibration.constants.iter().map(|constant| format!("  \"{}\",\n", constant.path)).collect();
-    let logs = title.logs.join(", ").replace(['"', '\\'], "'");
-    if !fields.is_empty() {
-        text.push_str(&format!(
-            "\n[[source]]\nfields = [\n{}]\nbasis = \"derived\"\ntitle = \"Fit to own nccl-tests logs: {logs}\"\n",
-            fields.concat()
-        ));
+    if !calibration.constants.is_empty() {
+        lines.push("\n[[source]]\nfields = [".to_owned());
+        lines.extend(calibration.constants.iter().map(|constant| format!("  \"{}\",", constant.path)));
+        let logs = title.logs.join(", ").replace(['"', '\\'], "'");
+        lines.push(format!("]\nbasis = \"derived\"\ntitle = \"Fit to own nccl-tests logs: {logs}\""));
     }
-    text
+    lines.join("\n") + "\n"
 }
 
 const COLUMNS: [&str; 6] = ["constant", "unit", "before", "after", "low", "high"];

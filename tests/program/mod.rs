@@ -2,7 +2,9 @@
 
 use assert_cmd::Command;
 
+#[allow(dead_code, reason = "not every test reads a scenario")]
 pub(crate) const LLAMA: &str = "scenarios/train-llama3.1-405b-16k-h100.toml";
+#[allow(dead_code, reason = "not every test reads a scenario")]
 pub(crate) const MIXTRAL: &str = "scenarios/train-mixtral-8x7b-64-h100.toml";
 
 /// What a run left.
