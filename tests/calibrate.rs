@@ -61,7 +61,9 @@ fn a_log_gives_the_constants_back_that_it_was_made_with() {
     let dir = tempfile::tempdir().unwrap();
     let truth = overlay(
         &dir.path().join("truth"),
-        "[network.roce-cx7]\npayload = 0.70\nll_hop = \"12 us\"\n[scale_up.nvlink4]\nring = 0.75\n",
+        "[network.roce-cx7]\npayload = 0.70\nll_hop = \"12 us\"\n[scale_up.nvlink4]\nring = 0.75\n\
+         [[source]]\nfields = [\"network.roce-cx7.payload\", \"network.roce-cx7.ll_hop\", \"scale_up.nvlink4.ring\"]\n\
+         basis = \"assumed\"\ntitle = \"The truth of this test\"\naccessed = 2026-11-29\n",
     );
     let files: Vec<PathBuf> = [8, 32]
         .map(|ranks| {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
+use super::catalog::today;
 use super::network::{Network, NetworkArguments, gpus};
 use super::options::Format;
 use super::{Answer, Session};
@@ -76,6 +77,7 @@ impl NcclTests {
         let title = CalibrationTitle {
             node: network.node.id.clone(),
             fabric: network.fabric.entry.id.clone(),
+            date: today(),
             logs: runs.iter().map(|run| run.name.clone()).collect(),
         };
         let answer = match calibrate_collectives(&runs, constants) {

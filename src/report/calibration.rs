@@ -16,6 +16,8 @@ pub struct CalibrationTitle {
     pub fabric: String,
     /// Names of the logs.
     pub logs: Vec<String>,
+    /// The day that they were read.
+    pub date: String,
 }
 
 fn percent(share: f64) -> String {
@@ -68,6 +70,7 @@ pub fn calibration_toml(title: &CalibrationTitle, calibration: &CollectiveCalibr
         lines.extend(calibration.constants.iter().map(|constant| format!("  \"{}\",", constant.path)));
         let logs = title.logs.join(", ").replace(['"', '\\'], "'");
         lines.push(format!("]\nbasis = \"derived\"\ntitle = \"Fit to own nccl-tests logs: {logs}\""));
+        lines.push(format!("accessed = {}", title.date));
     }
     lines.join("\n") + "\n"
 }
