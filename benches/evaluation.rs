@@ -35,7 +35,8 @@ fn read(name: &str) -> Scenario {
 fn one_layout(bencher: Bencher<'_, '_>, name: &str) {
     let scenario = read(name);
     let built = BuiltCluster::new(&scenario.cluster, &scenario.finance).unwrap();
-    let (prepared, layout) = (Prepared::new(&scenario, &built), scenario.training.layout);
+    let training = scenario.training.as_ref().unwrap();
+    let (prepared, layout) = (Prepared::new(&scenario, training, &built), training.layout);
     bencher.bench_local(|| divan::black_box(&prepared).point(divan::black_box(&layout)));
 }
 
@@ -44,10 +45,10 @@ fn one_layout(bencher: Bencher<'_, '_>, name: &str) {
 fn all_layouts(bencher: Bencher<'_, '_>, name: &str) {
     let scenario = read(name);
     let built = BuiltCluster::new(&scenario.cluster, &scenario.finance).unwrap();
-    let order = scenario.training.layout.order;
+    let order = scenario.training.as_ref().unwrap().layout.order;
     let wanted = LayoutSearch { objective: Objective::Fastest, space: Space::all(order), overlap: [None; 3] };
-    let scenario = Scenario { training: Training { search: Some(wanted), ..scenario.training.clone() }, ..scenario };
-    let variants = Variants::new(&scenario, &built);
+    let training = Training { search: Some(wanted), ..scenario.training.clone().unwrap() };
+    let variants = Variants::new(&scenario, &training, &built);
     let considered = search::search(&variants, &wanted).unwrap().tally.considered();
     bencher.counter(ItemsCount::new(considered)).bench_local(|| search::search(divan::black_box(&variants), &wanted));
 }

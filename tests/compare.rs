@@ -79,7 +79,9 @@ fn scenarios_are_compared_by_their_names() {
     let comparison = bench.compare(&cases, &[]);
     let names: Vec<&str> = comparison.variants.iter().map(|variant| variant.name.as_str()).collect();
     assert_eq!(names, ["train-gpt3-175b-1k-a100", "train-gpt3-175b-1k-h100"]);
-    assert!(answer(&comparison, 1).point.step.iteration() < answer(&comparison, 0).point.step.iteration());
+    assert!(
+        answer(&comparison, 1).point.unwrap().step.iteration() < answer(&comparison, 0).point.unwrap().step.iteration()
+    );
 }
 
 #[test]
@@ -124,7 +126,10 @@ fn at_the_price_of_the_break_even_runs_cost_the_same() {
         let evaluation = answer(&comparison, other);
         let moved = dearer(evaluation, price / evaluation.built.fabric_capex());
         assert!((moved.built.fabric_capex() / price - 1.0).abs() < 1e-9);
-        assert!((moved.point.run / answer(&comparison, 0).point.run - 1.0).abs() < 1e-9, "variant {other}");
+        assert!(
+            (moved.point.unwrap().run / answer(&comparison, 0).point.unwrap().run - 1.0).abs() < 1e-9,
+            "variant {other}"
+        );
     }
 }
 
@@ -134,8 +139,8 @@ fn at_the_efficiency_of_the_break_even_runs_cost_the_same() {
     let Turn::At(Level::Efficiency(efficiency)) = turn(&comparison, 2, Variable::SpineEfficiency) else {
         panic!("no crossing")
     };
-    let (baseline, other) = (answer(&comparison, 0).point.run, answer(&comparison, 2));
-    let run = |moved: f64| with_efficiency(other, efficiency.get() * moved).point.run;
+    let (baseline, other) = (answer(&comparison, 0).point.unwrap().run, answer(&comparison, 2));
+    let run = |moved: f64| with_efficiency(other, efficiency.get() * moved).point.unwrap().run;
     assert!((run(1.0) / baseline - 1.0).abs() < 1e-6);
     // On either side the order is another.
     assert!(run(0.98) > baseline && run(1.02) < baseline);
@@ -149,7 +154,7 @@ fn the_present_efficiency_is_on_the_scale_of_the_break_even() {
         let Level::Efficiency(present) = found.present else { panic!("no efficiency") };
         let evaluation = answer(&comparison, found.between.1);
         let again = with_efficiency(evaluation, present.get());
-        assert!((again.point.run / evaluation.point.run - 1.0).abs() < 1e-3, "{found:?}");
+        assert!((again.point.unwrap().run / evaluation.point.unwrap().run - 1.0).abs() < 1e-3, "{found:?}");
     }
 }
 
@@ -159,8 +164,10 @@ fn at_the_step_time_of_the_break_even_runs_cost_the_same() {
     for other in [1, 2] {
         let Turn::At(Level::Time(time)) = turn(&comparison, other, Variable::StepTime) else { panic!("no crossing") };
         let evaluation = answer(&comparison, other);
-        let slower = time / evaluation.point.step.iteration();
-        assert!((evaluation.point.run * slower / answer(&comparison, 0).point.run - 1.0).abs() < 1e-12);
+        let slower = time / evaluation.point.unwrap().step.iteration();
+        assert!(
+            (evaluation.point.unwrap().run * slower / answer(&comparison, 0).point.unwrap().run - 1.0).abs() < 1e-12
+        );
     }
 }
 
@@ -209,7 +216,7 @@ fn four_gpus_behind_one_card_take_about_twice_as_long() {
     let case = bench.case("train-llama3.1-8b-64-a100-one-nic", &[]);
     let axis = bench.axis("cluster.node=a100-pcie-4-shared,a100-pcie-4-rails");
     let comparison = bench.compare(&[case], &[axis]);
-    let step = |index: usize| comparison.variants[index].outcome.as_ref().unwrap().point.step;
+    let step = |index: usize| comparison.variants[index].outcome.as_ref().unwrap().point.unwrap().step;
     let (shared, rails) = (step(0), step(1));
     assert!((1.6..2.4).contains(&(shared.iteration() / rails.iteration())));
     // Of the communication itself the cards are nearly all: four times the rate, until PCIe between the GPUs binds.

@@ -12,7 +12,7 @@ use clusterplan::diagnostics::{Sink, Sources};
 use clusterplan::evaluate::{BuiltCluster, Evaluation, Found, Infeasible, Point, Prepared, Reason};
 use clusterplan::load;
 use clusterplan::parallelism::{Objective, Sharding};
-use clusterplan::scenario::{Scenario, ScenarioFile};
+use clusterplan::scenario::{Scenario, ScenarioFile, Training};
 use clusterplan::search;
 use proptest::prelude::*;
 
@@ -28,6 +28,10 @@ fn scenario(name: &str, set: &[&str]) -> Scenario {
     scenario.unwrap_or_else(|| panic!("{:?}", sink.into_diagnostics()))
 }
 
+fn job(scenario: &Scenario) -> &Training {
+    scenario.training.as_ref().unwrap()
+}
+
 /// A small job: its space is searched whole in a moment.
 fn small(set: &[&str]) -> Scenario {
     let base = ["cluster.accelerators=16", "training.global_batch=32", "training.tokens=1 Btoken"];
@@ -41,16 +45,14 @@ fn found(scenario: &Scenario) -> Result<Found, Infeasible> {
 /// Every layout of the space that works, one after the other, with each choice of overlap.
 fn every_point(scenario: &Scenario) -> Vec<Point> {
     let built = BuiltCluster::new(&scenario.cluster, &scenario.finance).unwrap();
-    let training = &scenario.training;
+    let training = job(scenario);
     let wanted = training.search.unwrap();
     let mut points = Vec::new();
     for &sharding in Sharding::ALL {
         for overlap in wanted.overlaps(training, sharding) {
             let training = training.with_overlap(overlap, &scenario.cluster).unwrap();
-            let changed = Scenario { training, ..scenario.clone() };
-            let prepared = Prepared::new(&changed, &built);
-            let all =
-                wanted.space.layouts(&scenario.training.transformer, &changed.training.job, prepared.accelerators);
+            let prepared = Prepared::new(scenario, &training, &built);
+            let all = wanted.space.layouts(&training.transformer, &training.job, prepared.accelerators);
             points.extend(
                 all.filter(|layout| layout.sharding == sharding).filter_map(|layout| prepared.point(&layout).ok()),
             );
@@ -90,14 +92,14 @@ proptest! {
         };
         prop_assert_eq!(found.tally.feasible, points.len() as u64);
         let built = BuiltCluster::new(&scenario.cluster, &scenario.finance).unwrap();
-        let usable = Prepared::new(&scenario, &built).usable_memory;
+        let usable = Prepared::new(&scenario, job(&scenario), &built).usable_memory;
         let best = found.best[0].point;
         let fastest = points.iter().map(|point| point.step.iteration()).reduce(clusterplan::units::Seconds::min).unwrap();
         prop_assert_eq!(best.step.iteration(), fastest);
         for candidate in found.best.iter().chain(&found.front) {
             let point = &candidate.point;
             prop_assert!(point.memory.fits(usable));
-            prop_assert!(point.layout.check(&scenario.training.transformer, &scenario.training.job).is_ok());
+            prop_assert!(point.layout.check(&job(&scenario).transformer, &job(&scenario).job).is_ok());
             prop_assert!(points.contains(point), "{} is none of the space", point.layout);
         }
         // Nothing beats a member of the front in both, and its first is the best.
@@ -126,11 +128,10 @@ fn the_cheapest_costs_least() {
 #[test]
 fn a_found_layout_evaluates_as_if_it_had_been_given() {
     let searched: Evaluation = search::evaluate(small(&[])).unwrap();
-    let (layout, overlap) = (searched.point.layout, searched.scenario.training.software.overlap);
+    let (layout, overlap) = (searched.point.unwrap().layout, job(&searched.scenario).software.overlap);
     let mut given = small(&[]);
-    given.training.search = None;
-    given.training.layout = layout;
-    given.training = given.training.with_overlap(overlap, &given.cluster).unwrap();
+    let training = Training { search: None, layout, ..job(&given).clone() };
+    given.training = Some(training.with_overlap(overlap, &given.cluster).unwrap());
     let given = search::evaluate(given).unwrap();
     assert_eq!(given.point, searched.point);
     assert!(given.found.is_none() && searched.found.is_some());
@@ -164,8 +165,8 @@ fn nearest(set: &[&str]) -> (Infeasible, search::Nearest) {
     let nearest = search::nearest(&scenario, &infeasible).unwrap();
     // It is a layout like any other.
     let mut works = scenario;
-    works.training.layout = nearest.point.layout;
-    assert_eq!(search::evaluate(works).unwrap().point, nearest.point);
+    works.training.as_mut().unwrap().layout = nearest.point.layout;
+    assert_eq!(search::evaluate(works).unwrap().point, Some(nearest.point));
     (infeasible, nearest)
 }
 

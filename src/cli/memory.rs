@@ -178,7 +178,12 @@ impl Memory {
             Ok((scenario, _)) => scenario,
             Err(infeasible) => return Some(no(&title, &infeasible, None, session)),
         };
-        let training = &scenario.training;
+        let Some(training) = &scenario.training else {
+            let message = format!("{} trains nothing", path.display());
+            let hint = "name --model, --accelerator and --engine to ask what fits in serving";
+            session.sink.push(Diagnostic::new(Code::MissingKey, message).hint(hint));
+            return None;
+        };
         let software = Software {
             policy: self.policy(session)?,
             ..Software::new(&training.memory, training.framework_memory, training.software.attention_kernel)

@@ -1,7 +1,7 @@
 //! What stands behind each group of figures, and the weakest of it.
 
 use super::BuiltCluster;
-use crate::catalog::Entry;
+use crate::catalog::{Entry, MemoryAllowance};
 use crate::provenance::{Basis, weakest};
 use crate::scenario::Scenario;
 
@@ -12,6 +12,8 @@ pub struct Bases {
     pub memory: Basis,
     /// Step time.
     pub training: Basis,
+    /// Serving.
+    pub serving: Basis,
     /// Failures and recovery.
     pub goodput: Basis,
     /// Counts and prices of the fabric.
@@ -38,6 +40,8 @@ pub struct Evidence {
     pub memory: Vec<Input>,
     /// Of step time.
     pub training: Vec<Input>,
+    /// Of serving.
+    pub serving: Vec<Input>,
     /// Of failures and recovery.
     pub goodput: Vec<Input>,
     /// Of counts and prices of the fabric.
@@ -51,36 +55,49 @@ pub struct Evidence {
 impl Evidence {
     /// The inputs of a scenario whose cluster is built.
     pub fn new(scenario: &Scenario, built: &BuiltCluster) -> Self {
-        let (cluster, training) = (&scenario.cluster, &scenario.training);
-        let (model, accelerator) = (fields(&training.model), fields(&cluster.accelerator));
+        let cluster = &scenario.cluster;
+        let accelerator = fields(&cluster.accelerator);
         let (capacity, accelerator): (Vec<Input>, _) =
             accelerator.into_iter().partition(|input| input.name.ends_with(".memory_capacity"));
-        // Allowances of other frameworks, and of serving engines, have no part in this.
-        let (id, framework) = (&training.memory.id, format!("frameworks.{}", training.software.framework));
-        let own = |input: &Input| match input.name.strip_prefix(&format!("{id}.")) {
-            Some(field) => field == framework || !field.contains('.'),
-            None => true,
+        let of_training = scenario.training.as_ref();
+        let model = of_training.map(|training| fields(&training.model)).unwrap_or_default();
+        let served = scenario.serving.as_ref();
+        let memory = match (of_training, served) {
+            (Some(training), _) => {
+                let kept = allowances(&training.memory, &format!("frameworks.{}", training.software.framework));
+                [model.clone(), capacity, kept].concat()
+            }
+            (None, Some(serving)) => {
+                let kept = allowances(&serving.memory, &format!("engines.{}", serving.engine));
+                [fields(&serving.entry), capacity, kept].concat()
+            }
+            (None, None) => Vec::new(),
         };
-        let allowances: Vec<Input> = fields(&training.memory).into_iter().filter(own).collect();
+        let step = of_training.map(|training| fields(&training.efficiency_source));
         let fabric = fields(&cluster.fabric.entry);
         let prices = built.parts.iter().map(|part| Input { name: format!("price of {}", part.id), basis: part.basis });
         let lines = built.costs.lines.iter().map(|line| Input { name: line.name.clone(), basis: line.basis });
         Self {
-            memory: model.iter().chain(&capacity).chain(&allowances).cloned().collect(),
-            training: [
-                model,
-                accelerator,
-                fields(&training.efficiency_source),
-                fields(&cluster.collectives),
-                fabric.clone(),
-            ]
-            .concat(),
+            serving: served.map_or_else(Vec::new, |_| memory.clone()),
+            memory,
+            training: step.map_or_else(Vec::new, |constants| {
+                [model, accelerator, constants, fields(&cluster.collectives), fabric.clone()].concat()
+            }),
             goodput: [fields(&cluster.reliability), fields(&cluster.storage)].concat(),
             fabric: fabric.into_iter().chain(prices).collect(),
             facility: [fields(&cluster.node), fields(&cluster.site), fields(&cluster.power)].concat(),
             cost: lines.collect(),
         }
     }
+}
+
+/// Allowances of a software stack that have a part in this: not those of other frameworks and engines.
+fn allowances(entry: &Entry<MemoryAllowance>, own: &str) -> Vec<Input> {
+    let kept = |input: &Input| match input.name.strip_prefix(&format!("{}.", entry.id)) {
+        Some(field) => field == own || !field.contains('.'),
+        None => true,
+    };
+    fields(entry).into_iter().filter(kept).collect()
 }
 
 /// Every sourced field of an entry.
@@ -95,6 +112,7 @@ impl From<&Evidence> for Bases {
         Self {
             memory: of(&evidence.memory),
             training: of(&evidence.training),
+            serving: of(&evidence.serving),
             goodput: of(&evidence.goodput),
             fabric: of(&evidence.fabric),
             facility: of(&evidence.facility),

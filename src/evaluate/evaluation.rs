@@ -1,7 +1,9 @@
 //! One scenario's answer, with all that a report shows.
 
-use super::{Bases, BuiltCluster, Evidence, Found, Infeasible, Point, Prepared};
+use super::{Bases, BuiltCluster, Evidence, Found, Infeasible, Point, Prepared, ServingPoint, serving_point};
+use crate::memory::MemoryFootprint;
 use crate::scenario::{Assumption, Scenario};
+use crate::tco::{CostTotals, UnitCosts};
 use crate::topology::{PartKind, Tier};
 use crate::units::{Bytes, Seconds};
 
@@ -29,8 +31,12 @@ pub struct Evaluation {
     pub scenario: Scenario,
     /// What is built.
     pub built: BuiltCluster,
-    /// The layout's figures.
-    pub point: Point,
+    /// The training job's figures, where there is one.
+    pub point: Option<Point>,
+    /// Serving's, where it is asked for.
+    pub serving: Option<ServingPoint>,
+    /// Dollars an hour; useful hours are those of the training job, and all hours in serving.
+    pub unit_costs: UnitCosts,
     /// Memory that a job may use on one accelerator.
     pub usable_memory: Bytes,
     /// The weakest basis of each group.
@@ -58,16 +64,21 @@ impl Evaluation {
     }
 
     /// Time of the run with failures.
-    pub fn effective_duration(&self) -> Seconds {
-        self.point.duration / self.point.goodput.ratio
+    pub fn effective_duration(&self) -> Option<Seconds> {
+        self.point.map(|point| point.duration / point.goodput.ratio)
+    }
+
+    /// Memory of an accelerator: in training, or in serving where nothing is trained.
+    pub fn memory(&self) -> Option<MemoryFootprint> {
+        self.point.map(|point| point.memory).or_else(|| self.serving.as_ref().map(|serving| serving.memory))
     }
 
     /// Bytes of weights, gradients and optimizer states of the whole model, unsharded.
-    pub fn model_states(&self) -> Bytes {
-        let training = &self.scenario.training;
+    pub fn model_states(&self) -> Option<Bytes> {
+        let training = self.scenario.training.as_ref()?;
         let per_parameter =
             training.job.precision.size() + training.job.gradients.size() + training.job.optimizer.state_size();
-        per_parameter * training.transformer.parameters().total() as f64
+        Some(per_parameter * training.transformer.parameters().total() as f64)
     }
 
     /// The inputs of each group of figures, and how they were come by.
@@ -82,16 +93,21 @@ impl Evaluation {
 }
 
 /// The last check before an answer leaves: every total is a number.
-fn finite(built: &BuiltCluster, point: &Point) -> Result<(), Infeasible> {
+fn finite(built: &BuiltCluster, point: Option<&Point>, unit_costs: &UnitCosts) -> Result<(), Infeasible> {
     let (costs, facility) = (&built.costs, &built.facility);
     // Base numbers, because whether they are finite is the same in every unit.
+    let run = point.map(|point| {
+        [
+            ("the time of an iteration", point.step.iteration().value()),
+            ("MFU", point.step.mfu()),
+            ("HFU", point.step.hfu()),
+            ("goodput", point.goodput.ratio),
+            ("time between interruptions", point.goodput.mtbf.value()),
+            ("the time of the run", (point.duration / point.goodput.ratio).value()),
+            ("the cost of the run", point.run.value()),
+        ]
+    });
     let totals = [
-        ("the time of an iteration", point.step.iteration().value()),
-        ("MFU", point.step.mfu()),
-        ("HFU", point.step.hfu()),
-        ("goodput", point.goodput.ratio),
-        ("time between interruptions", point.goodput.mtbf.value()),
-        ("the time of the run", (point.duration / point.goodput.ratio).value()),
         ("the power of the fabric", built.fabric_power().value()),
         ("the price of the fabric", built.fabric_capex().value()),
         ("provisioned power", facility.provisioned_total.value()),
@@ -101,10 +117,9 @@ fn finite(built: &BuiltCluster, point: &Point) -> Result<(), Infeasible> {
         ("opex", costs.opex_per_year.value()),
         ("the cost of a year", costs.annualised.value()),
         ("the cost over the horizon", costs.total.value()),
-        ("the cost of an hour of use", point.unit_costs.per_useful_gpu_hour.value()),
-        ("the cost of the run", point.run.value()),
+        ("the cost of an hour of use", unit_costs.per_useful_gpu_hour.value()),
     ];
-    let broken = totals.into_iter().find(|(_, value)| !value.is_finite());
+    let broken = run.into_iter().flatten().chain(totals).find(|(_, value)| !value.is_finite());
     broken.map_or(Ok(()), |(what, value)| Err(Infeasible::NotFinite { what, value }))
 }
 
@@ -115,9 +130,21 @@ fn finite(built: &BuiltCluster, point: &Point) -> Result<(), Infeasible> {
 /// is no number.
 pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
     let built = BuiltCluster::new(&scenario.cluster, &scenario.finance)?;
-    let prepared = Prepared::new(&scenario, &built);
-    let point = prepared.point(&scenario.training.layout)?;
-    finite(&built, &point)?;
+    let point = scenario.training.as_ref().map(|training| {
+        let prepared = Prepared::new(&scenario, training, &built);
+        prepared.point(&training.layout).map(|point| (point, prepared.usable_memory))
+    });
+    let (point, usable) = point.transpose()?.unzip();
+    let serving = scenario.serving.as_ref().map(|serving| serving_point(serving, &scenario.cluster)).transpose()?;
+    let usable_memory = usable.or(serving.map(|serving| serving.usable)).unwrap_or(Bytes::ZERO);
+    let unit_costs = point.map_or_else(
+        || {
+            CostTotals::new(&built.costs, &built.drivers, u64::from(scenario.cluster.accelerators), &scenario.finance)
+                .unit_costs(1.0)
+        },
+        |point| point.unit_costs,
+    );
+    finite(&built, point.as_ref(), &unit_costs)?;
     let bases = Bases::from(&Evidence::new(&scenario, &built));
-    Ok(Evaluation { built, point, usable_memory: prepared.usable_memory, bases, scenario, found: None })
+    Ok(Evaluation { scenario, built, point, serving, unit_costs, usable_memory, bases, found: None })
 }

@@ -26,6 +26,31 @@ pub enum Infeasible {
     /// None of the layouts that were searched works.
     #[error("{0}")]
     NoLayout(Box<NoLayout>),
+    /// Accelerators are no whole number of replicas.
+    #[error("{accelerators} accelerators are no whole number of replicas of {each}")]
+    PartReplica {
+        /// Accelerators at work.
+        accelerators: u64,
+        /// Accelerators of a replica.
+        each: u64,
+    },
+    /// A replica holds no request of the asked length.
+    #[error(
+        "a request of {tokens} tokens takes {request} of the cache, and {pool} are left for it of {usable} a GPU beside {} of weights and {} of activations",
+        footprint.weights, footprint.activations
+    )]
+    NoRequestFits {
+        /// Tokens of the request.
+        tokens: u64,
+        /// What it takes of the cache, on one rank.
+        request: Bytes,
+        /// What the engine leaves for the cache.
+        pool: Bytes,
+        /// The engine's memory.
+        footprint: MemoryFootprint,
+        /// What is usable.
+        usable: Bytes,
+    },
     /// Nodes would be part filled.
     #[error("{accelerators} accelerators do not fill nodes of {per_node}; {}", whole_nodes(*accelerators, *per_node))]
     PartNode {

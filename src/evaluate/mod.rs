@@ -1,4 +1,4 @@
-//! The whole model for one scenario: memory, step time, goodput, bill of materials, power and cost.
+//! The whole model for one scenario: memory, step time, serving, goodput, bill of materials, power and cost.
 //!
 //! Two stages: [`Prepared`] binds what does not depend on the layout, once; [`Prepared::point`] evaluates one layout
 //! without allocating. [`evaluate`] adds what only a report needs.
@@ -9,6 +9,7 @@ mod evaluation;
 mod found;
 mod infeasible;
 mod prepared;
+mod serving;
 mod step;
 
 pub use bases::{Bases, Evidence, Input};
@@ -17,4 +18,5 @@ pub use evaluation::{Evaluation, FabricCounts, evaluate};
 pub use found::{Candidate, Found, NoLayout, Reason, Tally};
 pub use infeasible::Infeasible;
 pub use prepared::{Fit, Point, Prepared};
+pub use serving::{ServingPoint, serving_point};
 pub use step::{StepInputs, reach, wires};

@@ -5,7 +5,7 @@ use super::{BuiltCluster, Infeasible};
 use crate::memory::{self, MemoryFootprint};
 use crate::parallelism::Layout;
 use crate::reliability::{ADAM_STATE_PER_PARAMETER, Checkpoint, Components, Goodput, Interruptions, Recovery, goodput};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Training};
 use crate::tco::{CostTotals, UnitCosts};
 use crate::training::{StepModel, TrainingEstimate};
 use crate::units::{Bytes, Seconds, Usd};
@@ -62,9 +62,9 @@ pub struct Fit {
 }
 
 impl Prepared {
-    /// Binds a scenario whose cluster is built.
-    pub fn new(scenario: &Scenario, built: &BuiltCluster) -> Self {
-        let (cluster, training) = (&scenario.cluster, &scenario.training);
+    /// Binds the training job of a scenario whose cluster is built.
+    pub fn new(scenario: &Scenario, training: &Training, built: &BuiltCluster) -> Self {
+        let cluster = &scenario.cluster;
         let allowances =
             memory::Software::new(&training.memory, training.framework_memory, training.software.attention_kernel);
         let parameters = training.transformer.parameters().total() as f64;

@@ -4,6 +4,7 @@
 mod groups;
 mod layout;
 mod limits;
+mod serving;
 mod shards;
 mod space;
 mod stages;
@@ -11,6 +12,7 @@ mod stages;
 pub use groups::{Groups, RankGroup};
 pub use layout::{Layout, RankOrder, Recompute, Schedule, Sharding};
 pub use limits::LayoutError;
+pub use serving::ServingLayout;
 pub use shards::RankParameters;
 pub use space::{Objective, Space};
 pub use stages::{Stage, StagePlan};

@@ -5,7 +5,7 @@ use super::evaluation::{basis, headlines, is_nothing, kind_word, labelled, notes
 use super::figure::{Group, Metric, Value, change, grouped, percent};
 use super::infeasible::{advice, footprint_value};
 use super::page::{Block, Grid, Page, Section};
-use super::settings::{layout_in_words, settings};
+use super::settings::{settings, work_in_words};
 use crate::evaluate::{Evaluation, Infeasible};
 use crate::study::{BreakEven, Comparison, Level, Turn, Variable, Variant};
 use crate::topology::{PartKind, Tier};
@@ -22,7 +22,11 @@ pub fn comparison_page(comparison: &Comparison) -> Page {
     }
     sections.extend(comparison.maps.iter().map(|map| break_even_map(map, comparison)));
     for &group in Group::ALL {
-        let mut blocks = vec![Block::Grid(figures(labelled(group), comparison))];
+        let grid = figures(labelled(group), comparison);
+        if grid.rows.is_empty() {
+            continue;
+        }
+        let mut blocks = vec![Block::Grid(grid)];
         match group {
             Group::Fabric => blocks.push(Block::Grid(parts(comparison))),
             Group::Cost => blocks.push(Block::Grid(lines(comparison))),
@@ -49,7 +53,7 @@ fn in_short(comparison: &Comparison) -> Section {
     let mut blocks = Vec::new();
     let baseline = comparison.baseline();
     if let Ok(evaluation) = &baseline.outcome {
-        blocks.push(Block::Text(layout_in_words(evaluation)));
+        blocks.extend(work_in_words(evaluation).into_iter().map(Block::Text));
     }
     blocks.extend(found(comparison).map(Block::List));
     blocks.push(Block::Grid(figures(headlines(), comparison)));
@@ -64,7 +68,8 @@ fn in_short(comparison: &Comparison) -> Section {
 /// The layout of each variant, where any was searched.
 fn found(comparison: &Comparison) -> Option<Vec<String>> {
     evaluated(comparison).any(|(_, evaluation)| evaluation.found.is_some()).then(|| {
-        evaluated(comparison).map(|(name, evaluation)| format!("{name}: {}.", evaluation.point.layout)).collect()
+        let layout = |(name, evaluation): (&str, &Evaluation)| Some(format!("{name}: {}.", evaluation.point?.layout));
+        evaluated(comparison).filter_map(layout).collect()
     })
 }
 
@@ -233,6 +238,6 @@ fn settings_of_baseline(comparison: &Comparison) -> Option<Section> {
     let shown =
         if baseline.outcome.is_ok() { Some(baseline) } else { comparison.variants.iter().find(|v| v.outcome.is_ok()) }?;
     let evaluation = shown.outcome.as_ref().ok()?;
-    let settings = settings(&evaluation.scenario, &evaluation.point.layout);
+    let settings = settings(evaluation);
     Some(Section::new(format!("Settings of {}", shown.name), Block::Grid(setting_grid(&settings))))
 }

@@ -4,7 +4,7 @@ use super::figure::{Group, Metric, Value, grouped};
 use super::layout_search;
 use super::metrics::{metric, of_group};
 use super::page::{Block, Grid, Page, Section};
-use super::settings::{Origin, Setting, layout_in_words, settings};
+use super::settings::{Origin, Setting, settings, work_in_words};
 use crate::evaluate::{Evaluation, PartLine};
 use crate::tco::{CostLine, Spending};
 use crate::topology::PartKind;
@@ -18,6 +18,8 @@ pub const HEADLINES: &[(&str, &str)] = &[
     ("MFU", "training.mfu_ratio"),
     ("Tokens a second", "training.tokens_per_s"),
     ("Run without failures", "training.duration_days"),
+    ("Replicas", "serving.replicas_count"),
+    ("Requests at once, at most", "serving.max_concurrency_count"),
     ("Goodput", "goodput.ratio"),
     ("Run with failures", "training.effective_days"),
     ("Price of the fabric", "fabric.capex_usd"),
@@ -43,11 +45,19 @@ pub(super) fn labelled(group: Group) -> impl Iterator<Item = (&'static str, &'st
 pub fn evaluation_page(evaluation: &Evaluation) -> Page {
     let mut sections = vec![Section {
         heading: "In short".to_owned(),
-        blocks: vec![Block::Text(layout_in_words(evaluation)), Block::Grid(figures(headlines(), evaluation))],
+        blocks: work_in_words(evaluation)
+            .into_iter()
+            .map(Block::Text)
+            .chain([Block::Grid(figures(headlines(), evaluation))])
+            .collect(),
     }];
     sections.extend(layout_search::section(evaluation));
     for &group in Group::ALL {
-        let mut blocks = vec![Block::Grid(figures(labelled(group), evaluation))];
+        let grid = figures(labelled(group), evaluation);
+        if grid.rows.is_empty() {
+            continue;
+        }
+        let mut blocks = vec![Block::Grid(grid)];
         match group {
             Group::Fabric => blocks.push(Block::Grid(parts(&evaluation.built.parts))),
             Group::Cost => blocks.push(Block::Grid(lines(&evaluation.built.costs.lines))),
@@ -55,7 +65,7 @@ pub fn evaluation_page(evaluation: &Evaluation) -> Page {
         }
         sections.push(Section { heading: group.title().to_owned(), blocks });
     }
-    let settings = settings(&evaluation.scenario, &evaluation.point.layout);
+    let settings = settings(evaluation);
     sections.push(Section::new("Settings", Block::Grid(setting_grid(&settings))));
     sections.push(basis(&[("Weakest", evaluation)]));
     sections.push(Section::new("Notes", Block::List(notes(&[evaluation]))));
@@ -170,6 +180,9 @@ pub(super) fn basis(columns: &[(&str, &Evaluation)]) -> Section {
     let mut grid = Grid::new(&heads, heads.len());
     let mut inputs = Vec::new();
     for &group in Group::ALL {
+        if columns.iter().all(|(_, evaluation)| group.inputs(&evaluation.evidence()).is_empty()) {
+            continue;
+        }
         let bases = columns.iter().map(|(_, evaluation)| group.basis(&evaluation.bases).to_string());
         grid.rows.push([group.word().to_owned()].into_iter().chain(bases).collect());
         let mut names: Vec<String> = Vec::new();
@@ -211,14 +224,17 @@ pub(super) fn notes(evaluations: &[&Evaluation]) -> Vec<String> {
 
 fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     let scenario = &evaluation.scenario;
-    let mut notes = vec![
+    let utilisation = scenario.training.as_ref().zip(evaluation.point).map(|(training, point)| {
         format!(
             "MFU and HFU are over the dense {} peak of {}, {}; attention is causal, half of full. The other convention, full attention, stands beside.",
-            scenario.training.job.precision, scenario.cluster.accelerator.name, evaluation.point.step.peak
-        ),
+            training.job.precision, scenario.cluster.accelerator.name, point.step.peak
+        )
+    });
+    let mut notes: Vec<String> = utilisation.into_iter().collect();
+    notes.extend([
         price_note(evaluation),
         "Bases, best first: datasheet, quote, measured, secondary (a text that restates one of these), derived, assumed. A figure is no better than the weakest of its inputs.".to_owned(),
-    ];
+    ]);
     notes.extend(oversubscription(evaluation));
     notes.extend(misses(evaluation));
     notes
@@ -279,7 +295,8 @@ fn price_note(evaluation: &Evaluation) -> String {
 
 /// How well the constants of step time met what they were fitted to.
 fn misses(evaluation: &Evaluation) -> Vec<String> {
-    let constants = &evaluation.scenario.training.efficiency_source;
+    let Some(training) = &evaluation.scenario.training else { return Vec::new() };
+    let constants = &training.efficiency_source;
     let of = |source: &crate::provenance::Source| {
         source.note.as_ref().map(|note| format!("Step time, {}: {note}", constants.name))
     };

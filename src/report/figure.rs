@@ -157,6 +157,8 @@ pub enum Group {
     Memory,
     /// The training step and the run.
     Training,
+    /// Serving.
+    Serving,
     /// Failures and what they cost.
     Goodput,
     /// The scale-out network.
@@ -170,13 +172,14 @@ pub enum Group {
 impl Group {
     /// All of them, in order.
     pub const ALL: &'static [Self] =
-        &[Self::Memory, Self::Training, Self::Goodput, Self::Fabric, Self::Facility, Self::Cost];
+        &[Self::Memory, Self::Training, Self::Serving, Self::Goodput, Self::Fabric, Self::Facility, Self::Cost];
 
     /// The first word of its figures' keys.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Memory => "memory",
             Self::Training => "training",
+            Self::Serving => "serving",
             Self::Goodput => "goodput",
             Self::Fabric => "fabric",
             Self::Facility => "facility",
@@ -189,6 +192,7 @@ impl Group {
         match self {
             Self::Memory => "Memory of a GPU, on the pipeline stage that needs most",
             Self::Training => "Training step and run",
+            Self::Serving => "Serving",
             Self::Goodput => "Failures and goodput",
             Self::Fabric => "Fabric",
             Self::Facility => "Facility",
@@ -201,6 +205,7 @@ impl Group {
         match self {
             Self::Memory => &evidence.memory,
             Self::Training => &evidence.training,
+            Self::Serving => &evidence.serving,
             Self::Goodput => &evidence.goodput,
             Self::Fabric => &evidence.fabric,
             Self::Facility => &evidence.facility,
@@ -213,6 +218,7 @@ impl Group {
         match self {
             Self::Memory => bases.memory,
             Self::Training => bases.training,
+            Self::Serving => bases.serving,
             Self::Goodput => bases.goodput,
             Self::Fabric => bases.fabric,
             Self::Facility => bases.facility,

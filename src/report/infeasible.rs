@@ -29,6 +29,10 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         Infeasible::NoLayout(_) => {
             "More accelerators, or fewer keys of training.layout and software.overlap given, leave more to choose from."
         }
+        Infeasible::PartReplica { .. } => "Change cluster.accelerators or the degrees of serving.layout.",
+        Infeasible::NoRequestFits { .. } => {
+            "More ranks hold it, or weights and a cache in fewer bits, or an accelerator with more memory."
+        }
         Infeasible::PartNode { .. } => "Change cluster.accelerators.",
         Infeasible::PartPod { .. } => "Change cluster.topology.pod.",
         Infeasible::Topology(_) => "Change cluster.topology, or choose a fabric with larger switches.",

@@ -73,7 +73,7 @@ pub(super) fn finite(number: f64) -> Json {
 fn evaluation_object(evaluation: &Evaluation) -> Json {
     let mut object = Map::new();
     object.insert("title".to_owned(), evaluation.scenario.title.as_str().into());
-    let settings = settings(&evaluation.scenario, &evaluation.point.layout);
+    let settings = settings(evaluation);
     let given: Map<String, Json> =
         settings.iter().map(|setting| (setting.key.to_owned(), setting.value.as_str().into())).collect();
     object.insert("scenario".to_owned(), given.into());
@@ -85,6 +85,9 @@ fn evaluation_object(evaluation: &Evaluation) -> Json {
         let values =
             of_group(group).filter_map(|metric| Some((metric.name().to_owned(), bare(metric.value(evaluation)?))));
         let mut fields: Map<String, Json> = values.collect();
+        if fields.is_empty() {
+            continue;
+        }
         match group {
             Group::Fabric => {
                 fields.insert("parts".to_owned(), evaluation.built.parts.iter().map(part_object).collect());

@@ -27,155 +27,165 @@ metrics! {
     Memory {
         "memory.weights_bytes": Bytes, "Weights", "Weights in the number format of the forward pass.";
             "parameters of the rank x bytes of the precision, over the data-parallel ranks where weights are sharded"
-            from ["training.model", "training.precision", "training.layout"] => |e| bytes(e.point.memory.weights);
+            from ["training.model", "training.precision", "training.layout"] => |e| bytes(e.memory()?.weights);
         "memory.gradients_bytes": Bytes, "Gradients", "Gradients as they are accumulated.";
             "parameters of the rank x bytes of a gradient, over the data-parallel ranks where gradients are sharded"
-            from ["training.model", "training.gradients", "training.layout"] => |e| bytes(e.point.memory.gradients);
+            from ["training.model", "training.gradients", "training.layout"] => |e| bytes(e.memory()?.gradients);
         "memory.optimizer_bytes": Bytes, "Optimizer states", "Master weights and moments.";
             "parameters of the rank x bytes of optimizer state, over the data-parallel ranks where states are sharded"
-            from ["training.model", "training.optimizer", "training.layout"] => |e| bytes(e.point.memory.optimizer);
+            from ["training.model", "training.optimizer", "training.layout"] => |e| bytes(e.memory()?.optimizer);
         "memory.activations_bytes": Bytes, "Activations", "What layers keep of the microbatches in flight, and the logits.";
             "activations that a layer keeps x layers of the stage x microbatches in flight, and the loss on the last stage"
             from ["training.model", "training.sequence_length", "training.layout", "software.attention_kernel"]
-            => |e| bytes(e.point.memory.activations);
-        "memory.kv_cache_bytes": Bytes, "Key-value cache", "Keys and values of a serving engine; none in training.";
-            "none in training" from ["training"] => |e| bytes(e.point.memory.kv_cache);
+            => |e| bytes(e.memory()?.activations);
+        "memory.kv_cache_bytes": Bytes, "Key-value cache", "The pool of keys and values of a serving engine; none in training.";
+            "none in training; the share of the memory that the engine takes, less weights, activations and buffers"
+            from ["training", "serving.engine", "efficiency/memory.engines"] => |e| bytes(e.memory()?.kv_cache);
         "memory.workspace_bytes": Bytes, "Workspace", "Buffers of the layer at work and of libraries, the process's context, and what the allocator cannot use.";
             "buffers of the layer at work + context + communicators + fragmentation of activations and buffers"
             from ["training.layout", "efficiency/memory.context", "efficiency/memory.communicator", "efficiency/memory.fragmentation"]
-            => |e| bytes(e.point.memory.workspace);
+            => |e| bytes(e.memory()?.workspace);
         "memory.total_bytes": Bytes, "Total", "All of the above.";
             "weights + gradients + optimizer + activations + key-value cache + workspace"
             from ["memory.weights_bytes", "memory.gradients_bytes", "memory.optimizer_bytes", "memory.activations_bytes",
                 "memory.kv_cache_bytes", "memory.workspace_bytes"]
-            => |e| bytes(e.point.memory.total());
+            => |e| bytes(e.memory()?.total());
         "memory.usable_bytes": Bytes, "Usable", "What a process can have of an accelerator's memory.";
             "capacity that the driver reports - what the driver keeps"
             from ["accelerators.memory_capacity", "efficiency/memory.driver_reserve"] => |e| bytes(e.usable_memory);
         "memory.fits": Flag, "Fits", "Whether the total is within the usable memory.";
             "total <= usable" from ["memory.total_bytes", "memory.usable_bytes"]
-            => |e| Some(Value::Flag(e.point.memory.fits(e.usable_memory)));
+            => |e| Some(Value::Flag(e.memory()?.fits(e.usable_memory)));
         "memory.model_states_bytes": Bytes, "States of the whole model", "Weights, gradients and optimizer states of the whole model, unsharded.";
             "parameters x (bytes of a weight + of a gradient + of optimizer state)"
             from ["training.model", "training.precision", "training.gradients", "training.optimizer"]
-            => |e| bytes(e.model_states());
+            => |e| bytes(e.model_states()?);
         "memory.accelerators_to_hold_states_count": Count, "Accelerators to hold the states", "The fewest accelerators whose usable memory holds the states and nothing else.";
             "states of the whole model / usable memory, rounded up" from ["memory.model_states_bytes", "memory.usable_bytes"]
-            => |e| count_up(e.model_states() / e.usable_memory);
+            => |e| count_up(e.model_states()? / e.usable_memory);
     }
     Training {
         "training.iteration_s": Seconds, "Iteration", "Time of an optimizer step.";
             "compute + exposed communication + bubble + optimizer + other"
             from ["training.compute_s", "training.exposed_communication_s", "training.bubble_s", "training.optimizer_s", "training.other_s"]
-            => |e| seconds(e.point.step.iteration());
+            => |e| seconds(e.point?.step.iteration());
         "training.compute_s": Seconds, "  Compute", "Arithmetic and streaming kernels of the slowest stage, recomputation included.";
             "microbatches x layers of the slowest stage x (forward + backward + recomputation), and its logits"
             from ["training.model", "training.layout", "accelerators.peak_dense", "accelerators.memory_bandwidth", "efficiency/training.generation"]
-            => |e| seconds(e.point.step.compute);
+            => |e| seconds(e.point?.step.compute);
         "training.exposed_communication_s": Seconds, "  Exposed communication", "Communication that compute does not hide.";
             "tensor + expert + context + pipeline + data"
             from ["training.exposed_tensor_s", "training.exposed_expert_s", "training.exposed_context_s",
                 "training.exposed_pipeline_s", "training.exposed_data_s"]
-            => |e| seconds(e.point.step.exposed.total());
+            => |e| seconds(e.point?.step.exposed.total());
         "training.exposed_tensor_s": Seconds, "    Tensor parallel", "All-gathers and reduce-scatters (or all-reduces) of tensor parallelism that are not hidden.";
             "time of the collectives of a layer x layers x microbatches x exposed share"
             from ["training.layout.tensor", "nodes.scale_up", "efficiency/training.exposure", "software.overlap.tensor"]
-            => |e| seconds(e.point.step.exposed.tensor);
+            => |e| seconds(e.point?.step.exposed.tensor);
         "training.exposed_expert_s": Seconds, "    Expert parallel", "Dispatch and combine of experts that are not hidden.";
             "time of the all-to-alls of a layer x layers x microbatches x exposed share"
             from ["training.layout.expert", "nodes.scale_up", "fabrics.link_speed", "fabrics.spine_efficiency", "software.overlap.expert"]
-            => |e| seconds(e.point.step.exposed.expert);
+            => |e| seconds(e.point?.step.exposed.expert);
         "training.exposed_context_s": Seconds, "    Context parallel", "Key and value exchange that is not hidden.";
             "time of the exchange of a layer x layers x microbatches x exposed share"
             from ["training.layout.context", "fabrics.link_speed", "fabrics.spine_efficiency", "efficiency/training.exposure"]
-            => |e| seconds(e.point.step.exposed.context);
+            => |e| seconds(e.point?.step.exposed.context);
         "training.exposed_pipeline_s": Seconds, "    Pipeline parallel", "Messages between pipeline stages that are not hidden.";
             "time of a stage's messages x microbatches x exposed share"
             from ["training.layout.pipeline", "fabrics.link_speed", "fabrics.spine_efficiency", "efficiency/training.exposure"]
-            => |e| seconds(e.point.step.exposed.pipeline);
+            => |e| seconds(e.point?.step.exposed.pipeline);
         "training.exposed_data_s": Seconds, "    Data parallel", "Gradient reduction and weight gathering that are not hidden.";
             "time of the collectives beyond what the last microbatch hides, and the traffic's share of memory bandwidth"
             from ["training.layout.sharding", "cluster.accelerators", "fabrics.link_speed", "fabrics.spine_efficiency", "cluster.topology.oversubscription"]
-            => |e| seconds(e.point.step.exposed.data);
+            => |e| seconds(e.point?.step.exposed.data);
         "training.bubble_s": Seconds, "  Pipeline bubble", "Idle time of the pipeline's fill and drain.";
             "time of all layers for a microbatch x (stages - 1) / stages / virtual stages"
             from ["training.layout.pipeline", "training.layout.virtual_stages", "training.layout.schedule"]
-            => |e| seconds(e.point.step.bubble);
+            => |e| seconds(e.point?.step.bubble);
         "training.optimizer_s": Seconds, "  Optimizer", "Optimizer step.";
             "bytes of the step of the parameters that a rank updates / memory bandwidth"
             from ["training.optimizer", "training.layout.sharding", "accelerators.memory_bandwidth"]
-            => |e| seconds(e.point.step.optimizer);
+            => |e| seconds(e.point?.step.optimizer);
         "training.other_s": Seconds, "  Other", "What is neither arithmetic nor communication nor bubble nor optimizer.";
             "launch + accumulation + fixed + stragglers"
             from ["training.other_launch_s", "training.other_accumulation_s", "training.other_step_s", "training.other_stragglers_s"]
-            => |e| seconds(e.point.step.other.total());
+            => |e| seconds(e.point?.step.other.total());
         "training.other_launch_s": Seconds, "    Launching kernels", "Layers that wait for the host to launch their kernels.";
             "what the host's launch time adds to a layer x layers x microbatches"
-            from ["nodes.host", "software.date", "efficiency/training.era"] => |e| seconds(e.point.step.other.launch);
+            from ["nodes.host", "software.date", "efficiency/training.era"] => |e| seconds(e.point?.step.other.launch);
         "training.other_accumulation_s": Seconds, "    Accumulating gradients", "Accumulation of gradients over microbatches.";
             "bytes of the accumulation / memory bandwidth x microbatches"
             from ["training.gradients", "accelerators.memory_bandwidth", "efficiency/training.kernel"]
-            => |e| seconds(e.point.step.other.accumulation);
+            => |e| seconds(e.point?.step.other.accumulation);
         "training.other_step_s": Seconds, "    Fixed time of a step", "Data loading, gradient norm, logging.";
-            "fixed time of a step" from ["efficiency/training.scale"] => |e| seconds(e.point.step.other.step);
+            "fixed time of a step" from ["efficiency/training.scale"] => |e| seconds(e.point?.step.other.step);
         "training.other_stragglers_s": Seconds, "    Stragglers", "Waiting for the slowest of many ranks, and for the allocator.";
             "all else x growth per logarithm of nodes" from ["cluster.accelerators", "efficiency/training.scale"]
-            => |e| seconds(e.point.step.other.stragglers);
+            => |e| seconds(e.point?.step.other.stragglers);
         "training.mfu_ratio": Ratio, "MFU", "Model FLOPs utilisation, causal attention counted once (half of full).";
             "model FLOPs of a step, causal attention / iteration / accelerators / dense peak"
             from ["training.model", "training.iteration_s", "accelerators.peak_dense"]
-            => |e| number(e.point.step.mfu());
+            => |e| number(e.point?.step.mfu());
         "training.mfu_full_attention_ratio": Ratio, "MFU, full attention", "The same with full attention, as Megatron-LM's formula counts.";
             "model FLOPs of a step, full attention / iteration / accelerators / dense peak"
             from ["training.model", "training.iteration_s", "accelerators.peak_dense"]
-            => |e| number(e.point.step.mfu() * (e.point.step.model_flops_full_attention / e.point.step.model_flops));
+            => |e| number(e.point?.step.mfu() * (e.point?.step.model_flops_full_attention / e.point?.step.model_flops));
         "training.hfu_ratio": Ratio, "HFU", "Hardware FLOPs utilisation: recomputation counted, causal attention.";
             "(model FLOPs + recomputed FLOPs) of a step / iteration / accelerators / dense peak"
             from ["training.model", "training.layout.recompute", "training.iteration_s", "accelerators.peak_dense"]
-            => |e| number(e.point.step.hfu());
+            => |e| number(e.point?.step.hfu());
         "training.tflops_per_s_per_gpu": TflopsPerSecond, "Model FLOP rate a GPU", "Model FLOPs, causal attention, of one accelerator in a second.";
             "MFU x dense peak" from ["training.mfu_ratio", "accelerators.peak_dense"]
-            => |e| e.point.step.rate_per_accelerator().in_unit("TFLOP/s").and_then(number);
+            => |e| e.point?.step.rate_per_accelerator().in_unit("TFLOP/s").and_then(number);
         "training.tokens_per_s": TokensPerSecond, "Tokens a second", "Tokens of the whole job in a second, without failures.";
             "sequences x tokens of a sequence / iteration"
             from ["training.global_batch", "training.sequence_length", "training.iteration_s"]
-            => |e| number(e.point.step.token_rate().value());
+            => |e| number(e.point?.step.token_rate().value());
         "training.steps_count": Count, "Steps of the run", "Optimizer steps that the run's tokens take.";
             "tokens of the run / tokens of a step, rounded up"
             from ["training.tokens", "training.global_batch", "training.sequence_length"]
-            => |e| count_up(e.scenario.training.job.steps());
+            => |e| count_up(e.scenario.training.as_ref()?.job.steps());
         "training.duration_days": Days, "Run without failures", "Time of the run if nothing ever failed.";
             "steps of the run x iteration" from ["training.steps_count", "training.iteration_s"]
-            => |e| days(e.point.duration);
+            => |e| days(e.point?.duration);
         "training.effective_days": Days, "Run with failures", "Wall time of the run.";
             "run without failures / goodput" from ["training.duration_days", "goodput.ratio"]
-            => |e| days(e.effective_duration());
+            => |e| days(e.effective_duration()?);
+    }
+    Serving {
+        "serving.replicas_count": Count, "Replicas", "Engines, each with the whole model.";
+            "accelerators at work / accelerators of the layout" from ["cluster.accelerators", "serving.layout"]
+            => |e| Some(Value::Count(e.serving?.replicas));
+        "serving.max_concurrency_count": Count, "Requests at once, at most", "Requests of the asked length whose cache fits at once, in all replicas.";
+            "cache of a GPU / cache of a request at its full length, whole requests x attention groups x replicas"
+            from ["memory.kv_cache_bytes", "serving.input_tokens", "serving.output_tokens", "serving.kv_cache", "serving.replicas_count"]
+            => |e| Some(Value::Count(e.serving?.max_concurrency));
     }
     Goodput {
         "goodput.ratio": Ratio, "Goodput", "Useful share of the wall time of the run.";
             "interval of work / expected wall time of an interval with its checkpoint and its failures (Daly's model)"
-            from ["goodput.mtbf_s", "goodput.checkpoint_interval_s", "reliability.recovery"] => |e| number(e.point.goodput.ratio);
+            from ["goodput.mtbf_s", "goodput.checkpoint_interval_s", "reliability.recovery"] => |e| number(e.point?.goodput.ratio);
         "goodput.lost_checkpoint_ratio": Ratio, "  Lost to checkpoints", "Share of the wall time that waits for checkpoints.";
             "stall of a checkpoint / wall time of an interval" from ["goodput.checkpoint_interval_s", "training.checkpoint", "storage.write_bandwidth"]
-            => |e| number(e.point.goodput.lost.checkpoint);
+            => |e| number(e.point?.goodput.lost.checkpoint);
         "goodput.lost_rework_ratio": Ratio, "  Lost to work done again", "Share of the wall time that repeats work since the last stored checkpoint.";
             "expected work lost at a failure x failures / wall time" from ["goodput.mtbf_s", "goodput.checkpoint_interval_s", "storage.write_bandwidth"]
-            => |e| number(e.point.goodput.lost.rework);
+            => |e| number(e.point?.goodput.lost.rework);
         "goodput.lost_detection_ratio": Ratio, "  Lost until noticed", "Share of the wall time in which a failure is not yet noticed or understood.";
             "time of detection x failures / wall time" from ["goodput.mtbf_s", "reliability.recovery"]
-            => |e| number(e.point.goodput.lost.detection);
+            => |e| number(e.point?.goodput.lost.detection);
         "goodput.lost_restart_ratio": Ratio, "  Lost to restarts", "Share of the wall time that replaces the node, starts the job and reads the checkpoint.";
             "(restart + reading the checkpoint) x failures / wall time" from ["goodput.mtbf_s", "reliability.recovery", "storage.read_bandwidth"]
-            => |e| number(e.point.goodput.lost.restart);
+            => |e| number(e.point?.goodput.lost.restart);
         "goodput.mtbf_s": Seconds, "Mean time between interruptions", "Of the whole job: any component at work stops it.";
             "1 / sum over causes of components / mean time between their failures" from ["cluster.accelerators", "fabric.cables_count", "reliability.mtbf"]
-            => |e| seconds(e.point.goodput.mtbf);
+            => |e| seconds(e.point?.goodput.mtbf);
         "goodput.interruptions_per_day": PerDay, "Interruptions", "Of the whole job, in a day.";
-            "a day / mean time between interruptions" from ["goodput.mtbf_s"] => |e| number(e.point.goodput.interruptions_per_day);
+            "a day / mean time between interruptions" from ["goodput.mtbf_s"] => |e| number(e.point?.goodput.interruptions_per_day);
         "goodput.checkpoint_interval_s": Seconds, "Checkpoint interval", "Useful work between two checkpoints.";
             "Daly's optimum, not below an iteration nor below the time in which the checkpoint before is stored"
             from ["goodput.mtbf_s", "training.checkpoint", "training.iteration_s", "storage.write_bandwidth", "reliability.recovery"]
-            => |e| seconds(e.point.goodput.checkpoint_interval);
+            => |e| seconds(e.point?.goodput.checkpoint_interval);
     }
     Fabric {
         "fabric.tiers_count": Count, "Tiers of switches", "One: leaf; two: and spine; three: and core.";
@@ -256,16 +266,16 @@ metrics! {
             => |e| usd(e.built.costs.total);
         "cost.usd_per_gpu_hour": UsdPerHour, "A GPU for an hour, owned", "Owning one GPU for an hour of calendar time, spares counted as owned.";
             "annualised / GPUs bought / 8,760 h" from ["cost.annualised_per_year_usd", "cluster.accelerators", "cluster.spares"]
-            => |e| usd_per_hour(e.point.unit_costs.per_gpu_hour);
+            => |e| usd_per_hour(e.unit_costs.per_gpu_hour);
         "cost.usd_per_sold_gpu_hour": UsdPerHour, "  over hours sold", "The same over the share of hours sold.";
             "a GPU for an hour / utilisation" from ["cost.usd_per_gpu_hour", "finance.utilisation"]
-            => |e| usd_per_hour(e.point.unit_costs.per_sold_gpu_hour);
+            => |e| usd_per_hour(e.unit_costs.per_sold_gpu_hour);
         "cost.usd_per_useful_gpu_hour": UsdPerHour, "  over useful hours", "The same over utilisation, goodput and the share of GPUs that are no spares.";
             "a GPU for an hour / (utilisation x goodput x share at work)" from ["cost.usd_per_sold_gpu_hour", "goodput.ratio", "cluster.spares"]
-            => |e| usd_per_hour(e.point.unit_costs.per_useful_gpu_hour);
+            => |e| usd_per_hour(e.unit_costs.per_useful_gpu_hour);
         "cost.usd_per_run": Usd, "The run", "The whole cluster over the run's wall time, and the run's part of the hours that no run uses.";
             "annualised / 8,760 h x run with failures / utilisation"
-            from ["cost.annualised_per_year_usd", "training.effective_days", "finance.utilisation"] => |e| usd(e.point.run);
+            from ["cost.annualised_per_year_usd", "training.effective_days", "finance.utilisation"] => |e| usd(e.point?.run);
     }
 }
 

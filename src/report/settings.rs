@@ -1,8 +1,8 @@
 //! The scenario as it was evaluated: every key with its value, given or by default.
 
-use crate::evaluate::Evaluation;
+use crate::evaluate::{Evaluation, ServingPoint};
 use crate::parallelism::Layout;
-use crate::scenario::{Scenario, Software, TierCount};
+use crate::scenario::{Lengths, Scenario, Serving, Software, TierCount, Training};
 use crate::units::significant;
 
 /// A key of the scenario and its value, written as the scenario writes it.
@@ -28,11 +28,17 @@ pub enum Origin {
 }
 
 /// Every key that has a value.
-pub fn settings(scenario: &Scenario, layout: &Layout) -> Vec<Setting> {
+pub fn settings(evaluation: &Evaluation) -> Vec<Setting> {
+    let scenario = &evaluation.scenario;
     let mut all = cluster(scenario);
-    all.extend(software(&scenario.training.software));
-    all.extend(training(scenario));
-    all.extend(of_layout(layout));
+    if let Some(job) = &scenario.training {
+        all.extend(software(&job.software));
+        all.extend(training(job));
+        all.extend(of_layout(&evaluation.point.map_or(job.layout, |point| point.layout)));
+    }
+    if let Some(served) = &scenario.serving {
+        all.extend(serving(served));
+    }
     let finance = &scenario.finance;
     all.extend([
         ("finance.horizon", finance.horizon.to_string()),
@@ -41,7 +47,8 @@ pub fn settings(scenario: &Scenario, layout: &Layout) -> Vec<Setting> {
         ("finance.utilisation", finance.utilisation.get().to_string()),
     ]);
     let origin = |key: &str| {
-        if scenario.training.search.is_some_and(|search| search.settles(key)) {
+        let search = scenario.training.as_ref().and_then(|training| training.search);
+        if search.is_some_and(|search| search.settles(key)) {
             Origin::Found
         } else if scenario.assumed.iter().any(|assumption| assumption.key == key) {
             Origin::Default
@@ -89,8 +96,7 @@ fn software(software: &Software) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn training(scenario: &Scenario) -> Vec<(&'static str, String)> {
-    let training = &scenario.training;
+fn training(training: &Training) -> Vec<(&'static str, String)> {
     let job = &training.job;
     vec![
         ("training.model", training.model.id.clone()),
@@ -101,6 +107,26 @@ fn training(scenario: &Scenario) -> Vec<(&'static str, String)> {
         ("training.global_batch", job.global_batch.to_string()),
         ("training.tokens", job.tokens.to_string()),
         ("training.checkpoint", training.checkpoint.to_string()),
+    ]
+}
+
+fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
+    let lengths = |lengths: Lengths| {
+        if lengths.cv > 0.0 { format!("mean {}, cv {}", lengths.mean, lengths.cv) } else { lengths.mean.to_string() }
+    };
+    let formats = &serving.model.formats;
+    let layout = &serving.layout;
+    vec![
+        ("serving.model", serving.entry.id.clone()),
+        ("serving.engine", serving.engine.to_string()),
+        ("serving.weights", serving.weights.to_string()),
+        ("serving.kv_cache", formats.kv_cache.unwrap_or(formats.base).to_string()),
+        ("serving.input_tokens", lengths(serving.input)),
+        ("serving.output_tokens", lengths(serving.output)),
+        ("serving.layout.tensor", layout.tensor.to_string()),
+        ("serving.layout.pipeline", layout.pipeline.to_string()),
+        ("serving.layout.expert", layout.expert.to_string()),
+        ("serving.layout.attention_data", layout.attention_data.to_string()),
     ]
 }
 
@@ -127,10 +153,35 @@ fn month(date: f64) -> String {
     format!("{}-{month:02}", date.floor())
 }
 
-/// The layout in a line.
-pub(super) fn layout_in_words(evaluation: &Evaluation) -> String {
-    let layout = &evaluation.point.layout;
-    let microbatches = layout.microbatches(evaluation.scenario.training.job.global_batch);
+/// What is asked, in a line each: the training job's layout, and serving's.
+pub(super) fn work_in_words(evaluation: &Evaluation) -> Vec<String> {
+    let scenario = &evaluation.scenario;
+    let trained =
+        scenario.training.as_ref().zip(evaluation.point).map(|(job, point)| training_in_words(job, &point.layout));
+    let served =
+        scenario.serving.as_ref().zip(evaluation.serving).map(|(serving, point)| serving_in_words(serving, &point));
+    trained.into_iter().chain(served).collect()
+}
+
+fn serving_in_words(serving: &Serving, point: &ServingPoint) -> String {
+    let layout = &point.layout;
+    let mut degrees = vec![format!("tensor {}", layout.tensor)];
+    let others = [("attention data", layout.attention_data), ("expert", layout.expert), ("pipeline", layout.pipeline)];
+    degrees.extend(others.iter().filter(|(_, degree)| *degree > 1).map(|(axis, degree)| format!("{axis} {degree}")));
+    format!(
+        "{} on {}: {} replicas of {} GPUs each ({}), {} requests at once at most, {} a replica.",
+        serving.entry.name,
+        serving.engine,
+        super::figure::grouped(point.replicas),
+        layout.ranks(),
+        degrees.join(", "),
+        super::figure::grouped(point.max_concurrency),
+        super::figure::grouped(point.max_concurrency / point.replicas),
+    )
+}
+
+fn training_in_words(training: &Training, layout: &Layout) -> String {
+    let microbatches = layout.microbatches(training.job.global_batch);
     let mut degrees = vec![format!("tensor {}", layout.tensor), format!("pipeline {}", layout.pipeline)];
     if layout.virtual_stages > 1 {
         degrees.push(format!("virtual stages {}", layout.virtual_stages));
@@ -142,7 +193,6 @@ pub(super) fn layout_in_words(evaluation: &Evaluation) -> String {
         degrees.push(format!("expert {}", layout.expert));
     }
     degrees.push(format!("data {}", layout.data));
-    let training = &evaluation.scenario.training;
     format!(
         "{} ({} parameters) on {} GPUs: {}; {microbatches} microbatches of {}; schedule {}, sharding {}, recompute {}.",
         training.model.name,

@@ -49,6 +49,22 @@ pub const KEYS: &[&str] = &[
     "training.layout.recompute",
     "training.layout.sequence_parallel",
     "training.layout.order",
+    "serving",
+    "serving.model",
+    "serving.engine",
+    "serving.weights",
+    "serving.kv_cache",
+    "serving.input_tokens",
+    "serving.input_tokens.mean",
+    "serving.input_tokens.cv",
+    "serving.output_tokens",
+    "serving.output_tokens.mean",
+    "serving.output_tokens.cv",
+    "serving.layout",
+    "serving.layout.tensor",
+    "serving.layout.pipeline",
+    "serving.layout.expert",
+    "serving.layout.attention_data",
     "finance",
     "finance.horizon",
     "finance.accelerator_life",
@@ -109,6 +125,9 @@ mod tests {
             [("unknown key `utilisation` in `cluster`".to_owned(), "it belongs at `finance.utilisation`".to_owned())]
         );
         let found = unknown("training.tensor", Value::Integer(8));
-        assert_eq!(found[0].1, "it belongs at `software.overlap.tensor` or `training.layout.tensor`");
+        assert_eq!(
+            found[0].1,
+            "it belongs at `software.overlap.tensor` or `training.layout.tensor` or `serving.layout.tensor`"
+        );
     }
 }

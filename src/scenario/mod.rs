@@ -7,9 +7,9 @@ mod resolve;
 mod search;
 mod software;
 
-pub use file::{CompareFile, ScenarioFile, SoftwareDate, TierCount, TopologyKind};
+pub use file::{CompareFile, Lengths, ScenarioFile, ServingEngine, SoftwareDate, TierCount, TopologyKind};
 pub use fits::{MANAGER_PART, check_adapter, check_fabric_prices};
 pub use keys::KEYS;
-pub use resolve::{Assumption, BoundFabric, Cluster, Finance, LinkParts, Scenario, TopologyChoice, Training};
+pub use resolve::{Assumption, BoundFabric, Cluster, Finance, LinkParts, Scenario, Serving, TopologyChoice, Training};
 pub use search::LayoutSearch;
 pub use software::{MissingEfficiency, Overlap, Software, StepEfficiency};

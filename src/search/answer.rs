@@ -20,14 +20,14 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
 /// # Errors
 /// When the cluster cannot be built, or no layout works.
 pub fn settle(scenario: Scenario) -> Result<(Scenario, Option<Found>), Infeasible> {
-    let Some(wanted) = scenario.training.search else { return Ok((scenario, None)) };
+    let Some((training, wanted)) = scenario.training.as_ref().and_then(|training| Some((training, training.search?)))
+    else {
+        return Ok((scenario, None));
+    };
     let built = BuiltCluster::new(&scenario.cluster, &scenario.finance)?;
-    let found = search(&Variants::new(&scenario, &built), &wanted)?;
+    let found = search(&Variants::new(&scenario, training, &built), &wanted)?;
     let Some(best) = found.best.first() else { return Ok((scenario, None)) };
-    let mut settled = scenario;
-    if let Ok(training) = settled.training.with_overlap(best.overlap, &settled.cluster) {
-        settled.training = training;
-    }
-    settled.training.layout = Layout { data: 1, ..best.point.layout };
-    Ok((settled, Some(found)))
+    let mut settled = training.with_overlap(best.overlap, &scenario.cluster).unwrap_or_else(|_| training.clone());
+    settled.layout = Layout { data: 1, ..best.point.layout };
+    Ok((Scenario { training: Some(settled), ..scenario }, Some(found)))
 }

@@ -6,7 +6,7 @@ use super::front::Front;
 use crate::evaluate::{BuiltCluster, Candidate, Found, Infeasible, NoLayout, Point, Prepared, Reason, Tally};
 use crate::memory::MemoryFootprint;
 use crate::parallelism::{Layout, LayoutError, Objective, Sharding, Space};
-use crate::scenario::{LayoutSearch, Overlap, Scenario};
+use crate::scenario::{LayoutSearch, Overlap, Scenario, Training};
 use crate::units::{Bytes, Seconds};
 
 /// The best of so many ways to share out the accelerators are named.
@@ -32,20 +32,18 @@ pub struct Variants {
 }
 
 impl Variants {
-    /// Binds the choices of a scenario; without a search, what it has.
-    pub fn new(scenario: &Scenario, built: &BuiltCluster) -> Self {
-        let training = &scenario.training;
+    /// Binds the choices of a scenario's training job; without a search, what it has.
+    pub fn new(scenario: &Scenario, training: &Training, built: &BuiltCluster) -> Self {
         let mut variants: Vec<Variant> = Vec::new();
         let mut index_of = |overlap: Overlap| {
             if let Some(index) = variants.iter().position(|variant| variant.overlap == overlap) {
                 return Some(index);
             }
             let training = training.with_overlap(overlap, &scenario.cluster).ok()?;
-            let changed = Scenario { training, ..scenario.clone() };
-            variants.push(Variant { overlap, prepared: Prepared::new(&changed, built) });
+            variants.push(Variant { overlap, prepared: Prepared::new(scenario, &training, built) });
             Some(variants.len() - 1)
         };
-        let choices = |sharding: Sharding| match &scenario.training.search {
+        let choices = |sharding: Sharding| match &training.search {
             Some(search) => search.overlaps(training, sharding),
             None => vec![training.software.overlap],
         };

@@ -16,8 +16,8 @@ pub struct Nearest {
     pub distance: f64,
 }
 
-/// The nearest layout that works to that of a scenario which cannot be, and of those as near the fastest; `None` where the
-/// layout is not to blame, or no layout of these accelerators works.
+/// The nearest layout that works to that of a scenario which cannot be, and of those as near the fastest; `None` where
+/// nothing is trained, the layout is not to blame, or no layout of these accelerators works.
 ///
 /// Every halving or doubling of a degree or of the microbatch counts one (degrees in between by their logarithm), and so
 /// does every other choice that is changed. Replicas follow from the rest and count nothing.
@@ -25,9 +25,10 @@ pub fn nearest(scenario: &Scenario, infeasible: &Infeasible) -> Option<Nearest> 
     if !matches!(infeasible, Infeasible::Layout(_) | Infeasible::Memory { .. }) {
         return None;
     }
+    let training = scenario.training.as_ref()?;
     let built = BuiltCluster::new(&scenario.cluster, &scenario.finance).ok()?;
-    let asked = &scenario.training.layout;
-    let prepared = Prepared::new(scenario, &built);
+    let asked = &training.layout;
+    let prepared = Prepared::new(scenario, training, &built);
     let (model, job) = (&prepared.step.transformer, &prepared.step.job);
     let space = Space::all(asked.order);
 

@@ -63,37 +63,55 @@ pub struct BreakEven {
     pub turn: Turn,
 }
 
-/// The break-even in each property between a baseline and another variant, each with its index.
-pub fn break_even(baseline: (usize, &Evaluation), other: (usize, &Evaluation)) -> [BreakEven; 3] {
-    let between = (baseline.0, other.0);
+/// A variant whose run has a cost.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    index: usize,
+    evaluation: &'a Evaluation,
+    cost: Usd,
+    step: Seconds,
+}
+
+impl<'a> Run<'a> {
+    fn new((index, evaluation): (usize, &'a Evaluation)) -> Option<Self> {
+        evaluation.point.map(|point| Self { index, evaluation, cost: point.run, step: point.step.iteration() })
+    }
+}
+
+/// The break-even in each property between a baseline and another variant, each with its index; none where one of them
+/// trains nothing.
+pub fn break_even(baseline: (usize, &Evaluation), other: (usize, &Evaluation)) -> Vec<BreakEven> {
+    let (Some(baseline), Some(other)) = (Run::new(baseline), Run::new(other)) else { return Vec::new() };
+    let between = (baseline.index, other.index);
+    let present = other.evaluation.built.fabric_capex();
     let found = [
-        (Variable::FabricCapex, Level::Price(other.1.built.fabric_capex()), fabric_capex(baseline, other)),
-        (Variable::SpineEfficiency, Level::Efficiency(present_efficiency(other.1)), spine_efficiency(baseline, other)),
-        (Variable::StepTime, Level::Time(other.1.point.step.iteration()), step_time(baseline.1, other.1)),
+        (Variable::FabricCapex, Level::Price(present), fabric_capex(baseline, other)),
+        (Variable::SpineEfficiency, Level::Efficiency(present_efficiency(other)), spine_efficiency(baseline, other)),
+        (Variable::StepTime, Level::Time(other.step), step_time(baseline, other)),
     ];
-    found.map(|(variable, present, turn)| BreakEven { between, variable, present, turn })
+    found.into_iter().map(|(variable, present, turn)| BreakEven { between, variable, present, turn }).collect()
 }
 
 /// A run's cost is linear in the price of the fabric's parts, lines that are a share of the parts included; the line is
 /// drawn through a free fabric and the present one.
-fn fabric_capex(baseline: (usize, &Evaluation), other: (usize, &Evaluation)) -> Turn {
-    let present = other.1.built.fabric_capex();
+fn fabric_capex(baseline: Run<'_>, other: Run<'_>) -> Turn {
+    let present = other.evaluation.built.fabric_capex();
     let never = |winner| Turn::Never { winner, from: Level::Price(Usd::ZERO), to: Level::Price(present) };
-    let Some(free) = run_cost(with_fabric_price(other.1, 0.0)) else { return never(baseline.0) };
-    if free > baseline.1.point.run {
-        return never(baseline.0);
+    let Some(free) = run_cost(with_fabric_price(other.evaluation, 0.0)) else { return never(baseline.index) };
+    if free > baseline.cost {
+        return never(baseline.index);
     }
-    let share = (baseline.1.point.run - free) / (other.1.point.run - free);
+    let share = (baseline.cost - free) / (other.cost - free);
     // A fabric whose price moves nothing leaves the order as it is.
-    if share.is_finite() { Turn::At(Level::Price(present * share)) } else { never(other.0) }
+    if share.is_finite() { Turn::At(Level::Price(present * share)) } else { never(other.index) }
 }
 
 /// Found by evaluating the other variant again and again: every step time depends on the efficiency in its own way.
-fn spine_efficiency(baseline: (usize, &Evaluation), other: (usize, &Evaluation)) -> Turn {
-    match crossing(other.1, baseline.1.point.run) {
+fn spine_efficiency(baseline: Run<'_>, other: Run<'_>) -> Turn {
+    match crossing(other.evaluation, baseline.cost) {
         Crossing::At(efficiency) => Turn::At(Level::Efficiency(efficiency)),
         crossing => Turn::Never {
-            winner: if crossing == Crossing::Below { other.0 } else { baseline.0 },
+            winner: if crossing == Crossing::Below { other.index } else { baseline.index },
             from: Level::Efficiency(Fraction::new(LEAST_EFFICIENCY).unwrap_or_default()),
             to: Level::Efficiency(Fraction::ONE),
         },
@@ -102,11 +120,11 @@ fn spine_efficiency(baseline: (usize, &Evaluation), other: (usize, &Evaluation))
 
 /// What a fabric's spines keep of the payload rate at full load: what it states; or, where flows are hashed and the loss
 /// depends on the traffic, the stated share at which the run would cost as much.
-fn present_efficiency(evaluation: &Evaluation) -> Fraction {
-    if let Some(stated) = evaluation.scenario.cluster.fabric.entry.spine_efficiency {
+fn present_efficiency(of: Run<'_>) -> Fraction {
+    if let Some(stated) = of.evaluation.scenario.cluster.fabric.entry.spine_efficiency {
         return stated.value;
     }
-    match crossing(evaluation, evaluation.point.run) {
+    match crossing(of.evaluation, of.cost) {
         Crossing::At(efficiency) => efficiency,
         Crossing::Below | Crossing::Above => Fraction::ONE,
     }
@@ -141,13 +159,13 @@ fn crossing(evaluation: &Evaluation, amount: Usd) -> Crossing {
 
 /// A run's cost is proportional to the time of a step as long as goodput does not change with it, which it only does
 /// where a step takes longer than the interval between checkpoints.
-fn step_time(baseline: &Evaluation, other: &Evaluation) -> Turn {
-    Turn::At(Level::Time(other.point.step.iteration() * (baseline.point.run / other.point.run)))
+fn step_time(baseline: Run<'_>, other: Run<'_>) -> Turn {
+    Turn::At(Level::Time(other.step * (baseline.cost / other.cost)))
 }
 
 /// What the run of a scenario costs, where it can be.
 pub(super) fn run_cost(scenario: Scenario) -> Option<Usd> {
-    evaluate(scenario).ok().map(|evaluation| evaluation.point.run)
+    evaluate(scenario).ok()?.point.map(|point| point.run)
 }
 
 /// The scenario with every part of its fabric at so many times its price.

@@ -50,25 +50,26 @@ pub enum Hinge {
 }
 
 impl BreakEvenMap {
-    /// Draws the map; `None` where the fabrics are the same or one of them costs nothing.
+    /// Draws the map; `None` where the fabrics are the same, one of them costs nothing, or nothing is trained.
     pub fn new(baseline: (usize, &Evaluation), other: (usize, &Evaluation)) -> Option<Self> {
         let fabric = |evaluation: &Evaluation| evaluation.scenario.cluster.fabric.entry.id.clone();
         let (reference, present) = (baseline.1.built.fabric_capex(), other.1.built.fabric_capex());
         if fabric(baseline.1) == fabric(other.1) || reference <= Usd::ZERO || present <= Usd::ZERO {
             return None;
         }
-        let baseline_run = baseline.1.point.run;
+        let baseline_run = baseline.1.point?.run;
         let row = |efficiency: f64| {
             let efficiency = Fraction::new(efficiency)?;
             let at = evaluate(with_spine_efficiency(&other.1.scenario, efficiency)).ok()?;
             let free = run_cost(with_fabric_price(&at, 0.0))?;
-            let paid = at.point.run;
+            let point = at.point?;
+            let paid = point.run;
             // Linear in the fabric's price: nothing else of a run depends on it.
             let a_ratio = (paid - free) * (reference / present);
             let crossing = (baseline_run - free) / a_ratio;
             Some(MapRow {
                 efficiency,
-                step: at.point.step.iteration(),
+                step: point.step.iteration(),
                 run: PRICE_RATIOS.map(|ratio| free + a_ratio * ratio),
                 crossing: (crossing.is_finite() && crossing > 0.0).then_some(crossing),
             })

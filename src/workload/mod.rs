@@ -21,4 +21,4 @@ pub use hf::{Fill, Imported, import};
 pub use inference::{TokenFlops, token_flops};
 pub use training::{CheckpointMode, GradientPrecision, Optimizer, Precision, TrainingJob};
 pub use transformer::{AttentionCount, Experts, LayerFlops, LayerKind, LayerParameters, Parameters, Transformer};
-pub use weights::{module_bits, weight_bytes};
+pub use weights::{module_bits, requantise, weight_bytes};

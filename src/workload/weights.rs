@@ -1,7 +1,7 @@
 //! Bytes of a model's weights, each module in its own format.
 
 use super::census;
-use crate::catalog::model::{Block, Feed, Mixer, Model, Module};
+use crate::catalog::model::{Block, Feed, Format, Formats, Mixer, Model, Module, ModuleFormat};
 use crate::units::Bytes;
 
 /// Layers of a model that have that module.
@@ -36,4 +36,20 @@ pub fn weight_bytes(model: &Model) -> impl Iterator<Item = (Module, Bytes)> {
     Module::ALL
         .iter()
         .map(move |module| (*module, Bytes::new(census.of(*module) as f64 * module_bits(model, *module) / 8.0)))
+}
+
+/// Gives a model's projections one format; tables, routers and norms keep the base format.
+///
+/// Of a model with experts, four bits go to MLPs and experts alone, as published NVFP4, MXFP4 and INT4 checkpoints of such
+/// models have it (nvidia/DeepSeek-R1-FP4, openai/gpt-oss-120b, moonshotai/Kimi-K2.5): attention, a small part of the
+/// weights, keeps the base format.
+pub fn requantise(model: &mut Model, format: Format) {
+    let experts = model.blocks.iter().any(|block| block.moe().is_some());
+    let keeps = |module: Module| experts && format.number.bits() < 8 && module == Module::Attention;
+    model.formats.modules = if format == model.formats.base {
+        Vec::new()
+    } else {
+        let modules = Formats::LINEAR.into_iter().filter(|module| !keeps(*module));
+        modules.map(|module| (module, ModuleFormat { format, kept_layers: 0 })).collect()
+    };
 }

@@ -8,66 +8,11 @@ use crate::catalog::memory_allowance::{EngineMemory, PoolRule};
 use crate::catalog::model::{Feed, Format, Model};
 use crate::units::{Bytes, Fraction};
 
+pub use crate::parallelism::ServingLayout;
+
 pub use fit::{Fits, fits, largest_context, smallest_tensor};
 pub use sequence::{Pages, Paging, sequence_bytes};
 pub use weights::rank_weights;
-
-/// How a model is spread over the ranks of one replica.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ServingLayout {
-    /// Ranks that split every matrix.
-    pub tensor: u32,
-    /// Stages that split the layers.
-    pub pipeline: u32,
-    /// Ranks that split a layer's experts; 1 leaves them to `tensor`.
-    pub expert: u32,
-    /// Groups of tensor ranks that attend for requests of their own and share the experts.
-    pub attention_data: u32,
-}
-
-impl ServingLayout {
-    /// One rank.
-    pub const SINGLE: Self = Self { tensor: 1, pipeline: 1, expert: 1, attention_data: 1 };
-
-    /// Ranks of a replica.
-    pub fn ranks(&self) -> u64 {
-        u64::from(self.tensor) * u64::from(self.pipeline) * u64::from(self.attention_data)
-    }
-
-    /// What keeps a model from this layout, in words.
-    ///
-    /// # Errors
-    /// The first clash of numbers found.
-    pub fn check(&self, model: &Model) -> Result<(), String> {
-        let Self { tensor, pipeline, expert, attention_data } = *self;
-        if [tensor, pipeline, expert, attention_data].contains(&0) {
-            return Err("every degree of a layout is at least 1".to_owned());
-        }
-        if pipeline > model.layers() {
-            return Err(format!("{pipeline} stages are more than {} layers", model.layers()));
-        }
-        for block in &model.blocks {
-            if let crate::catalog::model::Mixer::Attention(attention) = block.mixer {
-                let (heads, kv_heads) = (attention.heads, attention.kv_heads);
-                if !heads.is_multiple_of(tensor) {
-                    return Err(format!("{heads} heads do not split over tensor {tensor}"));
-                }
-                if !kv_heads.is_multiple_of(tensor) && !tensor.is_multiple_of(kv_heads) {
-                    return Err(format!(
-                        "{kv_heads} key and value heads neither split over tensor {tensor} nor repeat in it"
-                    ));
-                }
-            }
-            if let Some(moe) = block.moe().filter(|moe| !moe.experts.is_multiple_of(expert)) {
-                return Err(format!("{} experts do not split over expert {expert}", moe.experts));
-            }
-        }
-        if expert > 1 && u64::from(expert) > u64::from(tensor) * u64::from(attention_data) {
-            return Err(format!("expert {expert} is more than the ranks of a stage ({tensor} x {attention_data})"));
-        }
-        Ok(())
-    }
-}
 
 /// Formats of what a sequence keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

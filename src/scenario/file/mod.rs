@@ -3,6 +3,7 @@
 mod cluster;
 mod compare;
 mod finance;
+mod serving;
 mod software;
 mod training;
 
@@ -10,6 +11,8 @@ pub(super) use cluster::{ClusterFile, TopologyFile};
 pub use cluster::{TierCount, TopologyKind};
 pub use compare::CompareFile;
 pub(super) use finance::FinanceFile;
+pub(super) use serving::ServingFile;
+pub use serving::{Lengths, ServingEngine};
 pub use software::SoftwareDate;
 pub(super) use software::SoftwareFile;
 pub(super) use training::{LayoutFile, TrainingFile, sequences};
@@ -32,6 +35,8 @@ pub struct ScenarioFile {
     pub software: SoftwareFile,
     /// The training job.
     pub training: Option<TrainingFile>,
+    /// What is served.
+    pub(super) serving: Option<ServingFile>,
     /// Money.
     pub finance: FinanceFile,
     /// What `compare` varies.
@@ -48,14 +53,15 @@ impl ScenarioFile {
             cluster: reader.table("cluster", ClusterFile::read),
             software: reader.optional_table("software", SoftwareFile::read).unwrap_or_default(),
             training: reader.optional_table("training", TrainingFile::read),
+            serving: reader.optional_table("serving", ServingFile::read),
             finance: reader.optional_table("finance", FinanceFile::read).unwrap_or_default(),
             compare: reader.optional_table("compare", CompareFile::read),
         };
-        if file.training.is_none() && document.at_path("training").is_none() {
+        if ["training", "serving"].iter().all(|work| document.at_path(work).is_none()) {
             sink.push(
-                Diagnostic::new(Code::MissingKey, "the scenario asks for nothing: `training` is missing")
+                Diagnostic::new(Code::MissingKey, "the scenario asks for nothing: `training` or `serving` is missing")
                     .at(&document.at, "in this file")
-                    .hint("add a [training] table with model, precision, sequence_length, global_batch, tokens and layout"),
+                    .hint("add a [training] table with model, precision, sequence_length, global_batch, tokens and layout, or [serving] with model, engine, input_tokens, output_tokens and layout"),
             );
         }
         file

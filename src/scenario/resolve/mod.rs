@@ -2,10 +2,12 @@
 
 mod cluster;
 mod finance;
+mod serving;
 mod training;
 
 pub use cluster::{BoundFabric, Cluster, LinkParts, TopologyChoice};
 pub use finance::Finance;
+pub use serving::Serving;
 pub use training::Training;
 
 use super::file::ScenarioFile;
@@ -29,8 +31,10 @@ pub struct Scenario {
     pub title: String,
     /// What is built.
     pub cluster: Cluster,
-    /// The job.
-    pub training: Training,
+    /// The training job, where there is one.
+    pub training: Option<Training>,
+    /// What is served, where that is asked for.
+    pub serving: Option<Serving>,
     /// The money.
     pub finance: Finance,
     /// Defaults that were applied.
@@ -72,9 +76,11 @@ impl Scenario {
             };
             training::bind(wanted, file, cluster, catalog, &mut defaults, sink)
         });
+        let serving = file.serving.as_ref().and_then(|wanted| serving::bind(wanted, catalog, &mut defaults, sink));
         let finance = finance::bind(&file.finance, &mut defaults);
-        let (cluster, training) = (cluster?, training?);
-        sink.is_empty().then(|| Self { title: file.title.clone(), cluster, training, finance, assumed: defaults.0 })
+        let cluster = cluster?;
+        let title = file.title.clone();
+        sink.is_empty().then_some(Self { title, cluster, training, serving, finance, assumed: defaults.0 })
     }
 }
 

@@ -1,0 +1,82 @@
+//! Binding of `[serving]`.
+
+use std::sync::Arc;
+
+use super::Defaults;
+use crate::catalog::memory_allowance::EngineMemory;
+use crate::catalog::model::{Format, Formats, Model, Module};
+use crate::catalog::{Catalog, Entry, MemoryAllowance};
+use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::parallelism::ServingLayout;
+use crate::scenario::file::{Lengths, ServingEngine, ServingFile};
+use crate::workload::requantise;
+
+/// What is served, on which engine, and how a replica is spread.
+#[derive(Clone, Debug)]
+pub struct Serving {
+    /// The model's catalog entry.
+    pub entry: Arc<Entry<Model>>,
+    /// The model in the formats that it is served in.
+    pub model: Model,
+    /// The format of most of its weights.
+    pub weights: Format,
+    /// The engine.
+    pub engine: ServingEngine,
+    /// What the engine keeps in memory, and how it sizes the cache.
+    pub engine_memory: EngineMemory,
+    /// Where that comes from.
+    pub memory: Arc<Entry<MemoryAllowance>>,
+    /// Tokens of a prompt.
+    pub input: Lengths,
+    /// Tokens of an answer.
+    pub output: Lengths,
+    /// How a replica is spread.
+    pub layout: ServingLayout,
+}
+
+pub(super) fn bind(wanted: &ServingFile, catalog: &Catalog, defaults: &mut Defaults, sink: &Sink) -> Option<Serving> {
+    let entry = catalog.models.find(&wanted.model, &wanted.model.at, sink);
+    let memory = catalog.memory_allowances.find("cuda", &wanted.model.at, sink)?;
+    let Some(engine_memory) = memory.engines.get(wanted.engine.word()).copied() else {
+        let message = format!("no memory rules of engine \"{}\"", wanted.engine);
+        sink.push(Diagnostic::new(Code::NotInCatalog, message).at(&wanted.model.at, "needed for this"));
+        return None;
+    };
+    let entry = entry?;
+    let mut model = entry.part.clone();
+    if let Some(format) = wanted.weights {
+        requantise(&mut model, format);
+    }
+    let weights = defaults.or("serving.weights", wanted.weights, linear_format(&model.formats));
+    let usual = model.formats.kv_cache.unwrap_or(model.formats.base);
+    model.formats.kv_cache = Some(defaults.or("serving.kv_cache", wanted.kv_cache, usual));
+    let layout = &wanted.layout;
+    let layout = ServingLayout {
+        tensor: layout.tensor,
+        pipeline: layout.pipeline.unwrap_or(1),
+        expert: layout.expert.unwrap_or(1),
+        attention_data: layout.attention_data.unwrap_or(1),
+    };
+    if let Err(reason) = layout.check(&model) {
+        let hint = "change the degrees of the layout";
+        sink.push(Diagnostic::new(Code::Inconsistent, reason).at(&wanted.layout.at, "this layout").hint(hint));
+        return None;
+    }
+    Some(Serving {
+        entry,
+        model,
+        weights,
+        engine: wanted.engine,
+        engine_memory,
+        memory,
+        input: wanted.input_tokens,
+        output: wanted.output_tokens,
+        layout,
+    })
+}
+
+/// The format of what a model has most of: its experts, else its MLPs.
+fn linear_format(formats: &Formats) -> Format {
+    let of = |module: Module| formats.modules.iter().find(|(known, _)| *known == module).map(|(_, of)| of.format);
+    of(Module::Experts).or_else(|| of(Module::Mlp)).unwrap_or(formats.base)
+}

@@ -1,0 +1,47 @@
+//! Serving: what a scenario with `[serving]` answers.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[allow(dead_code, reason = "its scenarios are those of training")]
+mod program;
+
+use serde_json::Value;
+
+const SCENARIO: &str = "scenarios/serve-llama3.1-70b-64-h100.toml";
+
+fn eval(settings: &[&str]) -> (i32, Value, String) {
+    let set: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    let answer = program::run(&[&["eval", SCENARIO, "--format", "json"], &set[..]].concat());
+    (answer.code, serde_json::from_str(&answer.stdout).unwrap_or(Value::Null), answer.stderr)
+}
+
+#[test]
+fn a_replica_holds_what_its_memory_does() {
+    let (code, json, _) = eval(&[]);
+    assert_eq!(code, 0);
+    // 64 GPUs in replicas of 4. Keys and values of a token: 80 layers x 2 x 8 heads x 128, in FP8, over 4 ranks: 40,960
+    // bytes; of 2,560 tokens, 104.9 MB.
+    assert_eq!(json["serving"]["replicas_count"], 16);
+    let request = 80.0 * 2.0 * 8.0 * 128.0 / 4.0 * 2_560.0;
+    let each = (json["memory"]["kv_cache_bytes"].as_f64().unwrap() / request).floor();
+    let most = json["serving"]["max_concurrency_count"].as_f64().unwrap();
+    assert!((most - each * 16.0).abs() < 0.5, "{most}");
+    assert!(json["training"].is_null() && json["goodput"].is_null(), "nothing is trained");
+    // A cache of twice the bytes holds half as many, but for the last one of each replica.
+    let (_, wide, _) = eval(&["serving.kv_cache=\"bf16\""]);
+    let halved = wide["serving"]["max_concurrency_count"].as_f64().unwrap();
+    assert!((each * 16.0 - 2.0 * halved).abs() <= 16.0, "{halved}");
+}
+
+#[test]
+fn what_does_not_fit_or_divide_is_a_no_with_numbers() {
+    let (code, json, stderr) = eval(&["serving.layout.tensor=1", "serving.weights=\"bf16\""]);
+    assert_eq!(code, 1);
+    assert!(json["infeasible"]["reason"].as_str().unwrap().contains("141.1 GB of weights"), "{json}{stderr}");
+    let (code, _, stderr) = eval(&["serving.layout.tensor=4", "serving.layout.attention_data=3"]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("64 accelerators are no whole number of replicas of 12"), "{stderr}");
+    let (code, _, stderr) = eval(&["serving.layout.tensor=3"]);
+    assert_eq!(code, 2);
+    assert!(stderr.contains("64 heads do not split over tensor 3"), "{stderr}");
+}
