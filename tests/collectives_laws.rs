@@ -382,6 +382,23 @@ fn a_root_moves_everything_through_its_own_node() {
 }
 
 #[test]
+fn line_rates_that_threads_confuse() {
+    use clusterplan::units::Quantity;
+    // aliyun/SimAI issue 60: a GPU's one port of 3600 Gbit/s to its NVSwitches is 450 GB/s each direction.
+    let port = Bandwidth::parse("3600 Gbit/s").unwrap();
+    assert!((port / gb_per_s(450.0) - 1.0).abs() < 1e-12);
+    // caomaolufei/AIInfraGuide issue 44: NVLink 4 is 7 times PCIe 5.0 x16 in one direction, or in both; 14 mixes them.
+    let pcie = clusterplan::catalog::Pcie { generation: 5, lanes: 16 }.bandwidth_per_direction();
+    assert!((port / pcie / 7.0 - 1.0).abs() < 0.03, "{}", port / pcie);
+    // NVIDIA/nccl issue 412: a 200G card is 25 GB/s raw, and 24 of it are normal.
+    let hdr = wires("nvlink3", 300.0, "ib-hdr", 25.0);
+    let payload = Bytes::new(8.0 * GIB);
+    let time = estimate(Algorithm::RingSimple, Collective::AllGather, payload, &group(2, 1, 1.0), &hdr).unwrap().time;
+    let bus = bus_bandwidth(Collective::AllGather, 2, payload, time) / gb_per_s(1.0);
+    assert!((bus / 24.0 - 1.0).abs() < 0.02, "{bus}");
+}
+
+#[test]
 fn the_figures_that_threads_confuse() {
     // aliyun/SimAI issue 284: bus bandwidth is 2(n-1)/n of algorithm bandwidth for all-reduce, (n-1)/n for the others.
     assert!((Collective::AllReduce.bus_factor(16) - 1.875).abs() < 1e-12);

@@ -96,10 +96,10 @@ fn open_constants(runs: &[LoggedRun<'_>], constants: &CollectiveEfficiency) -> V
         if run.placed.group.domains() > 1 {
             sections.push(Section::Network(class.clone()));
         }
-        if run.call.sharp {
+        if run.call.communication.sharp {
             sections.push(Section::Sharp);
         }
-        if run.call.pat {
+        if run.call.communication.pat {
             sections.push(Section::Pat);
         }
     }

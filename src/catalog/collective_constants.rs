@@ -17,6 +17,8 @@ pub enum Section {
     Sharp,
     /// MPI.
     Mpi,
+    /// Staging through the memory of the hosts.
+    Staging,
     /// A kind of scale-up link.
     ScaleUp(String),
     /// The switches of that kind, where they reduce.
@@ -32,6 +34,7 @@ impl fmt::Display for Section {
             Self::Pat => f.write_str("pat"),
             Self::Sharp => f.write_str("sharp"),
             Self::Mpi => f.write_str("mpi"),
+            Self::Staging => f.write_str("staging"),
             Self::ScaleUp(kind) => write!(f, "scale_up.{kind}"),
             Self::Nvls(kind) => write!(f, "scale_up.{kind}.nvls"),
             Self::Network(class) => write!(f, "network.{class}"),
@@ -91,6 +94,7 @@ impl CollectiveEfficiency {
             Section::Pat => list(section, self.pat),
             Section::Sharp => list(section, self.sharp),
             Section::Mpi => list(section, self.mpi),
+            Section::Staging => list(section, self.staging),
             Section::ScaleUp(kind) => scale_up(kind).map(|kind| list(section, kind.links)).unwrap_or_default(),
             Section::Nvls(kind) => {
                 scale_up(kind).and_then(|kind| kind.nvls).map(|nvls| list(section, nvls)).unwrap_or_default()
@@ -108,6 +112,7 @@ impl CollectiveEfficiency {
             Section::Pat => change(&mut self.pat, name, base),
             Section::Sharp => change(&mut self.sharp, name, base),
             Section::Mpi => change(&mut self.mpi, name, base),
+            Section::Staging => change(&mut self.staging, name, base),
             Section::ScaleUp(kind) => change(&mut self.scale_up.get_mut(kind)?.links, name, base),
             Section::Nvls(kind) => change(self.scale_up.get_mut(kind)?.nvls.as_mut()?, name, base),
             Section::Network(class) => change(self.network.get_mut(class)?, name, base),

@@ -163,6 +163,30 @@ constants! {
         pub direct: Fraction,
     }
 
+    /// Data staged through the memory of the hosts, where network cards cannot reach the accelerators'.
+    pub struct StagingEfficiency {
+        /// Share of the PCIe rate that is left to each direction that staged traffic reaches.
+        pub rate: Fraction,
+        /// What one more crossing of PCIe adds to a hop across the network.
+        pub crossing: Seconds,
+    }
+
+    /// What the form itself misses, whatever its constants: deviations of the logarithm of a time.
+    pub struct FormSpread {
+        /// Payloads below 1 MiB.
+        pub small: Fraction,
+        /// Payloads from 1 MiB.
+        pub medium: Fraction,
+        /// Payloads from 16 MiB.
+        pub large: Fraction,
+        /// Payloads from 1 GiB.
+        pub huge: Fraction,
+        /// How much slower calls of more ranks than were measured may be.
+        pub many_ranks: Factor,
+        /// How much slower NVLS trees over more racks than were measured may be.
+        pub many_racks: Factor,
+    }
+
     /// An MPI library that takes GPU buffers (CUDA-aware), instead of NCCL.
     pub struct MpiEfficiency {
         /// Start of a collective.
@@ -212,6 +236,10 @@ pub struct CollectiveEfficiency {
     pub sharp: Ranged<SharpEfficiency>,
     /// MPI, held beside the library.
     pub mpi: Ranged<MpiEfficiency>,
+    /// Staging through the memory of the hosts.
+    pub staging: Ranged<StagingEfficiency>,
+    /// What the form misses.
+    pub form: FormSpread,
     /// By kind of scale-up link.
     pub scale_up: BTreeMap<String, ScaleUpKind>,
     /// By class of network.
@@ -226,6 +254,8 @@ impl CollectiveEfficiency {
             pat: reader.table("pat", PatEfficiency::read),
             sharp: reader.table("sharp", SharpEfficiency::read),
             mpi: reader.table("mpi", MpiEfficiency::read),
+            staging: reader.table("staging", StagingEfficiency::read),
+            form: reader.table("form", FormSpread::read).value,
             scale_up: keyed(reader, "scale_up", |reader| ScaleUpKind {
                 ll128: reader.get("ll128"),
                 links: ScaleUpEfficiency::read(reader),

@@ -13,9 +13,6 @@ pub const USUAL_MTU: u32 = 4_096;
 const MOST_FLOWS: f64 = 256.0;
 /// The least that a spine keeps of the payload rate; below, nothing ever arrives.
 const LEAST_SHARE: f64 = 1e-3;
-/// The payloads that InfiniBand and RoCE have.
-const PACKETS: [u32; 5] = [256, 512, 1_024, 2_048, 4_096];
-
 choices! {
     /// How memory is moved between nodes.
     pub enum Transport {
@@ -163,6 +160,9 @@ pub struct Managers {
 }
 
 impl Fabric {
+    /// RDMA payloads of a packet that InfiniBand and RoCE have, in bytes.
+    pub const PACKETS: [u32; 5] = [256, 512, 1_024, 2_048, 4_096];
+
     /// Reads the fields of a file.
     pub fn read(reader: &mut Reader<'_>) -> Self {
         let before = reader.sink().len();
@@ -217,7 +217,7 @@ impl Fabric {
             let hint = "channels of the library times queue pairs of each, such as 8";
             reader.report("flows_per_nic", Code::OutOfRange, message, hint);
         }
-        if !PACKETS.contains(&self.mtu) {
+        if !Self::PACKETS.contains(&self.mtu) {
             let message = format!("an RDMA packet of {} bytes", self.mtu);
             reader.report("mtu", Code::OutOfRange, message, "256, 512, 1024, 2048 or 4096");
         }

@@ -1,7 +1,7 @@
 //! Nodes: what is bought and racked as one.
 
 use super::check::{positive, some_positive};
-use super::{Pcie, Reference};
+use super::{Accelerator, Pcie, Reference};
 use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
 use crate::units::{Bandwidth, Bytes, Watts};
@@ -24,8 +24,6 @@ choices! {
     pub enum NicPath {
         /// Both hang on one PCIe switch, so the host is not on the way.
         PcieSwitch = "same PCIe switch",
-        /// The accelerator has the ports itself, and no bus is on the way.
-        OnAccelerator = "on the accelerator",
         /// Through the PCIe ports of one host processor.
         HostSocket = "same host socket",
         /// From one host processor to the other.
@@ -74,14 +72,12 @@ pub struct NicSlots {
 /// The host processors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Processors {
-    /// How many in the node; none where a cloud does not say.
-    pub count: Option<u32>,
-    /// Their maker's name for them, or their family.
+    /// How many in the node.
+    pub count: u32,
+    /// Their maker's name for them.
     pub model: String,
     /// Cores of one.
     pub cores: Option<u32>,
-    /// The PCI Express lanes of one, all together.
-    pub pcie: Option<Pcie>,
 }
 
 /// Drives inside the node.
@@ -136,8 +132,6 @@ pub struct Node {
     pub cooling: Cooling,
     /// The host processors.
     pub processors: Option<Processors>,
-    /// Hardware threads that an instance offers.
-    pub vcpus: Option<u32>,
     /// Memory of the hosts.
     pub host_memory: Option<Bytes>,
     /// Drives for data.
@@ -178,12 +172,10 @@ impl Node {
             rack_units: reader.get("rack_units"),
             cooling: reader.get("cooling"),
             processors: reader.optional_table("processors", |reader| Processors {
-                count: reader.optional("count"),
+                count: reader.get("count"),
                 model: reader.get("model"),
                 cores: reader.optional("cores"),
-                pcie: reader.optional("pcie"),
             }),
-            vcpus: reader.optional("vcpus"),
             host_memory: some_positive(reader, "host_memory"),
             local_storage: reader.optional_table("local_storage", |reader| LocalStorage {
                 count: reader.get("count"),
@@ -204,6 +196,11 @@ impl Node {
     /// Network cards per accelerator; below one where accelerators share a card.
     pub fn nics_per_accelerator(&self) -> f64 {
         f64::from(self.nic_slots.count) / f64::from(self.accelerators)
+    }
+
+    /// What PCIe carries each direction between one of its accelerators and the host, where the catalog knows it.
+    pub fn host_bus(&self, accelerator: &Accelerator) -> Option<Bandwidth> {
+        accelerator.pcie.or(self.nic_slots.pcie).map(Pcie::bandwidth_per_direction)
     }
 
     fn check_counts(&self, reader: &Reader<'_>) {

@@ -1,6 +1,6 @@
 //! The parts of one kind, by id.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -40,8 +40,6 @@ pub struct Entry<T> {
     pub name: String,
     /// The documents behind its fields.
     pub sources: Vec<Source>,
-    /// The fixed rates, in sentences, at which its amounts of other currencies were taken.
-    pub exchange: BTreeSet<String>,
     /// The place of the file.
     pub at: Span,
     /// The file as it was written, after overlays: what is shown and compared.
@@ -90,21 +88,18 @@ impl<T: Part> Shelf<T> {
     pub fn add(&mut self, id: &str, document: &Node, rates: &Rates, sink: &Sink) {
         let written = Arc::new(document.clone());
         let mut in_dollars = document.clone();
-        let mut exchange = BTreeSet::new();
-        to_dollars(&mut in_dollars, rates, &mut exchange);
+        to_dollars(&mut in_dollars, rates);
         let document = &in_dollars;
         let before = sink.len();
         let Some(mut reader) = Reader::new(document, "", sink) else { return };
         let name = reader.get("name");
         let sources = reader.tables("source", Source::read);
         reader.optional::<Date>("frozen");
-        reader.optional::<Vec<String>>("gaps");
         let part = T::read(&mut reader);
         drop(reader);
         let sound = sink.len() == before;
         check_sources(document, &sources, T::LISTS, sink);
-        let at = document.at.clone();
-        let entry = Entry { id: id.to_owned(), name, sources, exchange, at, document: written, part, sound };
+        let entry = Entry { id: id.to_owned(), name, sources, at: document.at.clone(), document: written, part, sound };
         self.0.insert(id.to_owned(), Arc::new(entry));
     }
 
@@ -166,7 +161,6 @@ pub(super) fn schema<T: Part>() -> serde_json::Value {
         reader.get::<String>("name");
         reader.tables("source", Source::read);
         reader.optional::<Date>("frozen");
-        reader.optional::<Vec<String>>("gaps");
         T::read(reader)
     };
     let mut schema = Reader::describe(read).to_json();
@@ -192,10 +186,9 @@ pub(super) fn check_sources(document: &Node, sources: &[Source], lists: &[List],
     }
 }
 
-/// Whether a top-level key needs no source: what a part is called, the sources themselves, the day of a frozen copy, and
-/// what could not be found.
-pub fn is_plain(key: &str) -> bool {
-    matches!(key, "name" | "source" | "frozen" | "gaps")
+/// Whether a top-level key needs no source: what a part is called, the sources themselves, and the day of a frozen copy.
+pub(super) fn is_plain(key: &str) -> bool {
+    matches!(key, "name" | "source" | "frozen")
 }
 
 /// How to give a field its one source; a line does, at the top of the file.

@@ -10,11 +10,12 @@ use super::network::{Network, NetworkArguments, gpus};
 use super::options::Format;
 use super::{Answer, Session};
 use crate::calibration::{LoggedRun, NcclLog, calibrate_collectives, read_nccl_log};
-use crate::catalog::CollectiveEfficiency;
+use crate::catalog::{Accelerator, CollectiveEfficiency};
 use crate::collectives::Collective;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::load;
 use crate::report::{CalibrationTitle, calibration_grid, calibration_json, calibration_page, calibration_toml};
+use crate::scenario::Communication;
 use crate::study::Call;
 use crate::units::Bytes;
 
@@ -52,6 +53,14 @@ pub(super) struct NcclTests {
     ranks_per_node: Option<u32>,
 }
 
+/// What the runs were on, and the constants that are fitted.
+#[derive(Clone, Copy)]
+struct Hardware<'a> {
+    network: &'a Network,
+    accelerator: &'a Accelerator,
+    constants: &'a CollectiveEfficiency,
+}
+
 /// The words of the collectives.
 fn kinds() -> impl TypedValueParser<Value = Collective> {
     let find = |word: String| Collective::ALL.iter().copied().find(|kind| kind.word() == word);
@@ -66,11 +75,14 @@ impl NcclTests {
         for log in &self.logs {
             session.reads(log);
         }
-        let (Some(network), Some(constants)) = (network, catalog.collective_efficiency.get("nccl")) else {
+        let accelerator = network.as_ref().and_then(|network| catalog.accelerators.get(&network.node.accelerator));
+        let (Some(network), Some(constants), Some(accelerator)) =
+            (network, catalog.collective_efficiency.get("nccl"), accelerator)
+        else {
             return (Answer::Mistaken, session);
         };
-        let runs: Vec<LoggedRun<'_>> =
-            self.logs.iter().filter_map(|path| self.log(path, &network, constants, &session)).collect();
+        let hardware = Hardware { network: &network, accelerator, constants };
+        let runs: Vec<LoggedRun<'_>> = self.logs.iter().filter_map(|path| self.log(path, hardware, &session)).collect();
         if !session.sink.is_empty() {
             return (Answer::Mistaken, session);
         }
@@ -93,13 +105,8 @@ impl NcclTests {
     }
 
     /// One log and the call that it is of; mistakes go to the session.
-    fn log<'a>(
-        &self,
-        path: &Path,
-        network: &'a Network,
-        constants: &'a CollectiveEfficiency,
-        session: &Session,
-    ) -> Option<LoggedRun<'a>> {
+    fn log<'a>(&self, path: &Path, hardware: Hardware<'a>, session: &Session) -> Option<LoggedRun<'a>> {
+        let Hardware { network, accelerator, constants } = hardware;
         let sink = &session.sink;
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let text = load::text(path, sink)?;
@@ -141,6 +148,8 @@ impl NcclTests {
             ranks,
             ranks_per_node: self.ranks_per_node(&log, ranks, &name, network, session),
             node: &network.node,
+            accelerator,
+            path: None,
             fabric: &network.fabric,
             topology: &network.choice,
             cluster: ranks,
@@ -149,8 +158,7 @@ impl NcclTests {
             gpus_per_process: log.gpus_per_process.unwrap_or(1),
             concurrent: 1,
             scattered: false,
-            sharp: false,
-            pat: false,
+            communication: Communication::USUAL,
         };
         match call.placed() {
             Ok(placed) => Some(LoggedRun { name, call, placed, points: log.points }),

@@ -1,17 +1,23 @@
 //! `clusterplan collective`
 
+use std::sync::Arc;
+
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::network::{NetworkArguments, gpus};
+use super::network::{Network, NetworkArguments, gpus};
 use super::options::Format;
 use super::session::message;
 use super::{Answer, Session};
-use crate::collectives::{ALGORITHMS, Algorithm, Collective};
+use crate::catalog::fabric::{Encapsulation, Transport};
+use crate::catalog::{Accelerator, CollectiveEfficiency, Fabric};
+use crate::collectives::{ALGORITHMS, Algorithm, Collective, IntraNode, Library};
 use crate::diagnostics::{Code, Diagnostic};
-use crate::report::{CallTitle, call_grid, call_json, call_page, infeasible_page};
-use crate::study::{Call, call};
-use crate::units::{Bytes, Quantity};
+use crate::evaluate::Infeasible;
+use crate::report::{Beside, CallTitle, call_grid, call_json, call_page, infeasible_page};
+use crate::scenario::{BoundFabric, Communication};
+use crate::study::{Call, CallAnswer, call, calls_together};
+use crate::units::{Bytes, Factor, Quantity, Ranged};
 
 /// `clusterplan collective`
 #[derive(Args, Debug)]
@@ -54,6 +60,24 @@ pub(super) struct CollectiveCommand {
     /// Lets the library use parallel aggregated trees (NCCL from 2.23)
     #[arg(long)]
     pat: bool,
+    /// Network cards cannot reach the accelerators' memory: data is staged through the hosts'
+    #[arg(long)]
+    no_gpudirect: bool,
+    /// The way between GPUs of a node [default: the node's own, the first of these that it has]
+    #[arg(long, value_parser = paths())]
+    intra_node: Option<IntraNode>,
+    /// RDMA payload of a packet in bytes, instead of the fabric's
+    #[arg(long)]
+    mtu: Option<u32>,
+    /// What is wrapped around packets, instead of the fabric's
+    #[arg(long, value_parser = encapsulations())]
+    encapsulation: Option<Encapsulation>,
+    /// Flows that one card sends at a time, channels times queue pairs, where the fabric spreads them by a hash
+    #[arg(long, value_name = "FLOWS", value_parser = clap::value_parser!(u32).range(1..=256))]
+    flows_per_nic: Option<u32>,
+    /// Another collective of the same ranks at the same time, such as alltoall:64MB
+    #[arg(long, value_name = "KIND:BYTES", value_parser = other_call)]
+    beside: Option<(Collective, Bytes)>,
 }
 
 /// The words of the collectives.
@@ -61,6 +85,28 @@ fn kinds() -> impl TypedValueParser<Value = Collective> {
     let find = |word: String| Collective::ALL.iter().copied().find(|kind| kind.word() == word);
     PossibleValuesParser::new(Collective::ALL.iter().map(|kind| kind.word()))
         .map(move |word| find(word).unwrap_or_default())
+}
+
+/// The words of the ways within a node.
+fn paths() -> impl TypedValueParser<Value = IntraNode> {
+    let find = |word: String| IntraNode::ALL.iter().copied().find(|path| path.word() == word);
+    PossibleValuesParser::new(IntraNode::ALL.iter().map(|path| path.word()))
+        .map(move |word| find(word).unwrap_or_default())
+}
+
+/// The words of what is wrapped around packets.
+fn encapsulations() -> impl TypedValueParser<Value = Encapsulation> {
+    let find = |word: String| Encapsulation::ALL.iter().copied().find(|kind| kind.word() == word);
+    PossibleValuesParser::new(Encapsulation::ALL.iter().map(|kind| kind.word()))
+        .map(move |word| find(word).unwrap_or_default())
+}
+
+/// A collective and its payload, `alltoall:64MB`.
+fn other_call(text: &str) -> Result<(Collective, Bytes), String> {
+    let (word, payload) = text.split_once(':').ok_or("a collective and its bytes, such as alltoall:64MB")?;
+    let kind = Collective::ALL.iter().copied().find(|kind| kind.word() == word);
+    let all = || Collective::ALL.iter().map(|kind| kind.word()).collect::<Vec<_>>().join(", ");
+    Ok((kind.ok_or_else(|| format!("no collective \"{word}\"; there are {}", all()))?, bytes(payload)?))
 }
 
 /// Bytes with a unit, or a plain number of them, as nccl-tests takes it.
@@ -77,41 +123,25 @@ impl CollectiveCommand {
         let network = self.network.find(&catalog, &mut session);
         let allowed = self.allowed(&session);
         let constants = catalog.collective_efficiency.get("nccl");
-        let (Some(network), Some(constants)) = (network, constants) else { return (Answer::Mistaken, session) };
-        for (known, what) in [
-            (constants.scale_up.contains_key(&network.node.scale_up.kind), &network.node.scale_up.kind),
-            (constants.network.contains_key(&network.fabric.entry.class), &network.fabric.entry.class),
-        ] {
-            if !known {
-                let message = format!("no measured collective constants for \"{what}\"");
-                session.sink.push(Diagnostic::new(Code::NotInCatalog, message));
-            }
-        }
-        if let Some(all) = self.accelerators.filter(|all| *all < self.ranks) {
-            let message = format!("{} ranks are more than a cluster of {all} GPUs has", self.ranks);
-            let hint = "leave --accelerators out where the ranks are all there is";
-            session.sink.push(Diagnostic::new(Code::Inconsistent, message).hint(hint));
-        }
-        if let Some(each) = self.ranks_per_node.filter(|each| *each > network.node.accelerators) {
-            let message = format!("{each} ranks on a node of {} GPUs", network.node.accelerators);
-            session.sink.push(Diagnostic::new(Code::Inconsistent, message).hint("a rank has a GPU of its own"));
-        }
+        let accelerator = network.as_ref().and_then(|network| catalog.accelerators.get(&network.node.accelerator));
+        let (Some(network), Some(constants), Some(accelerator)) = (network, constants, accelerator) else {
+            return (Answer::Mistaken, session);
+        };
+        let fabric = self.fabric(&network.fabric, &session);
+        let communication = self.communication(allowed.as_deref(), &fabric, &session);
+        self.check(&network, accelerator, constants, &session);
         if !session.sink.is_empty() {
             return (Answer::Mistaken, session);
         }
-        let title = CallTitle {
-            kind: self.kind,
-            payload: self.bytes,
-            node: network.node.id.clone(),
-            fabric: network.fabric.entry.id.clone(),
-        };
         let asked = Call {
             kind: self.kind,
             payload: self.bytes,
             ranks: self.ranks,
             ranks_per_node: self.ranks_per_node,
             node: &network.node,
-            fabric: &network.fabric,
+            accelerator,
+            path: self.intra_node,
+            fabric: &fabric,
             topology: &network.choice,
             cluster: self.accelerators.unwrap_or(self.ranks),
             constants,
@@ -119,11 +149,10 @@ impl CollectiveCommand {
             gpus_per_process: self.gpus_per_process,
             concurrent: self.concurrent,
             scattered: self.scattered,
-            sharp: self.sharp,
-            pat: self.pat,
+            communication,
         };
-        let answer = match call(&asked) {
-            Ok(Some(answer)) => Answer::Yes(match session.options.format {
+        let answer = match self.answer(&asked, &network.node.id) {
+            Ok(Some((title, answer))) => Answer::Yes(match session.options.format {
                 Format::Json => call_json(&title, &answer).into_bytes(),
                 Format::Csv => session.grid("", call_grid(&title, &answer)),
                 Format::Table | Format::Md => session.page(&call_page(&title, &answer)),
@@ -139,6 +168,102 @@ impl CollectiveCommand {
         (answer, session)
     }
 
+    /// The answer under its title.
+    fn answer(&self, asked: &Call<'_>, node: &str) -> Result<Option<(CallTitle, CallAnswer)>, Infeasible> {
+        let mut beside = None;
+        if let Some((kind, payload)) = self.beside {
+            let other = Call { kind, payload, allowed: None, ..asked.clone() };
+            let times = calls_together(asked, &other)?;
+            beside = times.map(|times| Beside { kind, payload, times });
+        }
+        let title = CallTitle {
+            kind: self.kind,
+            payload: self.bytes,
+            node: node.to_owned(),
+            fabric: asked.fabric.entry.id.clone(),
+            path: self.intra_node.unwrap_or(IntraNode::of(&asked.node.scale_up.kind)),
+            beside,
+        };
+        Ok(call(asked)?.map(|answer| (title, answer)))
+    }
+
+    /// The fabric with the packets and flows that were asked for; mistakes go to the session.
+    fn fabric(&self, fabric: &BoundFabric, session: &Session) -> BoundFabric {
+        let mut entry = (*fabric.entry).clone();
+        let changed = &mut entry.part;
+        let mistake = |code, message: String, hint: &str| session.sink.push(Diagnostic::new(code, message).hint(hint));
+        if let Some(mtu) = self.mtu {
+            if !Fabric::PACKETS.contains(&mtu) {
+                mistake(Code::OutOfRange, format!("an RDMA packet of {mtu} bytes"), "256, 512, 1024, 2048 or 4096");
+            }
+            changed.mtu = mtu;
+        }
+        if let Some(encapsulation) = self.encapsulation {
+            if encapsulation != Encapsulation::None && changed.transport == Transport::Infiniband {
+                let message = "InfiniBand keeps tenants apart by partitions, not by an overlay".to_owned();
+                mistake(Code::Inconsistent, message, "leave --encapsulation out");
+            }
+            changed.encapsulation = encapsulation;
+        }
+        if let Some(flows) = self.flows_per_nic {
+            if changed.spine_efficiency.is_some() || !changed.load_balancing.is_hashed() {
+                let message =
+                    format!("`{}` does not spread flows by a hash, so their number changes nothing", entry.id);
+                mistake(Code::Inconsistent, message, "leave --flows-per-nic out");
+            }
+            changed.flows_per_nic = Factor::new(f64::from(flows)).map(Ranged::exact);
+        }
+        BoundFabric { entry: Arc::new(entry), ..fabric.clone() }
+    }
+
+    /// How the network is used: what is asked for by name is switched on; mistakes go to the session.
+    fn communication(&self, allowed: Option<&[Algorithm]>, fabric: &BoundFabric, session: &Session) -> Communication {
+        let wanted = |of: fn(Algorithm) -> bool| allowed.is_some_and(|allowed| allowed.iter().all(|&one| of(one)));
+        let sharp = self.sharp || wanted(|algorithm| algorithm.library() == Library::Sharp);
+        if sharp && !fabric.entry.in_network_reduction {
+            let message = format!("the switches of `{}` do not reduce", fabric.entry.id);
+            let hint = "leave --sharp out, or choose a fabric with in_network_reduction";
+            session.sink.push(Diagnostic::new(Code::Inconsistent, message).hint(hint));
+        }
+        let pat = self.pat || wanted(|algorithm| algorithm == Algorithm::Pat);
+        Communication { sharp, pat, gpudirect: !self.no_gpudirect }
+    }
+
+    /// Mistakes in what is asked of the node and its ranks.
+    fn check(&self, network: &Network, accelerator: &Accelerator, constants: &CollectiveEfficiency, session: &Session) {
+        let node = &network.node;
+        let mistake = |code, message: String| session.sink.push(Diagnostic::new(code, message));
+        for (known, what) in [
+            (constants.scale_up.contains_key(&node.scale_up.kind), &node.scale_up.kind),
+            (constants.network.contains_key(&network.fabric.entry.class), &network.fabric.entry.class),
+        ] {
+            if !known {
+                mistake(Code::NotInCatalog, format!("no measured collective constants for \"{what}\""));
+            }
+        }
+        let hinted = |message: String, hint: &str| {
+            session.sink.push(Diagnostic::new(Code::Inconsistent, message).hint(hint));
+        };
+        if let Some(all) = self.accelerators.filter(|all| *all < self.ranks) {
+            let message = format!("{} ranks are more than a cluster of {all} GPUs has", self.ranks);
+            hinted(message, "leave --accelerators out where the ranks are all there is");
+        }
+        if let Some(each) = self.ranks_per_node.filter(|each| *each > node.accelerators) {
+            let message = format!("{each} ranks on a node of {} GPUs", node.accelerators);
+            hinted(message, "a rank has a GPU of its own");
+        }
+        let own = IntraNode::of(&node.scale_up.kind);
+        if self.intra_node == Some(IntraNode::ScaleUp) && own != IntraNode::ScaleUp {
+            let message = format!("GPUs of `{}` have no links but {}", node.id, node.scale_up.kind);
+            hinted(message, "leave --intra-node out, or choose pcie, host-memory or nic");
+        }
+        let over_pcie = self.intra_node.is_some_and(|path| path != own && path.kind().is_some());
+        if (over_pcie || self.no_gpudirect) && node.host_bus(accelerator).is_none() {
+            let message = format!("the catalog does not know the PCIe link of `{}`", node.accelerator.id);
+            hinted(message, "add `pcie` to the accelerator in a catalog given with --catalog");
+        }
+    }
+
     /// The algorithms of a name, a family, a library or a protocol.
     fn allowed(&self, session: &Session) -> Option<Vec<Algorithm>> {
         if self.algorithm.is_none() && self.protocol.is_none() {
@@ -149,12 +274,7 @@ impl CollectiveCommand {
                 algorithm.name().rsplit('-').next().filter(|tail| ["ll", "ll128"].contains(tail)).unwrap_or("simple");
             self.protocol.as_deref().is_none_or(|wanted| wanted == tail)
         };
-        let name = |algorithm: &Algorithm| {
-            self.algorithm.as_deref().is_none_or(|wanted| {
-                let name = algorithm.name();
-                name == wanted || name.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('-'))
-            })
-        };
+        let name = |algorithm: &Algorithm| self.algorithm.as_deref().is_none_or(|wanted| algorithm.answers_to(wanted));
         let found: Vec<Algorithm> = ALGORITHMS.iter().copied().filter(name).filter(protocol).collect();
         if found.is_empty() {
             let names: Vec<&str> = ALGORITHMS.iter().map(|algorithm| algorithm.name()).collect();

@@ -17,6 +17,9 @@ pub enum Library {
 }
 
 impl Library {
+    /// Every one, NCCL first.
+    pub const ALL: &'static [Self] = &[Self::Nccl, Self::Sharp, Self::Mpi, Self::Composed];
+
     /// The word that reports show.
     pub const fn word(self) -> &'static str {
         match self {
@@ -65,6 +68,34 @@ macro_rules! algorithms {
             }
         }
     };
+}
+
+/// Other names of families, in letters alone: what papers and NCCL's environment call them, and the beginning of ours.
+const SYNONYMS: &[(&str, &str)] = &[
+    ("doublebinarytree", "tree"),
+    ("recursivehalvingdoubling", "mpihalvingdoubling"),
+    ("halvingdoubling", "mpihalvingdoubling"),
+    ("hypercube", "mpihalvingdoubling"),
+    ("bruck", "mpibruck"),
+    ("binomial", "mpibinomial"),
+    ("pairwise", "mpipairwise"),
+    ("rails", "hierarchical"),
+    ("railwise", "hierarchical"),
+];
+
+impl Algorithm {
+    /// Whether a word names it: its own name, its family (`ring`, `mpi`), its library (`sharp`), or what others call
+    /// them, in any spelling (`NVLSTree`, `collnet_chain`).
+    pub fn answers_to(self, word: &str) -> bool {
+        let letters = |text: &str| text.to_lowercase().replace(|letter: char| !letter.is_ascii_alphanumeric(), "");
+        let wanted = letters(word);
+        let wanted = SYNONYMS.iter().find(|(other, _)| *other == wanted).map_or(wanted, |(_, own)| (*own).to_owned());
+        let name = self.name();
+        // Whole words from the beginning: `nvls` is not `nvlstree`.
+        let ends = name.match_indices('-').map(|(end, _)| end).chain([name.len()]);
+        let mut begins = ends.map(|end| letters(&name[..end]));
+        (self.library() == Library::Sharp && wanted == "sharp") || begins.any(|begin| begin == wanted)
+    }
 }
 
 /// Those among which NCCL chooses, which come first.
@@ -119,11 +150,34 @@ algorithms! {
     MpiHalvingDoubling = "mpi-halving-doubling" by Mpi, mpi::halving_doubling;
     /// Bruck's logarithmic exchange.
     MpiBruck = "mpi-bruck" by Mpi, mpi::bruck;
+    /// Binomial tree from or to a root.
+    MpiBinomial = "mpi-binomial" by Mpi, mpi::binomial;
+    /// Scatter by a binomial tree, gather by a ring.
+    MpiScatterAllgather = "mpi-scatter-allgather" by Mpi, mpi::scatter_allgather;
+    /// One partner after the other.
+    MpiPairwise = "mpi-pairwise" by Mpi, mpi::pairwise;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_found_as_others_write_them() {
+        let named = |word: &str| -> Vec<&str> {
+            ALGORITHMS.iter().filter(|algorithm| algorithm.answers_to(word)).map(|algorithm| algorithm.name()).collect()
+        };
+        assert_eq!(named("Ring"), ["ring-simple", "ring-ll", "ring-ll128"]);
+        assert_eq!(named("double binary tree"), ["tree-ll", "tree-ll128", "tree-simple"]);
+        assert_eq!(named("NVLSTree"), ["nvlstree"]);
+        assert_eq!(named("CollNetChain"), ["collnet-chain"]);
+        assert_eq!(named("collnet"), ["collnet-direct", "collnet-chain"]);
+        assert_eq!(named("nvls"), ["nvls", "nvls-sharp"]);
+        assert_eq!(named("sharp"), ["collnet-direct", "collnet-chain", "nvls-sharp"]);
+        assert_eq!(named("recursive halving-doubling"), ["mpi-halving-doubling"]);
+        assert_eq!(named("Bruck"), ["mpi-bruck"]);
+        assert!(named("rin").is_empty() && named("").is_empty());
+    }
 
     #[test]
     fn nccl_s_own_come_first() {

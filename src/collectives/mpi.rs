@@ -17,6 +17,13 @@ fn across_rate(call: &Call<'_>) -> Bandwidth {
     call.rank_network() * call.wires.mpi.rate.get()
 }
 
+/// Rate of the one card that a domain's traffic leaves by where ranks take turns.
+fn border_rate(call: &Call<'_>) -> Bandwidth {
+    let network = &call.wires.network;
+    let one = network.line_rate * (network.efficiency.payload.get() * call.group.network_share);
+    one.min(call.domain_network) * call.wires.mpi.rate.get()
+}
+
 /// How often data passes in an all-reduce (scattered, then gathered) or one half of it; whether ranks add up.
 fn passes(kind: Collective) -> Option<(f64, bool)> {
     match kind {
@@ -38,9 +45,7 @@ pub(super) fn ring(call: &Call<'_>) -> Option<Parts> {
     let mpi = &call.wires.mpi;
     let steps = passes * (call.ranks - 1.0);
     let (message, rate) = if call.crosses_network() {
-        let one = call.wires.network.line_rate
-            * (call.wires.network.efficiency.payload.get() * call.group.network_share * mpi.rate.get());
-        let border = one.min(call.domain_network * mpi.rate.get());
+        let border = border_rate(call);
         // A step waits for the slowest of all ranks, one of which always crosses.
         (mpi.message_across, if call.per_domain > 1.0 { border.min(inside_rate(call)) } else { border })
     } else {
@@ -102,6 +107,82 @@ pub(super) fn bruck(call: &Call<'_>) -> Option<Parts> {
     Some(parts(latency, bandwidth))
 }
 
+/// Binomial tree from or to a root: whole data in each step of a broadcast or reduction, the half that is not the
+/// sender's own of a scatter or gather. One card sends at a time from each domain.
+pub(super) fn binomial(call: &Call<'_>) -> Option<Parts> {
+    let mpi = &call.wires.mpi;
+    let (inside_steps, across_steps) = log_steps(call);
+    let (n, g) = (call.ranks, call.per_domain);
+    let (inside, across, adds) = match call.kind {
+        Collective::Broadcast => (inside_steps, across_steps, false),
+        Collective::Reduce => (inside_steps, across_steps, true),
+        Collective::Gather | Collective::Scatter => ((g - 1.0) / n, (n - g) / n, false),
+        _ => return None,
+    };
+    let latency = mpi.launch
+        + mpi.message_inside * inside_steps
+        + mpi.message_across * across_steps
+        + reductions(call, adds, inside_steps + across_steps);
+    let mut bandwidth = Seconds::ZERO;
+    if inside > 0.0 {
+        bandwidth += call.payload * inside / inside_rate(call);
+    }
+    if across > 0.0 {
+        bandwidth += call.payload * across / border_rate(call);
+    }
+    Some(parts(latency, bandwidth))
+}
+
+/// Large broadcasts and reductions: scattered by a binomial tree and gathered by a ring, or the other way round.
+pub(super) fn scatter_allgather(call: &Call<'_>) -> Option<Parts> {
+    let (mpi, n, g) = (&call.wires.mpi, call.ranks, call.per_domain);
+    let adds = match call.kind {
+        Collective::Broadcast => false,
+        Collective::Reduce => true,
+        _ => return None,
+    };
+    let (inside_steps, across_steps) = log_steps(call);
+    let message = if call.crosses_network() { mpi.message_across } else { mpi.message_inside };
+    let latency = mpi.launch
+        + mpi.message_inside * inside_steps
+        + mpi.message_across * across_steps
+        + message * (n - 1.0)
+        + reductions(call, adds, n - 1.0);
+    // The root's data leaves once; then each part goes round.
+    let mut bandwidth = if g > 1.0 { call.payload * ((g - 1.0) / n) / inside_rate(call) } else { Seconds::ZERO };
+    let mut ring = if g > 1.0 { inside_rate(call) } else { border_rate(call) };
+    if call.crosses_network() {
+        bandwidth += call.payload * ((n - g) / n) / border_rate(call);
+        ring = ring.min(border_rate(call));
+    }
+    Some(parts(latency, bandwidth + call.payload * ((n - 1.0) / n) / ring))
+}
+
+/// Exchange with one partner after the other, all ranks at once; one step where there is one neighbour.
+pub(super) fn pairwise(call: &Call<'_>) -> Option<Parts> {
+    let (mpi, n, g) = (&call.wires.mpi, call.ranks, call.per_domain);
+    let (inside, across, steps) = match call.kind {
+        Collective::AllToAll => ((g - 1.0) / n, (n - g) / n, (g - 1.0, n - g)),
+        Collective::SendRecv if call.crosses_network() => (0.0, 1.0, (0.0, 1.0)),
+        Collective::SendRecv => (1.0, 0.0, (1.0, 0.0)),
+        _ => return None,
+    };
+    let latency = mpi.launch + mpi.message_inside * steps.0 + mpi.message_across * steps.1;
+    let mut bandwidth = Seconds::ZERO;
+    if inside > 0.0 {
+        bandwidth += call.payload * inside / inside_rate(call);
+    }
+    if across > 0.0 {
+        let share = if call.kind == Collective::AllToAll {
+            call.group.all_to_all_share / call.group.network_share.max(f64::MIN_POSITIVE)
+        } else {
+            1.0
+        };
+        bandwidth += call.payload * across / (across_rate(call) * share);
+    }
+    Some(parts(latency, bandwidth))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{assert_us, gb, group, line};
@@ -135,5 +216,33 @@ mod tests {
         // Two nodes of one GPU and four of one: 1 and 2 steps of half the payload.
         assert_us(line(bruck, Collective::AllToAll, gb(1.0), &group(4, 1)), (5.0 + 12.0, 1e9 / 43.2e3));
         assert_us(line(bruck, Collective::AllGather, gb(1.0), &group(4, 1)), (5.0 + 12.0, 0.75e9 / 43.2e3));
+    }
+
+    #[test]
+    fn a_tree_from_the_root() {
+        // Broadcast on four nodes of eight: 3 steps inside at 303.75 GB/s, 2 across by one card at 43.2.
+        assert_us(
+            line(binomial, Collective::Broadcast, gb(1.0), &group(32, 8)),
+            (5.0 + 3.0 * 4.0 + 2.0 * 6.0, 3e9 / 303.75e3 + 2e9 / 43.2e3),
+        );
+        // Scatter sends each part once: 7/32 inside, 24/32 across.
+        assert_us(
+            line(binomial, Collective::Scatter, gb(1.0), &group(32, 8)),
+            (5.0 + 3.0 * 4.0 + 2.0 * 6.0, 7e9 / 32.0 / 303.75e3 + 0.75e9 / 43.2e3),
+        );
+        // Scattered and gathered on four nodes of one: 3/4 leaves the root, 3/4 goes round.
+        assert_us(
+            line(scatter_allgather, Collective::Broadcast, gb(1.0), &group(4, 1)),
+            (5.0 + 2.0 * 6.0 + 3.0 * 6.0, 1.5e9 / 43.2e3),
+        );
+    }
+
+    #[test]
+    fn partners_in_turn() {
+        assert_us(
+            line(pairwise, Collective::AllToAll, gb(1.0), &group(32, 8)),
+            (5.0 + 7.0 * 4.0 + 24.0 * 6.0, 7e9 / 32.0 / 303.75e3 + 0.75e9 / 43.2e3),
+        );
+        assert_us(line(pairwise, Collective::SendRecv, gb(1.0), &group(2, 1)), (5.0 + 6.0, 1e9 / 43.2e3));
     }
 }

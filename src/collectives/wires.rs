@@ -69,6 +69,13 @@ impl Group {
         Self { nics_per_domain: self.nics_per_domain / f64::from(groups.max(1)), ..self }
     }
 
+    /// The same where ranks of one node reach each other through network cards alone, as if each were a node of its own.
+    #[must_use]
+    pub fn through_cards_only(self) -> Self {
+        let nics_per_domain = self.nics_per_domain / f64::from(self.ranks_per_domain.max(1));
+        Self { ranks_per_domain: 1, nics_per_domain, relayed: 0.0, ..self }
+    }
+
     /// Scale-up domains that the group spreads over.
     pub fn domains(&self) -> u32 {
         self.ranks.div_ceil(self.ranks_per_domain.max(1))

@@ -7,7 +7,7 @@ use crate::catalog::training_efficiency::AttentionKernel;
 use crate::catalog::{Accelerator, CollectiveEfficiency, Node};
 use crate::collectives::{Network, ScaleUp, Wires, transport};
 use crate::compute::{AttentionRate, Silicon};
-use crate::scenario::{BoundFabric, Software, StepEfficiency};
+use crate::scenario::{BoundFabric, Communication, Software, StepEfficiency};
 use crate::topology::{self, Balance, Reach, Topology};
 use crate::training::StepModel;
 use crate::units::{FlopRate, Fraction, Seconds};
@@ -53,7 +53,7 @@ impl StepInputs<'_> {
             efficiency: self.efficiency,
             overlap: self.software.overlap,
             selective: self.selective,
-            wires: wires(self.collectives, self.node, self.fabric),
+            wires: wires(self.collectives, self.node, self.accelerator, self.fabric, self.software.communication),
             reach: reach(self.topology, self.node, self.at_work, self.fabric).of_job(self.accelerators),
             peak: self.peak(self.job.precision.matrix_type()),
             memory: self.accelerator.memory_capacity,
@@ -87,8 +87,15 @@ impl StepInputs<'_> {
 }
 
 /// The wires between accelerators of a kind of node on a fabric, with typical constants. Where these lack the node's
-/// links or the fabric's class, nothing is reached; whoever binds has checked that.
-pub fn wires(set: &CollectiveEfficiency, node: &Node, fabric: &BoundFabric) -> Wires {
+/// links or the fabric's class, nothing is reached; whoever binds has checked that, and that the bus is known where data
+/// is staged.
+pub fn wires(
+    set: &CollectiveEfficiency,
+    node: &Node,
+    accelerator: &Accelerator,
+    fabric: &BoundFabric,
+    communication: Communication,
+) -> Wires {
     let scale_up = set.scale_up.get(&node.scale_up.kind).copied().unwrap_or_default();
     let network = set.network.get(&fabric.entry.class).copied().unwrap_or_default();
     let links = node.scale_up.bandwidth_per_direction;
@@ -99,7 +106,16 @@ pub fn wires(set: &CollectiveEfficiency, node: &Node, fabric: &BoundFabric) -> W
     let mut efficiency = network.value;
     efficiency.payload = Fraction::new(efficiency.payload.get() * headers).unwrap_or(efficiency.payload);
     let switch_latency = fabric.switches.iter().map(|switch| switch.latency).fold(Seconds::ZERO, Seconds::max);
-    Wires::typical(set, scale_up, Network { line_rate, efficiency, switch_latency })
+    let mut network = Network { line_rate, efficiency, switch_latency };
+    if let Some(bus) = node.host_bus(accelerator).filter(|_| !communication.gpudirect) {
+        network = network.staged(&set.staging.value, bus, node.nic_slots.path);
+    }
+    let reduces = communication.sharp && fabric.entry.in_network_reduction;
+    Wires {
+        pat: communication.pat.then_some(set.pat.value),
+        sharp: reduces.then_some(set.sharp.value),
+        ..Wires::typical(set, scale_up, network)
+    }
 }
 
 /// How far ranks on a kind of node, so many at work in each, have to reach over a topology of it on that fabric.

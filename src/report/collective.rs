@@ -3,9 +3,11 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::page::{Block, Grid, Page, Section};
-use crate::collectives::{Collective, CollectiveTime, Limit, Rule, algorithm_bandwidth, bus_bandwidth};
-use crate::study::CallAnswer;
-use crate::units::{Bytes, Quantity, Seconds, significant};
+use crate::collectives::{
+    Collective, CollectiveTime, IntraNode, Library, Limit, Rule, algorithm_bandwidth, bus_bandwidth,
+};
+use crate::study::{CallAnswer, CallLine, Extrapolation, TimeRange};
+use crate::units::{Bandwidth, Bytes, Quantity, Seconds, significant};
 
 /// What was asked, for the head of the answer.
 #[derive(Clone, Debug)]
@@ -18,27 +20,80 @@ pub struct CallTitle {
     pub node: String,
     /// Fabric id.
     pub fabric: String,
+    /// The way between accelerators of a node.
+    pub path: IntraNode,
+    /// What goes on beside it.
+    pub beside: Option<Beside>,
 }
 
-const COLUMNS: [&str; 7] =
-    ["name", "library", "time_us", "latency_us", "bandwidth_us", "algbw_gbytes_per_s", "busbw_gbytes_per_s"];
-
-/// Microseconds, and GB/s by the payload and by the busiest link.
-struct Figures {
-    time: f64,
-    latency: f64,
-    bandwidth: f64,
-    algbw: f64,
-    busbw: f64,
+/// Another collective at the same time through the same cards.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    /// The other.
+    pub kind: Collective,
+    /// Its payload.
+    pub payload: Bytes,
+    /// How long each takes, this one first.
+    pub times: [Seconds; 2],
 }
 
-fn figures(title: &CallTitle, ranks: u32, line: &CollectiveTime) -> Figures {
-    let us = |time: Seconds| time.in_unit("us").unwrap_or_default();
-    let rate = |rate: crate::units::Bandwidth| rate.in_unit("GB/s").unwrap_or_default();
+const COLUMNS: [&str; 9] = [
+    "name",
+    "library",
+    "time_us",
+    "time_low_us",
+    "time_high_us",
+    "latency_us",
+    "bandwidth_us",
+    "algbw_gbytes_per_s",
+    "busbw_gbytes_per_s",
+];
+
+fn us(time: Seconds) -> f64 {
+    time.in_unit("us").unwrap_or_default()
+}
+
+/// Microseconds, and GB/s by the payload and by the busiest link, in the order of the columns.
+fn figures(title: &CallTitle, ranks: u32, line: &CollectiveTime, range: TimeRange) -> [f64; 7] {
+    let rate = |rate: Bandwidth| rate.in_unit("GB/s").unwrap_or_default();
     let idle = line.time <= Seconds::ZERO;
     let algbw = if idle { 0.0 } else { rate(algorithm_bandwidth(title.payload, line.time)) };
     let busbw = if idle { 0.0 } else { rate(bus_bandwidth(title.kind, ranks, title.payload, line.time)) };
-    Figures { time: us(line.time), latency: us(line.latency), bandwidth: us(line.bandwidth), algbw, busbw }
+    [us(line.time), us(range.low), us(range.high), us(line.latency), us(line.bandwidth), algbw, busbw]
+}
+
+/// What a reader must know of a time.
+fn note(extrapolated: Extrapolation) -> &'static str {
+    match extrapolated {
+        Extrapolation::Racks => {
+            "an NVLS tree over more than three racks is an extrapolation: the fitted runs end there, and published ones of 20 racks are slower than the form, which the high end allows for"
+        }
+        Extrapolation::Ranks => {
+            "the fitted runs end at 192 ranks: beyond, the time is an extrapolation, which the high end allows for"
+        }
+    }
+}
+
+/// The notes on an answer.
+fn notes(answer: &CallAnswer) -> Vec<String> {
+    let chosen = answer.choice.time.algorithm;
+    let mut notes = Vec::new();
+    if let Some(extrapolated) = Extrapolation::of(chosen, &answer.group) {
+        notes.push(format!("{}: {}.", chosen.name(), note(extrapolated)));
+    }
+    if let Some(collisions) = &answer.collisions {
+        notes.push(format!(
+            "A hash throws {} flows a card at {} uplinks of a leaf: at full load the fullest is expected to hold {}, which leaves {} of the uplinks' rate.",
+            significant(collisions.flows_per_nic, 3),
+            collisions.links,
+            significant(collisions.fullest, 3),
+            significant(collisions.share(), 3)
+        ));
+    }
+    if !answer.sharp && answer.libraries.iter().any(|line| line.time.algorithm.library() == Library::Sharp) {
+        notes.push("nccl+sharp is what the fabric's switches could do: it is off unless asked for.".to_owned());
+    }
+    notes
 }
 
 /// Why this algorithm, and what the call waits for.
@@ -62,12 +117,14 @@ pub fn call_reason(answer: &CallAnswer) -> String {
     format!("{why}; {limit}.")
 }
 
-fn grid(title: &CallTitle, answer: &CallAnswer) -> Grid {
+/// Lines as a grid; `digits` rounds for people.
+fn grid(title: &CallTitle, ranks: u32, lines: &[CallLine], digits: Option<usize>) -> Grid {
     let mut grid = Grid::new(&COLUMNS, 2);
-    for line in &answer.lines {
-        let of = figures(title, answer.group.ranks, line);
-        let mut row = vec![line.algorithm.name().to_owned(), line.algorithm.library().word().to_owned()];
-        row.extend([of.time, of.latency, of.bandwidth, of.algbw, of.busbw].map(|figure| significant(figure, 4)));
+    let write = |figure: f64| digits.map_or(figure.to_string(), |digits| significant(figure, digits));
+    for line in lines {
+        let algorithm = line.time.algorithm;
+        let mut row = vec![algorithm.name().to_owned(), algorithm.library().word().to_owned()];
+        row.extend(figures(title, ranks, &line.time, line.range).map(write));
         grid.rows.push(row);
     }
     grid
@@ -76,18 +133,20 @@ fn grid(title: &CallTitle, answer: &CallAnswer) -> Grid {
 /// For people.
 pub fn call_page(title: &CallTitle, answer: &CallAnswer) -> Page {
     let group = &answer.group;
-    let of = figures(title, group.ranks, &answer.choice.time);
+    let [time, low, high, _, _, algbw, busbw] = figures(title, group.ranks, &answer.choice.time, answer.range);
     let heading =
         format!("{} of {} on {} ranks: {} over {}", title.kind, title.payload, group.ranks, title.node, title.fabric);
     let best = format!(
-        "{}: {} us, algbw {} GB/s, busbw {} GB/s",
+        "{}: {} us ({} to {}), algbw {} GB/s, busbw {} GB/s",
         answer.choice.time.algorithm.name(),
-        significant(of.time, 4),
-        significant(of.algbw, 4),
-        significant(of.busbw, 4)
+        significant(time, 4),
+        significant(low, 3),
+        significant(high, 3),
+        significant(algbw, 4),
+        significant(busbw, 4)
     );
     let place = if group.domains() == 1 {
-        "All ranks are in one scale-up domain.".to_owned()
+        format!("All ranks are in one node and reach each other by its {} path.", title.path)
     } else {
         format!(
             "{} domains of {} ranks with {} network cards each; the {} is the highest tier on the way; rings keep {} of the cards' payload rate there, all-to-alls {}.",
@@ -99,36 +158,57 @@ pub fn call_page(title: &CallTitle, answer: &CallAnswer) -> Page {
             significant(group.all_to_all_share, 3)
         )
     };
-    let blocks = vec![Block::List(vec![best, call_reason(answer), place])];
-    let all = Section::new("Every algorithm that serves this call", Block::Grid(grid(title, answer)));
-    Page { title: heading, sections: vec![Section { heading: String::new(), blocks }, all] }
+    let mut list = vec![best, call_reason(answer), place];
+    list.extend(notes(answer));
+    list.extend(title.beside.as_ref().map(|beside| {
+        format!(
+            "Together with {} of {} through the same cards: {} us for this, {} us for the other.",
+            beside.kind,
+            beside.payload,
+            significant(us(beside.times[0]), 4),
+            significant(us(beside.times[1]), 4)
+        )
+    }));
+    let people = |lines: &[CallLine]| Block::Grid(grid(title, group.ranks, lines, Some(4)));
+    let libraries = Section::new("The libraries side by side", people(&answer.libraries));
+    let all = Section::new("Every algorithm that serves this call", people(&answer.lines));
+    let top = Section { heading: String::new(), blocks: vec![Block::List(list)] };
+    Page { title: heading, sections: vec![top, libraries, all] }
 }
 
 /// For spreadsheets.
 pub fn call_grid(title: &CallTitle, answer: &CallAnswer) -> Grid {
-    let mut grid = Grid::new(&COLUMNS, 2);
-    for line in &answer.lines {
-        let of = figures(title, answer.group.ranks, line);
-        let mut row = vec![line.algorithm.name().to_owned(), line.algorithm.library().word().to_owned()];
-        row.extend([of.time, of.latency, of.bandwidth, of.algbw, of.busbw].map(|figure| figure.to_string()));
-        grid.rows.push(row);
-    }
-    grid
+    grid(title, answer.group.ranks, &answer.lines, None)
 }
 
 /// For programs.
 pub fn call_json(title: &CallTitle, answer: &CallAnswer) -> String {
     let group = &answer.group;
-    let figures_of = |line: &CollectiveTime| {
-        let of = figures(title, group.ranks, line);
+    let figures_of = |line: &CollectiveTime, range: TimeRange| {
         let mut object = Map::new();
         object.insert("name".to_owned(), line.algorithm.name().into());
         object.insert("library".to_owned(), line.algorithm.library().word().into());
-        for (key, figure) in COLUMNS[2..].iter().zip([of.time, of.latency, of.bandwidth, of.algbw, of.busbw]) {
+        for (key, figure) in COLUMNS[2..].iter().zip(figures(title, group.ranks, line, range)) {
             object.insert((*key).to_owned(), figure.into());
         }
-        Json::Object(object)
+        object
     };
+    let lines = |lines: &[CallLine]| -> Vec<Json> {
+        let one = |line: &CallLine| {
+            let mut object = figures_of(&line.time, line.range);
+            object.insert("extrapolated".to_owned(), line.extrapolated.is_some().into());
+            Json::Object(object)
+        };
+        lines.iter().map(one).collect()
+    };
+    let beside = title.beside.as_ref().map(|beside| {
+        json!({
+            "collective": beside.kind.word(),
+            "payload_bytes": beside.payload.in_unit("B"),
+            "time_us": us(beside.times[0]),
+            "other_time_us": us(beside.times[1]),
+        })
+    });
     let rule = match answer.choice.rule {
         Rule::Fastest => "fastest",
         Rule::TunerPrefers => "tuner-prefers",
@@ -150,11 +230,21 @@ pub fn call_json(title: &CallTitle, answer: &CallAnswer) -> String {
         "network_share_ratio": group.network_share,
         "all_to_all_share_ratio": group.all_to_all_share,
         "best": answer.choice.time.algorithm.name(),
-        "answer": figures_of(&answer.choice.time),
+        "answer": figures_of(&answer.choice.time, answer.range),
         "rule": rule,
         "limit": limit,
         "reason": call_reason(answer),
-        "algorithms": answer.lines.iter().map(figures_of).collect::<Vec<Json>>(),
+        "collisions": answer.collisions.as_ref().map(|collisions| json!({
+            "flows_per_nic_count": collisions.flows_per_nic,
+            "uplinks_count": collisions.links,
+            "fullest_flows_count": collisions.fullest,
+            "share_ratio": collisions.share(),
+        })),
+        "notes": notes(answer),
+        "intra_node": title.path.word(),
+        "beside": beside,
+        "libraries": lines(&answer.libraries),
+        "algorithms": lines(&answer.lines),
     });
     format!("{object:#}\n")
 }

@@ -285,10 +285,8 @@ fn price_note(evaluation: &Evaluation) -> String {
         (Some(first), Some(last)) => format!(" of {first} to {last}"),
         _ => String::new(),
     };
-    let rates: Vec<&str> = cluster.prices.exchange.union(&cluster.site.exchange).map(String::as_str).collect();
-    let exchange = if rates.is_empty() { String::new() } else { format!(" Exchange: {}.", rates.join("; ")) };
     format!(
-        "Prices: {} ({}), in US dollars{span}; amounts are those of that time.{exchange}",
+        "Prices: {} ({}), in US dollars{span}; amounts are those of that time.",
         cluster.prices.name, cluster.prices.id
     )
 }

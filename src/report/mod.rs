@@ -11,7 +11,6 @@ mod figure;
 mod infeasible;
 mod inventory;
 mod json;
-mod key_figures;
 mod layout_search;
 mod markdown;
 mod memory;
@@ -22,7 +21,7 @@ mod settings;
 mod table;
 
 pub use calibration::{CalibrationTitle, calibration_grid, calibration_json, calibration_page, calibration_toml};
-pub use collective::{CallTitle, call_grid, call_json, call_page, call_reason};
+pub use collective::{Beside, CallTitle, call_grid, call_json, call_page, call_reason};
 pub use comparison::comparison_page;
 pub use csv::{comparison_csv, evaluation_csv, grid_csv, infeasible_csv};
 pub use evaluation::{HEADLINES, evaluation_page};

@@ -93,6 +93,9 @@ fn software(software: &Software) -> Vec<(&'static str, String)> {
         ("software.overlap.tensor", software.overlap.tensor.to_string()),
         ("software.overlap.data", software.overlap.data.to_string()),
         ("software.overlap.expert", software.overlap.expert.to_string()),
+        ("software.sharp", software.communication.sharp.to_string()),
+        ("software.pat", software.communication.pat.to_string()),
+        ("software.gpudirect", software.communication.gpudirect.to_string()),
     ]
 }
 

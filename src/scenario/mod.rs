@@ -12,4 +12,4 @@ pub use fits::{MANAGER_PART, check_adapter, check_fabric_prices};
 pub use keys::KEYS;
 pub use resolve::{Assumption, BoundFabric, Cluster, Finance, LinkParts, Scenario, Serving, TopologyChoice, Training};
 pub use search::LayoutSearch;
-pub use software::{MissingEfficiency, Overlap, Software, StepEfficiency};
+pub use software::{Communication, MissingEfficiency, Overlap, Software, StepEfficiency};

@@ -18,6 +18,22 @@ pub struct Overlap {
     pub expert: bool,
 }
 
+/// How the communication library uses the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Communication {
+    /// Whether the network's switches reduce (SHARP), where they can.
+    pub sharp: bool,
+    /// Whether the library takes parallel aggregated trees for one accelerator a node (PAT).
+    pub pat: bool,
+    /// Whether network cards reach the accelerators' memory (GPUDirect RDMA), or data is staged through the hosts'.
+    pub gpudirect: bool,
+}
+
+impl Communication {
+    /// What is usual: no reduction in the network, no trees of one accelerator a node, cards that reach the accelerators.
+    pub const USUAL: Self = Self { sharp: false, pat: false, gpudirect: true };
+}
+
 /// The software of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Software {
@@ -29,6 +45,8 @@ pub struct Software {
     pub attention_kernel: AttentionKernel,
     /// What is overlapped.
     pub overlap: Overlap,
+    /// How the network is used.
+    pub communication: Communication,
 }
 
 impl Software {

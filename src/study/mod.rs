@@ -4,11 +4,13 @@
 mod break_even;
 mod break_even_map;
 mod collective;
+mod collective_range;
 mod compare;
 mod fabric;
 
 pub use break_even::{BreakEven, Level, Turn, Variable, break_even};
 pub use break_even_map::{BreakEvenMap, Hinge, MapRow, PRICE_RATIOS};
-pub use collective::{Call, CallAnswer, Placed, call};
+pub use collective::{Call, CallAnswer, CallLine, Placed, call, calls_together};
+pub use collective_range::{Extrapolation, RangeInputs, TimeRange, Times, time_ranges};
 pub use compare::{Axis, Case, Comparison, Question, Variant, compare};
 pub use fabric::{FabricQuote, quote};

@@ -30,6 +30,37 @@ impl Balance {
     }
 }
 
+/// Flows thrown at equal links by a hash, at full load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Collisions {
+    /// Flows of a card, of which a link carries as many at full rate.
+    pub flows_per_nic: f64,
+    /// Links to choose from.
+    pub links: u32,
+    /// Flows that the fullest link is expected to hold.
+    pub fullest: f64,
+}
+
+impl Collisions {
+    /// What is left of the links' bandwidth to traffic that waits for the fullest.
+    pub fn share(&self) -> f64 {
+        (self.flows_per_nic / self.fullest).min(1.0)
+    }
+}
+
+impl Balance {
+    /// The collisions on so many equal links, where flows are hashed and there is a choice.
+    pub fn collisions(self, links: u32) -> Option<Collisions> {
+        match self {
+            Self::Hashed { flows_per_nic } if links > 0 => {
+                let fullest = expected_fullest(f64::from(links) * flows_per_nic, links);
+                Some(Collisions { flows_per_nic, links, fullest })
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Samples of a [`Slowdown`] between no load and full load.
 const SAMPLES: usize = 16;
 
@@ -133,6 +164,15 @@ mod tests {
             let expected = expected_fullest(flows as f64, u32::try_from(links).unwrap());
             assert!((expected / drawn - 1.0).abs() < 0.04, "{flows} on {links}: {expected}, drawn {drawn}");
         }
+    }
+
+    #[test]
+    fn what_a_hash_leaves_is_the_slowdown_at_full_load() {
+        let balance = Balance::Hashed { flows_per_nic: 8.0 };
+        let collisions = balance.collisions(64).unwrap();
+        assert!((collisions.share() * Slowdown::new(balance, 64).at(1.0) - 1.0).abs() < 1e-12);
+        assert_eq!(balance.collisions(0), None);
+        assert_eq!(Balance::ByLoad(Fraction::ONE).collisions(64), None);
     }
 
     #[test]

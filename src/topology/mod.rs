@@ -14,7 +14,7 @@ mod rail_only;
 mod torus;
 mod wiring;
 
-pub use balance::Balance;
+pub use balance::{Balance, Collisions};
 pub use bill::{BillOfMaterials, Carrier, LinkParts, Part, PartKind, PartNames};
 pub use fat_tree::{FatTreeSpec, Managers, Oversubscription, Tiers};
 pub use lengths::{CLASSES, LengthClass, RackLayout};

@@ -13,6 +13,8 @@ pub struct SoftwarePlaces {
     pub framework: Option<Span>,
     /// Of the attention kernel.
     pub attention_kernel: Option<Span>,
+    /// Of what says whether network cards reach the accelerators.
+    pub gpudirect: Option<Span>,
 }
 
 /// `[software]`
@@ -28,6 +30,8 @@ pub struct SoftwareFile {
     pub places: SoftwarePlaces,
     /// Overlap flags: tensor, data, expert.
     pub overlap: [Option<bool>; 3],
+    /// Reduction in the network, parallel aggregated trees, GPUDirect.
+    pub communication: [Option<bool>; 3],
 }
 
 impl SoftwareFile {
@@ -41,8 +45,10 @@ impl SoftwareFile {
                 date: r.place_of("date"),
                 framework: r.place_of("framework"),
                 attention_kernel: r.place_of("attention_kernel"),
+                gpudirect: r.place_of("gpudirect"),
             },
             overlap: overlap.unwrap_or_default(),
+            communication: [r.optional("sharp"), r.optional("pat"), r.optional("gpudirect")],
         }
     }
 }

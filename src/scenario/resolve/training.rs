@@ -10,7 +10,7 @@ use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::parallelism::{Layout, RankOrder, Recompute, Schedule, Sharding, Space};
 use crate::scenario::file::{LayoutFile, ScenarioFile, TrainingFile, sequences};
 use crate::scenario::search::LayoutSearch;
-use crate::scenario::software::{MissingEfficiency, Overlap, Software, StepEfficiency};
+use crate::scenario::software::{Communication, MissingEfficiency, Overlap, Software, StepEfficiency};
 use crate::units::Tokens;
 use crate::workload::{CheckpointMode, GradientPrecision, Optimizer, TrainingJob, Transformer};
 
@@ -94,6 +94,12 @@ pub(super) fn bind(
     let constants = catalog.training_efficiency.find("published-runs", &wanted.model.at, sink)?;
     let memory = catalog.memory_allowances.find("cuda", &wanted.model.at, sink)?;
     let software = software(file, cluster, &constants, defaults);
+    if !software.communication.gpudirect && cluster.node.host_bus(&cluster.accelerator).is_none() {
+        let message = format!("the catalog does not know the PCIe link of `{}`", cluster.accelerator.id);
+        let at = file.software.places.gpudirect.as_ref().unwrap_or(&file.cluster.node.at);
+        let hint = "add `pcie` to the accelerator in a catalog given with --catalog";
+        sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "data is staged over it").hint(hint));
+    }
     let work = work(wanted, catalog, defaults, sink);
     let efficiency =
         StepEfficiency::bind(&constants, &cluster.accelerator, cluster.node.host, wanted.precision, &software);
@@ -162,7 +168,13 @@ fn software(
         data: defaults.or("software.overlap.data", data, overlap.1),
         expert: defaults.or("software.overlap.expert", expert, false),
     };
-    Software { date, framework, attention_kernel, overlap }
+    let [sharp, pat, gpudirect] = wanted.communication;
+    let communication = Communication {
+        sharp: defaults.or("software.sharp", sharp, Communication::USUAL.sharp),
+        pat: defaults.or("software.pat", pat, Communication::USUAL.pat),
+        gpudirect: defaults.or("software.gpudirect", gpudirect, Communication::USUAL.gpudirect),
+    };
+    Software { date, framework, attention_kernel, overlap, communication }
 }
 
 fn layout(wanted: &LayoutFile, framework: Framework, defaults: &mut Defaults) -> Layout {

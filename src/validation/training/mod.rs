@@ -42,7 +42,7 @@ use crate::catalog::training_efficiency::{AttentionKernel, Framework, TrainingEf
 use crate::evaluate::StepInputs;
 use crate::memory;
 use crate::parallelism::Sharding;
-use crate::scenario::{Overlap, Software, StepEfficiency};
+use crate::scenario::{Communication, Overlap, Software, StepEfficiency};
 use crate::units::Tokens;
 use crate::workload::{GradientPrecision, Optimizer, Precision, TrainingJob};
 
@@ -171,7 +171,13 @@ fn software(row: &Row, machine: &Machine, set: &TrainingEfficiency, filled: &mut
             usual
         });
     let (tensor, data) = set.usual_overlap(framework, date, false);
-    Ok(Software { date, framework, attention_kernel, overlap: Overlap { tensor, data, expert: false } })
+    Ok(Software {
+        date,
+        framework,
+        attention_kernel,
+        overlap: Overlap { tensor, data, expert: false },
+        communication: Communication::USUAL,
+    })
 }
 
 /// A cell that is one of a closed set of words; nothing where it is empty.

@@ -1,0 +1,59 @@
+//! Data staged through the memory of the hosts, where network cards cannot reach the accelerators' (no GPUDirect RDMA).
+//!
+//! Directly, a card reads from the accelerator over one PCIe hop. Staged, the sender copies to the host's memory and the
+//! card reads from there, and the receiver does the same the other way: two more crossings of PCIe on each side.
+
+use super::wires::Network;
+use crate::catalog::collective_efficiency::StagingEfficiency;
+use crate::catalog::node::NicPath;
+use crate::units::{Bandwidth, Fraction};
+
+/// Crossings that staging adds to a hop, both sides together.
+const MORE_CROSSINGS: f64 = 4.0;
+
+/// What PCIe leaves each direction of a card's staged traffic.
+///
+/// Under one PCIe switch, accelerator and card share its way to the host, which carries what is sent down to the card
+/// beside what is received for the accelerator: half is left to each. Where both have ports of their own at the host, each
+/// carries its traffic once.
+pub fn staged_bus(bus: Bandwidth, path: NicPath) -> Bandwidth {
+    match path {
+        NicPath::PcieSwitch => bus * 0.5,
+        NicPath::HostSocket | NicPath::AcrossSockets => bus,
+    }
+}
+
+impl Network {
+    /// The same with data staged over a bus of that rate each direction.
+    #[must_use]
+    pub fn staged(mut self, staging: &StagingEfficiency, bus: Bandwidth, path: NicPath) -> Self {
+        let direct = self.line_rate * self.efficiency.payload.get();
+        let staged = direct.min(staged_bus(bus, path) * staging.rate.get());
+        self.efficiency.payload = Fraction::new(staged / self.line_rate).unwrap_or(self.efficiency.payload);
+        let more = staging.crossing * MORE_CROSSINGS;
+        self.efficiency.ll_hop += more;
+        self.efficiency.simple_hop += more;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{us, wires};
+    use super::*;
+
+    #[test]
+    fn staging_halves_a_shared_bus_and_crosses_it_four_times_more() {
+        let staging = StagingEfficiency { rate: Fraction::new(0.32).unwrap(), crossing: us(1.0) };
+        let (network, bus) = (wires().network, Bandwidth::new(63e9));
+        let staged = network.staged(&staging, bus, NicPath::PcieSwitch);
+        // 63 / 2 x 0.32 = 10.08 GB/s, of 50.
+        assert!((staged.efficiency.payload.get() - 10.08 / 50.0).abs() < 1e-12);
+        assert_eq!(staged.efficiency.ll_hop, us(10.0) + us(4.0));
+        let own_ports = network.staged(&staging, bus, NicPath::HostSocket);
+        assert!((own_ports.efficiency.payload.get() - 20.16 / 50.0).abs() < 1e-12);
+        // A bus that is fast enough leaves the card what it had.
+        let wide = network.staged(&staging, Bandwidth::new(1e12), NicPath::HostSocket);
+        assert_eq!(wide.efficiency.payload, network.efficiency.payload);
+    }
+}
