@@ -225,7 +225,7 @@ fn counts_of_commands_have_bounds() {
     for (option, value) in [("--expert", "4294967295"), ("--context", "0"), ("--block", "0"), ("--requests", "0")] {
         refused(&[&serving[..], &[option, value]].concat(), &["is not in 1.."]);
     }
-    refused(&["memory", MIXTRAL, "--expert-imbalance", "1e300"], &["is not from 1 to 10000"]);
+    refused(&["memory", MIXTRAL, "--set", "training.expert_imbalance=1e300"], &["expert_imbalance", "1000000000"]);
     refused(&["catalog", "list", "--where", "memory_capacity >= nan"], &["nan"]);
     for absent in ["nonsense = 3", "tdp > 10 GB"] {
         refused(

@@ -50,6 +50,27 @@ fn what_does_not_fit_is_a_no_with_its_footprint() {
 }
 
 #[test]
+fn policies_of_memory_are_keys_of_a_scenario() {
+    let of = |set: &[&str]| {
+        let sets: Vec<&str> = set.iter().flat_map(|key| ["--set", key]).collect();
+        json(&[["memory", MIXTRAL].as_slice(), &sets].concat())
+    };
+    let bytes = |object: &Value, key: &str| object["memory"][key].as_f64().unwrap();
+    let plain = of(&[]);
+    let offloaded = of(&["training.offload=optimizer"]);
+    assert_eq!(offloaded["memory"]["optimizer_bytes"], 0);
+    assert_eq!(offloaded["memory"]["offloaded_bytes"], plain["memory"]["optimizer_bytes"]);
+    let less = ["training.layout.recompute={ layers = 2 }", "training.layout.recompute={ modules = [\"moe\"] }"];
+    for key in less {
+        assert!(bytes(&of(&[key]), "activations_bytes") < bytes(&plain, "activations_bytes"), "{key}");
+    }
+    assert!(bytes(&of(&["training.expert_imbalance=1.5"]), "activations_bytes") > bytes(&plain, "activations_bytes"));
+    let hybrid = of(&["training.layout.sharding=hybrid", "training.layout.shard_ranks=8"]);
+    let full = of(&["training.layout.sharding=full"]);
+    assert!(bytes(&hybrid, "optimizer_bytes") > bytes(&full, "optimizer_bytes"));
+}
+
+#[test]
 fn mistakes_are_told_all_at_once_and_nothing_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("out.json");

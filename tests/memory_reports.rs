@@ -11,12 +11,12 @@ use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::memory::serving::{
     CacheFormats, Engine, Pages, Paging, ServingLayout, fits, rank_weights, sequence_bytes,
 };
-use clusterplan::memory::{Policy, Software, footprint, worst};
+use clusterplan::memory::{Software, footprint, worst};
 use clusterplan::parallelism::{Layout, RankOrder, Recompute, Schedule, Sharding};
-use clusterplan::units::{Bytes, Fraction, Tokens};
+use clusterplan::units::{Bytes, Factor, Fraction, Tokens};
 use clusterplan::workload::{
-    CacheNumbers, GradientPrecision, LayerKind, Optimizer, Precision, TrainingJob, Transformer, census, import,
-    numbers_at, weight_bytes,
+    CacheNumbers, GradientPrecision, LayerKind, Offload, Optimizer, Precision, TrainingJob, Transformer, census,
+    import, numbers_at, weight_bytes,
 };
 
 const GIB: f64 = 1_073_741_824.0;
@@ -78,6 +78,7 @@ const ONE: Layout = Layout {
     micro_batch: 1,
     schedule: Schedule::OneF1b,
     sharding: Sharding::None,
+    shard_ranks: 0,
     recompute: Recompute::None,
     sequence_parallel: false,
     order: RankOrder::TpCpEpDpPp,
@@ -91,7 +92,6 @@ const BARE: Software = Software {
     logit: Bytes::new(4.0),
     selective_recompute: SelectiveRecompute::AttentionCore,
     fused_attention: true,
-    policy: Policy::PLAIN,
 };
 
 fn job(sequence_length: u32, global_batch: u32) -> TrainingJob {
@@ -102,6 +102,8 @@ fn job(sequence_length: u32, global_batch: u32) -> TrainingJob {
         precision: Precision::Bf16,
         gradients: GradientPrecision::Fp32,
         optimizer: Optimizer::Adam,
+        offload: Offload::None,
+        expert_imbalance: Factor::ONE,
     }
 }
 

@@ -8,9 +8,11 @@ use clusterplan::catalog::model::Norm;
 use clusterplan::catalog::training_efficiency::{AttentionKernel, Framework};
 use clusterplan::diagnostics::{Sink, Sources};
 use clusterplan::memory::{MemoryFootprint, Software, all_stages, footprint, worst};
-use clusterplan::parallelism::{Layout, RankOrder, Recompute, Schedule, Sharding, StagePlan};
-use clusterplan::units::{Bytes, Tokens};
-use clusterplan::workload::{Detail, Experts, GradientPrecision, Optimizer, Precision, TrainingJob, Transformer};
+use clusterplan::parallelism::{Layout, Module, Modules, RankOrder, Recompute, Schedule, Sharding, StagePlan};
+use clusterplan::units::{Bytes, Factor, Tokens};
+use clusterplan::workload::{
+    Detail, Experts, GradientPrecision, Offload, Optimizer, Precision, TrainingJob, Transformer,
+};
 use proptest::prelude::*;
 
 static FRAMEWORKS: LazyLock<Vec<Software>> = LazyLock::new(|| {
@@ -59,6 +61,16 @@ prop_compose! {
     }
 }
 
+/// Any recomputation: a word, so many layers, or some modules.
+fn recompute() -> impl Strategy<Value = Recompute> {
+    let modules = prop::sample::subsequence(Module::ALL, 1..=Module::ALL.len());
+    prop_oneof![
+        prop::sample::select(Recompute::WORDS),
+        (1_u32..=40).prop_map(Recompute::Layers),
+        modules.prop_map(|modules| Recompute::Modules(Modules::of(&modules))),
+    ]
+}
+
 prop_compose! {
     fn layout()(
         tensor in prop::sample::select(vec![1_u32, 2, 4, 8]),
@@ -70,7 +82,8 @@ prop_compose! {
         micro_batch in 1_u32..=4,
         gpipe in any::<bool>(),
         sharding in prop::sample::select(Sharding::ALL),
-        recompute in prop::sample::select(Recompute::ALL),
+        group in prop::sample::select(vec![0_u32, 1, 2, 8]),
+        recompute in recompute(),
         sequence_parallel in any::<bool>(),
         order in prop::sample::select(RankOrder::ALL),
     ) -> Layout {
@@ -81,16 +94,18 @@ prop_compose! {
             _ => Schedule::OneF1b,
         };
         let expert = if (tensor * context * data).is_multiple_of(spread) { spread } else { 1 };
+        let groups = group > 0 && (data * context).is_multiple_of(group);
+        let shard_ranks = if groups { group } else { 0 };
         let virtual_stages = if interleaved { virtual_stages } else { 1 };
-        Layout { tensor, context, pipeline, data, expert, virtual_stages, micro_batch, schedule, sharding, recompute, sequence_parallel, order }
+        Layout { tensor, context, pipeline, data, expert, virtual_stages, micro_batch, schedule, sharding, shard_ranks, recompute, sequence_parallel, order }
     }
 }
 
 /// A model, a layout that can run it, its job, and the software.
 fn cases() -> impl Strategy<Value = (Transformer, Layout, TrainingJob, Software)> {
     let rounds = 1_u32..=4;
-    (model(), layout(), rounds, 0..3_usize)
-        .prop_map(|(model, layout, rounds, software)| {
+    (model(), layout(), rounds, 0..3_usize, prop::sample::select(Offload::ALL))
+        .prop_map(|(model, layout, rounds, software, offload)| {
             let layout = Layout { expert: if model.experts.is_some() { layout.expert } else { 1 }, ..layout };
             let job = TrainingJob {
                 sequence_length: 4_096,
@@ -99,6 +114,8 @@ fn cases() -> impl Strategy<Value = (Transformer, Layout, TrainingJob, Software)
                 precision: Precision::Bf16,
                 gradients: GradientPrecision::Fp32,
                 optimizer: Optimizer::Adam,
+                offload,
+                expert_imbalance: Factor::ONE,
             };
             (model, layout, job, FRAMEWORKS[software])
         })
@@ -123,6 +140,19 @@ proptest! {
             let parts = [footprint.weights, footprint.gradients, footprint.optimizer, footprint.activations, footprint.kv_cache, footprint.workspace];
             prop_assert!(parts.iter().all(|part| part.is_finite() && *part >= Bytes::ZERO));
             prop_assert_eq!(parts.into_iter().sum::<Bytes>(), footprint.total());
+        }
+    }
+
+    #[test]
+    fn what_is_offloaded_is_elsewhere((model, layout, job, software) in cases()) {
+        let here = TrainingJob { offload: Offload::None, ..job };
+        for stage in 0..layout.pipeline {
+            let of = |job: &TrainingJob| footprint(&model, job, &layout, &software, stage);
+            let (all, kept) = (of(&here), of(&job));
+            let held = |footprint: &MemoryFootprint| states(footprint) + footprint.activations;
+            prop_assert_eq!(all.offloaded, Bytes::ZERO);
+            prop_assert!(close((held(&kept) + kept.offloaded) / held(&all), 1.0));
+            prop_assert!(kept.total() <= all.total());
         }
     }
 
@@ -185,8 +215,14 @@ proptest! {
             let [none, selective, full] = [Recompute::None, Recompute::Selective, Recompute::Full].map(recomputing);
             prop_assert!(full.activations <= selective.activations && selective.activations <= none.activations);
             prop_assert!(full.total() <= none.total() * (1.0 + 1e-12));
+            let rank = |covered| recomputing(Recompute::Layers(covered)).activations;
+            prop_assert!(rank(1) <= none.activations && rank(2) <= rank(1) && full.activations <= rank(2));
+            for module in Module::ALL {
+                let one = recomputing(Recompute::Modules(Modules::of(&[*module]))).activations;
+                prop_assert!(one <= none.activations && one >= recomputing(Recompute::Modules(Modules::of(Module::ALL))).activations);
+            }
             let mut before = Bytes::new(f64::INFINITY);
-            for sharding in Sharding::ALL {
+            for sharding in Sharding::UNGROUPED {
                 let now = states(&footprint(&model, &job, &Layout { sharding: *sharding, ..layout }, &software, stage));
                 prop_assert!(now <= before);
                 before = now;

@@ -14,22 +14,19 @@ use crate::catalog::model::{Format as NumberFormat, Formats, Model, ModuleFormat
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::evaluate::Infeasible;
 use crate::memory::serving::{Engine, Pages, Paging, ServingLayout, fits, smallest_tensor};
-use crate::memory::{Policy, Software, TrainingFit};
+use crate::memory::{Software, TrainingFit};
 use crate::report::{
     Block, Page, ServingMemory, infeasible_json, infeasible_page, serving_memory_json, serving_memory_page,
     training_memory_json, training_memory_page,
 };
 use crate::scenario::{Scenario, ScenarioFile};
 use crate::search;
-use crate::units::{Bytes, Factor, Fraction, Quantity};
+use crate::units::{Bytes, Fraction, Quantity};
 
 /// The most ranks of an axis that are taken.
 const MOST_RANKS: i64 = 65_536;
 /// The most tokens of a request, and the most requests, that are taken.
 const MOST_TOKENS: u64 = 1_000_000_000;
-
-/// The largest imbalance of experts that is taken: all tokens on one rank of so many.
-const MOST_IMBALANCE: f64 = 10_000.0;
 
 /// `clusterplan memory`
 #[derive(Args, Debug)]
@@ -38,18 +35,6 @@ pub(super) struct Memory {
     /// A scenario of a training run [default: the flags below, for serving]
     #[arg(conflicts_with = "model")]
     scenario: Option<PathBuf>,
-    /// Of a scenario: ranks that split states, in groups that each hold a copy (hybrid sharding) [default: all]
-    #[arg(long, default_value_t = 0, value_name = "N", conflicts_with = "model")]
-    shard_ranks: u32,
-    /// Of a scenario: keep optimizer states in the hosts' memory
-    #[arg(long, conflicts_with = "model")]
-    offload_optimizer: bool,
-    /// Of a scenario: tokens of the fullest expert rank over the average
-    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", conflicts_with = "model")]
-    expert_imbalance: f64,
-    /// Of a scenario: layers of each stage that full recomputation covers [default: all]
-    #[arg(long, value_name = "N", conflicts_with = "model")]
-    recompute_layers: Option<u32>,
     /// The model to serve: an id of the catalog, a config.json, or a directory that has one
     #[arg(long, requires = "accelerator")]
     model: Option<String>,
@@ -108,7 +93,7 @@ fn pagings() -> impl TypedValueParser<Value = Paging> {
 impl Memory {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
         let answer = match (&self.scenario, &self.model) {
-            (Some(path), _) => self.training(path, &mut session),
+            (Some(path), _) => Self::training(path, &mut session),
             (None, Some(model)) => self.serving(model, &mut session),
             (None, None) => {
                 let message = "neither a scenario nor a model was named";
@@ -168,7 +153,7 @@ impl Memory {
         Some(reply(session, answer.is_enough(), &page, || serving_memory_json(&answer)))
     }
 
-    fn training(&self, path: &std::path::Path, session: &mut Session) -> Option<Answer> {
+    fn training(path: &std::path::Path, session: &mut Session) -> Option<Answer> {
         let catalog = session.catalog();
         let document = session.scenario(path)?;
         let file = ScenarioFile::read(&document, &session.sink);
@@ -184,10 +169,7 @@ impl Memory {
             session.sink.push(Diagnostic::new(Code::MissingKey, message).hint(hint));
             return None;
         };
-        let software = Software {
-            policy: self.policy(session)?,
-            ..Software::new(&training.memory, training.framework_memory, training.software.attention_kernel)
-        };
+        let software = Software::new(&training.memory, training.framework_memory, training.software.attention_kernel);
         let usable = software.usable(scenario.cluster.accelerator.memory_capacity);
         let layout = training.layout.over(scenario.cluster.accelerators);
         let checked = layout.and_then(|layout| layout.check(&training.transformer, &training.job).map(|()| layout));
@@ -202,22 +184,6 @@ impl Memory {
         let fit = TrainingFit::new(&training.transformer, &training.job, &layout, &software, usable);
         let page = training_memory_page(&scenario.title, &fit);
         Some(reply(session, fit.fits(), &page, || training_memory_json(&scenario.title, &fit)))
-    }
-
-    fn policy(&self, session: &Session) -> Option<Policy> {
-        let Some(expert_imbalance) =
-            Factor::new(self.expert_imbalance).filter(|factor| (1.0..=MOST_IMBALANCE).contains(&factor.get()))
-        else {
-            let message = format!("an expert imbalance of {} is not from 1 to {MOST_IMBALANCE}", self.expert_imbalance);
-            session.sink.push(Diagnostic::new(Code::OutOfRange, message).hint("1 is an even load"));
-            return None;
-        };
-        Some(Policy {
-            shard_ranks: self.shard_ranks,
-            offload_optimizer: self.offload_optimizer,
-            expert_imbalance,
-            recomputed_layers: self.recompute_layers,
-        })
     }
 
     fn engine(&self, catalog: &Catalog, session: &Session) -> Option<Engine> {

@@ -32,6 +32,10 @@ choices! {
         Experts = "experts do not split over expert ranks",
         /// Ranks do not split into groups of expert ranks.
         ExpertRanks = "ranks of a stage do not split into expert groups",
+        /// Ranks do not split into shard groups.
+        ShardRanks = "ranks do not split into groups of shard_ranks",
+        /// The time of something asked for is not known.
+        Untimed = "its time is not modelled",
         /// The run makes no progress.
         Endless = "failures leave no progress",
         /// What is left: numbers that no layout has.
@@ -52,6 +56,7 @@ impl From<&LayoutError> for Reason {
             LayoutError::Stages { .. } => Self::Stages,
             LayoutError::NoExperts { .. } | LayoutError::Experts { .. } => Self::Experts,
             LayoutError::ExpertRanks { .. } => Self::ExpertRanks,
+            LayoutError::ShardRanks { .. } => Self::ShardRanks,
             LayoutError::Zero | LayoutError::Accelerators { .. } => Self::Other,
         }
     }
@@ -63,6 +68,7 @@ impl From<&Infeasible> for Reason {
             Infeasible::Layout(error) => Self::from(error),
             Infeasible::Memory { .. } => Self::Memory,
             Infeasible::Endless { .. } => Self::Endless,
+            Infeasible::Untimed(_) => Self::Untimed,
             _ => Self::Other,
         }
     }

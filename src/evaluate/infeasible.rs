@@ -83,6 +83,9 @@ pub enum Infeasible {
         /// Useful work between two checkpoints.
         interval: Seconds,
     },
+    /// Something whose memory is known and whose time is not.
+    #[error("the step time of {0} is not modelled; its memory is: ask `clusterplan memory`")]
+    Untimed(&'static str),
     /// Inputs whose figures are no numbers.
     #[error("{what} is {value}, which is no number that anything could be built by")]
     NotFinite {

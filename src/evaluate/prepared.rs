@@ -8,7 +8,8 @@ use crate::reliability::{ADAM_STATE_PER_PARAMETER, Checkpoint, Components, Goodp
 use crate::scenario::{Scenario, Training};
 use crate::tco::{CostTotals, UnitCosts};
 use crate::training::{StepModel, TrainingEstimate};
-use crate::units::{Bytes, Seconds, Usd};
+use crate::units::{Bytes, Factor, Seconds, Usd};
+use crate::workload::{Offload, TrainingJob};
 
 /// The useful share of wall time below which a run is taken as never ending.
 const LEAST_GOODPUT: f64 = 0.01;
@@ -59,6 +60,16 @@ pub struct Fit {
     pub worst_stage: u32,
     /// What that stage needs.
     pub memory: MemoryFootprint,
+}
+
+/// What a step's time is not known of.
+fn untimed(layout: &Layout, job: &TrainingJob) -> Option<&'static str> {
+    let without = [
+        (layout.shard_ranks > 0, "sharding in groups"),
+        (job.offload != Offload::None, "offloading"),
+        (job.expert_imbalance != Factor::ONE, "unevenly loaded experts"),
+    ];
+    without.into_iter().find_map(|(asked, what)| asked.then_some(what))
 }
 
 impl Prepared {
@@ -135,9 +146,10 @@ impl Prepared {
     /// All figures of a layout that fits.
     ///
     /// # Errors
-    /// When failures leave the run no progress.
+    /// When failures leave the run no progress, or the time of something asked for is not known.
     pub fn timed(&self, fit: Fit) -> Result<Point, Infeasible> {
         let Fit { layout, worst_stage, memory } = fit;
+        untimed(&layout, &self.step.job).map_or(Ok(()), |what| Err(Infeasible::Untimed(what)))?;
         let step = self.step.estimate(&layout);
         let iteration = step.iteration();
         let goodput = goodput(self.mtbf, &self.checkpoint, self.recovery, iteration);

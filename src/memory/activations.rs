@@ -2,7 +2,7 @@
 
 use super::Software;
 use crate::catalog::memory_allowance::SelectiveRecompute;
-use crate::parallelism::{Layout, Recompute};
+use crate::parallelism::{Layout, Module, Modules, Recompute};
 use crate::units::Bytes;
 use crate::workload::{Experts, LayerKind, TrainingJob, Transformer};
 
@@ -27,6 +27,31 @@ struct TokenBytes {
     mlp: f64,
     /// What the policy of alternate matrix multiplications keeps.
     alternate: f64,
+    /// Parts of the above that single modules compute again.
+    parts: Parts,
+}
+
+/// What each module would not keep.
+#[derive(Default)]
+struct Parts {
+    norm_outputs: f64,
+    mlp: f64,
+    routed: f64,
+    activation: f64,
+    shared: f64,
+    latent_up: f64,
+}
+
+impl Parts {
+    /// What a set of modules drops, each part once.
+    fn dropped(&self, modules: Modules, scores: f64) -> f64 {
+        let of = |module, bytes: f64| if modules.has(module) { bytes } else { 0.0 };
+        // Inside the layer of experts are its activation functions and its shared experts.
+        let within = of(Module::MoeActivation, self.activation) + of(Module::SharedExperts, self.shared);
+        let experts = if modules.has(Module::Moe) { self.routed + self.shared } else { within };
+        let rest = of(Module::LayerNorm, self.norm_outputs) + of(Module::Mlp, self.mlp);
+        of(Module::CoreAttention, scores) + of(Module::LatentUp, self.latent_up) + experts + rest
+    }
 }
 
 const MASK: f64 = 1.0;
@@ -50,7 +75,8 @@ impl Layout {
             (Recompute::None, _) => whole,
             (Recompute::Selective, SelectiveRecompute::AttentionCore) => whole - token.scores,
             (Recompute::Selective, SelectiveRecompute::AlternateMatmuls) => token.alternate.min(whole),
-            (Recompute::Full, _) => token.input,
+            (Recompute::Modules(modules), _) => whole - token.parts.dropped(modules, token.scores),
+            (Recompute::Full | Recompute::Layers(_), _) => token.input,
         };
         let tokens = self.tokens_per_microbatch(job);
         LayerActivations { kept: Bytes::new(kept * tokens), recomputed: Bytes::new((whole - kept) * tokens) }
@@ -82,8 +108,8 @@ impl Layout {
             let keys = f64::from(job.sequence_length);
             (attention + MASK * stream, (2.0 * number + MASK) * heads * keys)
         };
-        let (mlp, up) = match (kind, model.experts) {
-            (LayerKind::Moe, Some(experts)) => self.expert_bytes(model, &experts, number, software),
+        let (routed, up) = match (kind, model.experts) {
+            (LayerKind::Moe, Some(experts)) => self.expert_bytes(model, &experts, number, job),
             _ => (0.0, 0.0),
         };
         let shared =
@@ -91,22 +117,32 @@ impl Layout {
         // Each up-projection's output and what the down-projection reads.
         let width = f64::from(shared) / tensor;
         let mask = if software.fused_attention { 0.0 } else { MASK * stream };
-        let mlp = mlp + normed + mask + number * width * f64::from(model.up_projections() + 1);
+        let inside = number * width * f64::from(model.up_projections() + 1);
+        let mlp = routed + normed + mask + inside;
         // Of query, key, value, output, gate, up and down projections: the first, third, fifth and seventh. Without a
         // gate, down is the sixth and is not kept.
         let down = if model.gated { stream } else { 0.0 };
         let alternate = number * (stream + query + output + value + width + down) + up + SINGLE * heads;
-        TokenBytes { input: number * stream, attention, scores, mlp, alternate }
+        let is_moe = kind == LayerKind::Moe;
+        let parts = Parts {
+            norm_outputs: normed,
+            mlp: if is_moe { 0.0 } else { inside },
+            routed,
+            activation: up,
+            shared: if is_moe { inside } else { 0.0 },
+            latent_up: if model.detail.latent.is_some() { number * (query + key + value) } else { 0.0 },
+        };
+        TokenBytes { input: number * stream, attention, scores, mlp, alternate, parts }
     }
 
     /// Bytes of a token's visits to routed experts: all that the backward pass reads, and the first up-projections alone.
     ///
-    /// Tokens are taken as spread as evenly as the policy says. Kept are the router's scores in single precision, the dispatched copies of the
+    /// Tokens are taken as spread as evenly as the job says. Kept are the router's scores in single precision, the dispatched copies of the
     /// token, the up-projections and their product, and the experts' outputs, which the gates weight.
-    fn expert_bytes(&self, model: &Transformer, experts: &Experts, number: f64, software: &Software) -> (f64, f64) {
+    fn expert_bytes(&self, model: &Transformer, experts: &Experts, number: f64, job: &TrainingJob) -> (f64, f64) {
         let (hidden, ffn) = (f64::from(model.hidden), f64::from(experts.ffn));
         let tensor = f64::from(self.tensor);
-        let visits = f64::from(experts.per_token) * software.policy.expert_imbalance.get();
+        let visits = f64::from(experts.per_token) * job.expert_imbalance.get();
         let router = 2.0 * SINGLE * f64::from(experts.count) / f64::from(self.sequence_shards());
         let inside = number * ffn / tensor * visits;
         // Spread over ranks, the copies of a token are as many in all as its tensor-parallel group would make once.
@@ -155,7 +191,7 @@ mod tests {
     #[test]
     fn what_is_not_kept_is_recomputed() {
         let model = llama_405b();
-        for recompute in Recompute::ALL {
+        for recompute in Recompute::WORDS {
             let layout = Layout { tensor: 8, sequence_parallel: true, recompute: *recompute, ..ONE };
             let layer = layout.layer_activations(&model, LayerKind::Dense, &job(8_192, 64), &FUSED);
             let whole = kept(Layout { recompute: Recompute::None, ..layout }, &model, 8_192, &FUSED);

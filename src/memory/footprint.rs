@@ -20,10 +20,12 @@ pub struct MemoryFootprint {
     pub kv_cache: Bytes,
     /// What is held for the layer at work, buffers of libraries, and what the allocator cannot use.
     pub workspace: Bytes,
+    /// What the host keeps in its stead; no part of the total.
+    pub offloaded: Bytes,
 }
 
 impl MemoryFootprint {
-    /// The sum of all components.
+    /// The sum of all components that the accelerator holds.
     pub fn total(&self) -> Bytes {
         self.weights + self.gradients + self.optimizer + self.activations + self.kv_cache + self.workspace
     }
@@ -123,17 +125,30 @@ impl<'a> Rank<'a> {
     fn footprint(&self, index: u32) -> MemoryFootprint {
         let stage = StagePlan::new(self.model.layers, self.layout).stage(index, self.model);
         let held = self.layout.stage_of_layers(self.model, stage, self.layers.map(|layer| layer.held));
-        let sharding = self.layout.sharding;
-        let activations = self.activations(stage, index);
+        let (sharding, offload) = (self.layout.sharding, self.job.offload);
+        let (activations, moved) = self.activations(stage, index);
         let buffers = self.buffers(stage, held);
         let pooled = (activations + buffers) * self.software.fragmentation.get();
+        let mut offloaded = moved;
+        let mut keep = |bytes: Bytes, elsewhere: bool| {
+            if elsewhere {
+                offloaded += bytes;
+            }
+            if elsewhere { Bytes::ZERO } else { bytes }
+        };
+        let weights = keep(self.job.precision.size() * self.share(held, sharding.weights()), offload.weights());
+        // Where ranks keep their own part of the gradients alone, it is sent to the host as it is reduced.
+        let follow = offload.optimizer() && sharding.gradients();
+        let gradients = keep(self.job.gradients.size() * self.share(held, sharding.gradients()), follow);
+        let optimizer = keep(self.optimizer(stage, held), offload.optimizer());
         MemoryFootprint {
-            weights: self.job.precision.size() * self.share(held, sharding.weights()),
-            gradients: self.job.gradients.size() * self.share(held, sharding.gradients()),
-            optimizer: self.optimizer(stage, held),
+            weights,
+            gradients,
+            optimizer,
             activations,
             kv_cache: Bytes::ZERO,
             workspace: buffers + pooled + self.software.context + self.communicators(),
+            offloaded,
         }
     }
 
@@ -142,19 +157,12 @@ impl<'a> Rank<'a> {
         if !sharded {
             return held.total();
         }
-        let most = match self.software.policy.shard_ranks {
-            0 => u32::MAX,
-            ranks => ranks,
-        };
-        let [dense, experts] = [self.layout.data_ranks(), self.layout.expert_data_ranks()];
-        held.dense() / f64::from(dense.min(most)) + held.experts / f64::from(experts.min(most))
+        let [dense, experts] = self.layout.sharding_ranks();
+        held.dense() / f64::from(dense) + held.experts / f64::from(experts)
     }
 
-    /// States of layers and of tables, where the accelerator keeps them.
+    /// States of layers and of tables.
     fn optimizer(&self, stage: Stage, held: RankParameters) -> Bytes {
-        if self.software.policy.offload_optimizer {
-            return Bytes::ZERO;
-        }
         let (optimizer, model) = (self.job.optimizer, self.model);
         let twice = !(model.tied_embeddings && stage.embedding);
         let tables = f64::from(u32::from(stage.embedding) + u32::from(stage.head && twice));
@@ -166,20 +174,27 @@ impl<'a> Rank<'a> {
     }
 
     /// Layers of the microbatches in flight; on the first stage the mask of the embedding's dropout, on the last the input
-    /// of the last norm, its output, and the logits (Korthikanti et al., section 4.3).
-    fn activations(&self, stage: Stage, index: u32) -> Bytes {
+    /// of the last norm, its output, and the logits (Korthikanti et al., section 4.3). Also, what of the layers' the host
+    /// keeps.
+    fn activations(&self, stage: Stage, index: u32) -> (Bytes, Bytes) {
         let Self { model, job, layout, software, .. } = self;
         let microbatches = layout.microbatches(job.global_batch);
         let in_flight = layout.in_flight(index, microbatches);
-        // Of the layers of a kind, recomputation covers the first ones.
-        let some = software.policy.recomputed_layers.filter(|_| layout.recompute == Recompute::Full);
-        let covered = some.unwrap_or(u32::MAX);
-        let layers = |layer: &Layer, count: u32| {
-            let covered = covered.min(count);
+        let [dense, moe] = &self.layers;
+        // Recomputation of some layers covers the first of a stage; those with ordinary MLPs come before those with experts.
+        let mut left = if let Recompute::Layers(covered) = layout.recompute { covered } else { u32::MAX };
+        let mut largest = Bytes::ZERO;
+        let mut layers = |layer: &Layer, count: u32| {
+            let covered = left.min(count);
+            left -= covered;
+            let of = |kept: Bytes, count: u32| if count > 0 { kept } else { Bytes::ZERO };
+            largest = largest.max(of(layer.kept, covered)).max(of(layer.kept_plain, count - covered));
             layer.kept * f64::from(covered) + layer.kept_plain * f64::from(count - covered)
         };
-        let [dense, moe] = &self.layers;
-        let mut kept = (layers(dense, stage.dense_layers) + layers(moe, stage.moe_layers)) * in_flight;
+        let all = (layers(dense, stage.dense_layers) + layers(moe, stage.moe_layers)) * in_flight;
+        // Of what goes to the host, the layer at work stays, and the one that is fetched or sent meanwhile.
+        let mut kept = if job.offload.activations() { all.min(2.0 * largest) } else { all };
+        let moved = all.saturating_sub(kept);
         let tokens = layout.tokens_per_microbatch(job);
         let stream = tokens * f64::from(model.hidden) / f64::from(layout.sequence_shards());
         if stage.embedding && !software.fused_attention {
@@ -192,7 +207,7 @@ impl<'a> Rank<'a> {
             kept += (job.precision.size() * (2.0 * stream) + Bytes::new(4.0 * logits)) * waiting;
             kept += software.logit.saturating_sub(Bytes::new(4.0)) * logits + self.gathered_input();
         }
-        kept
+        (kept, moved)
     }
 
     /// With sequence parallelism, the input that tensor ranks gather for the matrices at work, and its gradient.

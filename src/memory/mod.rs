@@ -12,5 +12,5 @@ mod training_fit;
 
 pub use activations::LayerActivations;
 pub use footprint::{MemoryFootprint, all_stages, footprint, worst};
-pub use software::{Policy, Software};
+pub use software::Software;
 pub use training_fit::TrainingFit;

@@ -2,27 +2,7 @@
 
 use crate::catalog::memory_allowance::{FrameworkMemory, MemoryAllowance, SelectiveRecompute};
 use crate::catalog::training_efficiency::AttentionKernel;
-use crate::units::{Bytes, Factor, Fraction};
-
-/// What a planner may change of a layout's memory without changing its groups.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Policy {
-    /// Ranks that split states among them where sharding is on; 0 for all that hold the same. With fewer than all, each
-    /// such group holds a copy (hybrid sharding, arXiv 2304.11277, section 3.2.2).
-    pub shard_ranks: u32,
-    /// Whether optimizer states are kept in the hosts' memory (ZeRO-Offload, arXiv 2101.06840).
-    pub offload_optimizer: bool,
-    /// Tokens of the fullest expert rank over the average.
-    pub expert_imbalance: Factor,
-    /// Layers of each stage that full recomputation covers; none for all.
-    pub recomputed_layers: Option<u32>,
-}
-
-impl Policy {
-    /// States split by all ranks that hold the same and kept on the accelerator, experts loaded evenly.
-    pub const PLAIN: Self =
-        Self { shard_ranks: 0, offload_optimizer: false, expert_imbalance: Factor::ONE, recomputed_layers: None };
-}
+use crate::units::{Bytes, Fraction};
 
 /// The software's allowances and habits, bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,8 +22,6 @@ pub struct Software {
     /// Whether attention keeps its scores out of memory. Where it doesn't, dropout's masks are counted too, as the
     /// training runs of that time had it.
     pub fused_attention: bool,
-    /// What the planner chose beside the layout.
-    pub policy: Policy,
 }
 
 impl Software {
@@ -57,7 +35,6 @@ impl Software {
             logit: framework.logit,
             selective_recompute: framework.selective_recompute,
             fused_attention: kernel != AttentionKernel::Unfused,
-            policy: Policy::PLAIN,
         }
     }
 

@@ -1,9 +1,8 @@
 //! The degrees of parallelism and the policies that go with them.
 
-use super::LayoutError;
+use super::{LayoutError, Recompute};
 use crate::document::choices;
-use crate::units::Flops;
-use crate::workload::{AttentionCount, LayerKind, TrainingJob, Transformer};
+use crate::workload::TrainingJob;
 
 choices! {
     /// The order of forward and backward passes in a pipeline.
@@ -49,18 +48,9 @@ choices! {
         OptimizerGradients = "optimizer+gradients",
         /// Weights too (ZeRO stage 3, fully sharded data parallelism).
         Full = "full",
-    }
-}
-
-choices! {
-    /// What the backward pass computes again instead of keeping it from the forward pass.
-    pub enum Recompute {
-        /// Nothing.
-        None = "none",
-        /// What is large and cheap; the training framework says which tensors.
-        Selective = "selective",
-        /// Each layer, from its input.
-        Full = "full",
+        /// As "full", but among `shard_ranks` ranks, each such group holding a copy (hybrid sharding, arXiv 2304.11277,
+        /// section 3.2.2).
+        Hybrid = "hybrid",
     }
 }
 
@@ -75,6 +65,9 @@ choices! {
 }
 
 impl Sharding {
+    /// Those that need no size of a group.
+    pub const UNGROUPED: &'static [Self] = &[Self::None, Self::Optimizer, Self::OptimizerGradients, Self::Full];
+
     /// Whether optimizer states are split.
     pub const fn optimizer(self) -> bool {
         !matches!(self, Self::None)
@@ -82,30 +75,12 @@ impl Sharding {
 
     /// Whether gradients are split.
     pub const fn gradients(self) -> bool {
-        matches!(self, Self::OptimizerGradients | Self::Full)
+        matches!(self, Self::OptimizerGradients | Self::Full | Self::Hybrid)
     }
 
     /// Whether weights are split.
     pub const fn weights(self) -> bool {
-        matches!(self, Self::Full)
-    }
-}
-
-impl Recompute {
-    /// Operations of one token that the backward pass repeats: hardware operations are a model's and these.
-    ///
-    /// Full recomputation repeats the forward pass of every layer, so that a GPT takes
-    /// `96 L h^2 (1 + s/(6h) + V/(16 L h))` a token (SC21, arXiv 2104.04473, equation 3). Selective recomputation is taken
-    /// as repeating the core of attention.
-    pub fn flops_per_token(self, model: &Transformer, sequence_length: u32, count: AttentionCount) -> Flops {
-        match self {
-            Self::None => Flops::ZERO,
-            Self::Selective => {
-                let core = model.layer_flops(LayerKind::Dense, sequence_length, count).attention;
-                core * f64::from(model.layers)
-            }
-            Self::Full => model.layers_flops(sequence_length, count),
-        }
+        matches!(self, Self::Full | Self::Hybrid)
     }
 }
 
@@ -134,6 +109,8 @@ pub struct Layout {
     pub schedule: Schedule,
     /// What data-parallel ranks split.
     pub sharding: Sharding,
+    /// Ranks among which they split it, each such group holding a copy; 0 for all that hold the same.
+    pub shard_ranks: u32,
     /// What is computed again.
     pub recompute: Recompute,
     /// Whether tensor ranks also split what lies between the matrices along the sequence.
@@ -228,6 +205,13 @@ impl Layout {
         self.data * self.context
     }
 
+    /// Ranks that split dense states among them, and those that split the experts': all that hold the same, or the size of
+    /// a shard group.
+    pub fn sharding_ranks(&self) -> [u32; 2] {
+        let most = if self.shard_ranks == 0 { u32::MAX } else { self.shard_ranks };
+        [self.data_ranks().min(most), self.expert_data_ranks().min(most)]
+    }
+
     /// Ranks that hold the same experts.
     pub const fn expert_data_ranks(&self) -> u32 {
         self.tensor * self.context * self.data / self.expert_shards()
@@ -237,7 +221,6 @@ impl Layout {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::workload::shapes::gpt;
 
     /// A layout with every degree at one.
     pub(crate) const SINGLE: Layout = Layout {
@@ -250,6 +233,7 @@ pub(crate) mod tests {
         micro_batch: 1,
         schedule: Schedule::OneF1b,
         sharding: Sharding::None,
+        shard_ranks: 0,
         recompute: Recompute::None,
         sequence_parallel: false,
         order: RankOrder::TpCpEpDpPp,
@@ -269,18 +253,6 @@ pub(crate) mod tests {
         let absurd = Layout { tensor: 1 << 31, context: 1 << 31, pipeline: 1 << 31, ..SINGLE };
         assert!(absurd.over(8).unwrap_err().to_string().contains("no multiple"));
         assert_eq!(Layout { data: 1 << 20, micro_batch: 1 << 20, ..SINGLE }.microbatches(64), 0);
-    }
-
-    #[test]
-    fn full_recomputation_takes_the_hardware_flops_of_the_megatron_paper() {
-        for (layers, hidden, heads) in [(24, 2_304, 24), (80, 12_288, 96), (128, 25_600, 160)] {
-            let model = gpt(layers, hidden, heads);
-            let (l, h, s, v) = (f64::from(layers), f64::from(hidden), 2_048.0, 51_200.0);
-            let equation = 96.0 * l * h * h * (1.0 + s / (6.0 * h) + v / (16.0 * l * h));
-            let ours = model.model_flops_per_token(2_048, AttentionCount::Full)
-                + Recompute::Full.flops_per_token(&model, 2_048, AttentionCount::Full);
-            assert!((ours / Flops::new(equation) - 1.0).abs() < 1e-12);
-        }
     }
 
     #[test]

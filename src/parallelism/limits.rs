@@ -133,6 +133,14 @@ pub enum LayoutError {
         /// Ranks of a stage.
         ranks: u32,
     },
+    /// States don't split evenly into groups.
+    #[error("the {ranks} ranks that hold the same weights (data x context) do not split into groups of shard_ranks {shard_ranks}; {} do", divisors(*ranks))]
+    ShardRanks {
+        /// Ranks that split states among them.
+        shard_ranks: u32,
+        /// Ranks that hold the same.
+        ranks: u32,
+    },
 }
 
 fn replica(tensor: u32, context: u32, pipeline: u32) -> u64 {
@@ -186,7 +194,9 @@ impl Layout {
         ensure(
             u64::from(sequence_length).is_multiple_of(parts),
             LayoutError::Sequence { sequence_length, context, parts },
-        )
+        )?;
+        let (shard_ranks, ranks) = (self.shard_ranks, self.data_ranks());
+        ensure(shard_ranks == 0 || ranks.is_multiple_of(shard_ranks), LayoutError::ShardRanks { shard_ranks, ranks })
     }
 
     /// Expert parallelism.

@@ -4,14 +4,16 @@
 mod groups;
 mod layout;
 mod limits;
+mod recompute;
 mod serving;
 mod shards;
 mod space;
 mod stages;
 
 pub use groups::{Groups, RankGroup};
-pub use layout::{Layout, RankOrder, Recompute, Schedule, Sharding};
+pub use layout::{Layout, RankOrder, Schedule, Sharding};
 pub use limits::LayoutError;
+pub use recompute::{Module, Modules, Recompute};
 pub use serving::ServingLayout;
 pub use shards::RankParameters;
 pub use space::{Objective, Space};

@@ -33,6 +33,8 @@ pub struct Space {
     pub schedule: Option<Schedule>,
     /// What data-parallel ranks split.
     pub sharding: Option<Sharding>,
+    /// Ranks among which they split it; 0 for all.
+    pub shard_ranks: u32,
     /// What is computed again.
     pub recompute: Option<Recompute>,
     /// Whether tensor ranks also split what lies between the matrices along the sequence.
@@ -58,6 +60,7 @@ impl Space {
             micro_batch: None,
             schedule: None,
             sharding: None,
+            shard_ranks: 0,
             recompute: None,
             sequence_parallel: None,
             order,
@@ -88,6 +91,7 @@ impl Space {
                         micro_batch: 1,
                         schedule: Schedule::OneF1b,
                         sharding: Sharding::None,
+                        shard_ranks: self.shard_ranks,
                         recompute: Recompute::None,
                         sequence_parallel: false,
                         order: self.order,
@@ -132,12 +136,15 @@ impl Space {
     /// What may be sharded. Where nobody holds a copy, there is nothing to shard.
     pub fn shardings(&self, degrees: &Layout) -> Vec<Sharding> {
         let copies = degrees.data_ranks() > 1 || degrees.expert_data_ranks() > 1;
-        or_all(self.sharding, Sharding::ALL.iter().copied().filter(|sharding| copies || *sharding == Sharding::None))
+        or_all(
+            self.sharding,
+            Sharding::UNGROUPED.iter().copied().filter(|sharding| copies || *sharding == Sharding::None),
+        )
     }
 
     /// What may be computed again.
     pub fn recomputes(&self) -> Vec<Recompute> {
-        or_all(self.recompute, Recompute::ALL.iter().copied())
+        or_all(self.recompute, Recompute::WORDS.iter().copied())
     }
 
     /// Every layout that passes [`Layout::check`], in a fixed order.

@@ -39,6 +39,7 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         Infeasible::Endless { .. } => {
             "Fewer accelerators, faster storage, asynchronous checkpoints or a shorter iteration leave more of the time."
         }
+        Infeasible::Untimed(_) => "Leave it out to time the rest.",
         Infeasible::NotFinite { .. } => {
             "One of the inputs is zero, or too far from what is built: look at the overlays of the catalog."
         }

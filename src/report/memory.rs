@@ -75,6 +75,9 @@ fn memory_object(footprint: &MemoryFootprint, usable: Bytes, fits: bool) -> Map<
         components(footprint).into_iter().map(|(key, _, bytes)| (key.to_owned(), bare(bytes))).collect();
     object.insert("total_bytes".to_owned(), bare(footprint.total()));
     object.insert("usable_bytes".to_owned(), bare(usable));
+    if footprint.offloaded > Bytes::ZERO {
+        object.insert("offloaded_bytes".to_owned(), bare(footprint.offloaded));
+    }
     let headroom = usable.base() - footprint.total().base();
     object.insert("headroom_bytes".to_owned(), headroom.into());
     object.insert("fits".to_owned(), fits.into());
@@ -152,6 +155,9 @@ fn component_grid(footprint: &MemoryFootprint, usable: Bytes) -> Grid {
     }
     grid.rows.push(vec!["total".to_owned(), size(footprint.total())]);
     grid.rows.push(vec!["usable".to_owned(), size(usable)]);
+    if footprint.offloaded > Bytes::ZERO {
+        grid.rows.push(vec!["kept by the host instead".to_owned(), size(footprint.offloaded)]);
+    }
     grid
 }
 

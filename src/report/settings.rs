@@ -106,6 +106,8 @@ fn training(training: &Training) -> Vec<(&'static str, String)> {
         ("training.precision", job.precision.to_string()),
         ("training.gradients", job.gradients.to_string()),
         ("training.optimizer", job.optimizer.to_string()),
+        ("training.offload", job.offload.to_string()),
+        ("training.expert_imbalance", job.expert_imbalance.get().to_string()),
         ("training.sequence_length", job.sequence_length.to_string()),
         ("training.global_batch", job.global_batch.to_string()),
         ("training.tokens", job.tokens.to_string()),
@@ -143,10 +145,16 @@ pub(super) fn of_layout(layout: &Layout) -> Vec<(&'static str, String)> {
         ("training.layout.micro_batch", layout.micro_batch.to_string()),
         ("training.layout.schedule", layout.schedule.to_string()),
         ("training.layout.sharding", layout.sharding.to_string()),
+        ("training.layout.shard_ranks", shard_ranks(layout)),
         ("training.layout.recompute", layout.recompute.to_string()),
         ("training.layout.sequence_parallel", layout.sequence_parallel.to_string()),
         ("training.layout.order", layout.order.to_string()),
     ]
+}
+
+/// Ranks among which states are split.
+fn shard_ranks(layout: &Layout) -> String {
+    if layout.shard_ranks == 0 { "all".to_owned() } else { layout.shard_ranks.to_string() }
 }
 
 /// A decimal year as the month that it lies in.

@@ -34,13 +34,14 @@ impl StepModel {
     ///
     /// With sequence parallelism a layer gathers and scatters twice forward and twice backward, and gathers once more for
     /// the weight gradients (Korthikanti et al., arXiv 2205.05198, section 4.2.2); without, it all-reduces twice each way.
+    /// `again` is the share of layers whose forward pass is repeated.
     pub(super) fn tensor_layer(
         &self,
         shard: &Shard,
         layout: &Layout,
         group: &Group,
         has_dense_mlp: bool,
-        full_recompute: bool,
+        again: f64,
     ) -> Seconds {
         if layout.tensor == 1 {
             return Seconds::ZERO;
@@ -48,7 +49,6 @@ impl StepModel {
         let hidden = Bytes::new(ACTIVATION * shard.hidden * shard.tokens);
         // A layer of experts keeps tensor parallelism in its attention only.
         let halves = if has_dense_mlp { 1.0 } else { 0.5 };
-        let again = if full_recompute { 1.0 } else { 0.0 };
         if layout.sequence_parallel {
             let gather = self.collective(Collective::AllGather, hidden, group);
             let scatter = self.collective(Collective::ReduceScatter, hidden, group);

@@ -6,11 +6,11 @@ use super::shard::Shard;
 use crate::catalog::memory_allowance::SelectiveRecompute;
 use crate::collectives::{Group, Wires};
 use crate::compute::Silicon;
-use crate::parallelism::{Layout, RankParameters, Recompute, Sharding, StagePlan};
+use crate::parallelism::{Layout, Module, Modules, RankParameters, Recompute, Sharding, StagePlan};
 use crate::scenario::{Overlap, StepEfficiency};
 use crate::topology::Reach;
 use crate::units::{Bytes, FlopRate, Flops, Seconds, Tokens};
-use crate::workload::{AttentionCount, TrainingJob, Transformer};
+use crate::workload::{AttentionCount, LayerKind, TrainingJob, Transformer};
 
 /// Everything that a step's time depends on but the layout; `Copy`, bound once.
 #[derive(Clone, Copy, Debug)]
@@ -169,11 +169,11 @@ impl StepModel {
         let again = match layout.recompute {
             Recompute::None => Seconds::ZERO,
             Recompute::Selective => self.selective(&pass),
-            Recompute::Full => pass.forward(),
+            Recompute::Full | Recompute::Layers(_) => pass.forward() * self.whole_share(layout),
+            Recompute::Modules(modules) => self.modules(&pass, modules, expert.is_some()),
         };
         let compute = pass.forward() + pass.backward + again;
-        let full = layout.recompute == Recompute::Full;
-        let messages = self.tensor_layer(shard, layout, tensor, expert.is_none(), full);
+        let messages = self.tensor_layer(shard, layout, tensor, expert.is_none(), self.whole_share(layout));
         let exposed_expert = expert.map_or(Seconds::ZERO, |(time, share)| {
             // Where dispatch and combine are scheduled beside other microbatches' compute, only what exceeds it shows.
             if self.overlap.expert { time.saturating_sub(compute) } else { time * share }
@@ -189,6 +189,25 @@ impl StepModel {
         LayerTime { compute, exposed, launch: device * ((1.0 + (host / device).powi(4)).sqrt().sqrt() - 1.0) }
     }
 
+    /// The share of layers that are computed again from their input.
+    fn whole_share(&self, layout: &Layout) -> f64 {
+        layout.recompute.whole_share(f64::from(layout.most_layers(self.transformer.layers)))
+    }
+
+    /// What recomputation of chosen modules repeats of a forward pass: the kernel of attention, and of the matrix
+    /// multiplications the modules' share by their operations.
+    fn modules(&self, pass: &Pass, modules: Modules, experts: bool) -> Seconds {
+        let kind = if experts { LayerKind::Moe } else { LayerKind::Dense };
+        let layer = self.transformer.layer_flops(kind, self.job.sequence_length, AttentionCount::Causal);
+        let repeated = modules.flops(&self.transformer, &layer);
+        let (attention, core) = if modules.has(Module::CoreAttention) {
+            (layer.attention, pass.attention)
+        } else {
+            (Flops::ZERO, Seconds::ZERO)
+        };
+        core + pass.linear * ((repeated - attention) / (layer.total() - layer.attention))
+    }
+
     /// What selective recomputation repeats of a forward pass: attention's core, which keeps no scores to drop where the
     /// kernel is fused; in PyTorch every second matrix multiplication and the element-wise kernels.
     fn selective(&self, pass: &Pass) -> Seconds {
@@ -202,13 +221,14 @@ impl StepModel {
     /// FLOPs of one token that the backward pass carries out again, causal attention.
     fn repeated_flops(&self, layout: &Layout) -> Flops {
         let (model, length) = (&self.transformer, self.job.sequence_length);
+        let stage = layout.most_layers(model.layers);
         match (layout.recompute, self.selective) {
             (Recompute::Selective, SelectiveRecompute::AttentionCore) if self.silicon.attention.fused => Flops::ZERO,
             (Recompute::Selective, SelectiveRecompute::AlternateMatmuls) => {
-                let attention = Recompute::Selective.flops_per_token(model, length, AttentionCount::Causal);
+                let attention = Recompute::Selective.flops_per_token(model, length, AttentionCount::Causal, stage);
                 (model.layers_flops(length, AttentionCount::Causal) - attention) * 0.5
             }
-            (recompute, _) => recompute.flops_per_token(model, length, AttentionCount::Causal),
+            (recompute, _) => recompute.flops_per_token(model, length, AttentionCount::Causal, stage),
         }
     }
 

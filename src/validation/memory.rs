@@ -19,8 +19,8 @@ use crate::catalog::model::Norm;
 use crate::catalog::training_efficiency::{AttentionKernel, Framework};
 use crate::memory::{Software, worst};
 use crate::parallelism::{Layout, RankOrder, Recompute, Schedule, Sharding};
-use crate::units::{Bytes, Fraction, Tokens};
-use crate::workload::{Detail, GradientPrecision, LayerKind, Optimizer, Precision, TrainingJob, Transformer};
+use crate::units::{Bytes, Factor, Fraction, Tokens};
+use crate::workload::{Detail, GradientPrecision, LayerKind, Offload, Optimizer, Precision, TrainingJob, Transformer};
 
 /// Columns that a table of memory must have.
 pub(super) const COLUMNS: &[&str] = &["id", "component", "value", "unit", "model"];
@@ -197,6 +197,7 @@ fn read(
         micro_batch,
         schedule,
         sharding: sharding(row.text("dp_sharding").unwrap_or_default())?,
+        shard_ranks: 0,
         recompute: recompute(row)?,
         sequence_parallel: tensor > 1 && framework != Framework::MegatronDeepspeed && kind != Peak::Formula,
         order: RankOrder::TpCpEpDpPp,
@@ -213,6 +214,8 @@ fn read(
         precision: Precision::Bf16,
         gradients: gradients(row, framework, filled),
         optimizer: Optimizer::Adam,
+        offload: Offload::None,
+        expert_imbalance: Factor::ONE,
     };
     let allowance = catalog.memory_allowances.get("cuda").ok_or_else(|| Unusable("no memory allowances".to_owned()))?;
     let unfused = kind == Peak::Formula;

@@ -19,6 +19,6 @@ pub use census::{BlockParameters, Census, block_parameters, census};
 pub use detail::{Detail, LatentShape};
 pub use hf::{Fill, Imported, import};
 pub use inference::{TokenFlops, token_flops};
-pub use training::{CheckpointMode, GradientPrecision, Optimizer, Precision, TrainingJob};
+pub use training::{CheckpointMode, GradientPrecision, Offload, Optimizer, Precision, TrainingJob};
 pub use transformer::{AttentionCount, Experts, LayerFlops, LayerKind, LayerParameters, Parameters, Transformer};
 pub use weights::{module_bits, requantise, weight_bytes};

@@ -1,8 +1,8 @@
 //! Shapes of published models, for unit tests.
 
-use super::{Detail, Experts, GradientPrecision, Optimizer, Precision, TrainingJob, Transformer};
+use super::{Detail, Experts, GradientPrecision, Offload, Optimizer, Precision, TrainingJob, Transformer};
 use crate::catalog::model::Norm;
-use crate::units::Tokens;
+use crate::units::{Factor, Tokens};
 
 /// A GPT of the Megatron papers: vocabulary 51,200, sequences of 2,048.
 pub(crate) const fn gpt(layers: u32, hidden: u32, heads: u32) -> Transformer {
@@ -63,5 +63,7 @@ pub(crate) const fn job(sequence_length: u32, global_batch: u32) -> TrainingJob 
         precision: Precision::Bf16,
         gradients: GradientPrecision::Fp32,
         optimizer: Optimizer::Adam,
+        offload: Offload::None,
+        expert_imbalance: Factor::ONE,
     }
 }

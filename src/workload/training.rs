@@ -2,7 +2,7 @@
 
 use crate::catalog::accelerator::DataType;
 use crate::document::choices;
-use crate::units::{Bytes, Tokens};
+use crate::units::{Bytes, Factor, Tokens};
 
 choices! {
     /// The number format of weights, activations and matrix multiplications.
@@ -42,6 +42,39 @@ choices! {
         /// Muon for the matrices of layers, with fp32 master weights and one fp32 momentum; Adam for the tables. Its
         /// Newton-Schulz steps, below 1% of a step at usual batches, are not timed.
         Muon = "muon",
+    }
+}
+
+choices! {
+    /// What is kept in the hosts' memory instead of the accelerators'.
+    pub enum Offload {
+        /// Nothing.
+        None = "none",
+        /// Optimizer states (ZeRO-Offload, arXiv 2101.06840).
+        Optimizer = "optimizer",
+        /// Optimizer states, and weights but those of the layers at work (ZeRO-Infinity, arXiv 2104.07857).
+        OptimizerWeights = "optimizer+weights",
+        /// What layers keep for the backward pass, but for the layer at work and the next.
+        Activations = "activations",
+        /// Optimizer states and activations.
+        OptimizerActivations = "optimizer+activations",
+    }
+}
+
+impl Offload {
+    /// Whether optimizer states are.
+    pub const fn optimizer(self) -> bool {
+        matches!(self, Self::Optimizer | Self::OptimizerWeights | Self::OptimizerActivations)
+    }
+
+    /// Whether weights are.
+    pub const fn weights(self) -> bool {
+        matches!(self, Self::OptimizerWeights)
+    }
+
+    /// Whether activations are.
+    pub const fn activations(self) -> bool {
+        matches!(self, Self::Activations | Self::OptimizerActivations)
     }
 }
 
@@ -129,6 +162,10 @@ pub struct TrainingJob {
     pub gradients: GradientPrecision,
     /// The optimizer.
     pub optimizer: Optimizer,
+    /// What the hosts keep.
+    pub offload: Offload,
+    /// Tokens of the fullest expert rank over the average; 1 where experts are loaded evenly.
+    pub expert_imbalance: Factor,
 }
 
 impl TrainingJob {

@@ -2,11 +2,10 @@
 
 use super::*;
 use crate::catalog::memory_allowance::SelectiveRecompute;
-use crate::memory::Policy;
-use crate::parallelism::{SINGLE, Sharding};
+use crate::parallelism::{Module, Modules, SINGLE, Sharding};
 use crate::units::{Factor, Fraction};
 use crate::workload::shapes::{gpt, job, llama, llama_405b, mixtral_8x7b};
-use crate::workload::{GradientPrecision, Optimizer};
+use crate::workload::{GradientPrecision, Offload, Optimizer};
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -19,7 +18,6 @@ pub(crate) const FUSED: Software = Software {
     logit: Bytes::new(4.0),
     selective_recompute: SelectiveRecompute::AttentionCore,
     fused_attention: true,
-    policy: Policy::PLAIN,
 };
 
 /// Scores in memory and no allowances.
@@ -207,8 +205,8 @@ fn hybrid_sharding_splits_within_its_groups() {
     let model = llama(32, 4_096, 32, 14_336);
     let layout = Layout { data: 64, sharding: Sharding::Full, ..SINGLE };
     let of = |shard_ranks| {
-        let software = Software { policy: Policy { shard_ranks, ..Policy::PLAIN }, ..FUSED };
-        footprint(&model, &job(4_096, 64), &layout, &software, 0)
+        let layout = Layout { shard_ranks, ..layout };
+        footprint(&model, &job(4_096, 64), &layout, &FUSED, 0)
     };
     assert_eq!(of(8).weights, of(0).weights * 8.0);
     assert_eq!(of(8).optimizer, of(64).optimizer * 8.0);
@@ -217,22 +215,29 @@ fn hybrid_sharding_splits_within_its_groups() {
 
 #[test]
 fn what_is_offloaded_is_not_held() {
-    let software = Software { policy: Policy { offload_optimizer: true, ..Policy::PLAIN }, ..FUSED };
     let model = llama_405b();
-    let (plain, offloaded) = (
-        footprint(&model, &job(8_192, 1), &SINGLE, &FUSED, 0),
-        footprint(&model, &job(8_192, 1), &SINGLE, &software, 0),
-    );
-    assert_eq!(offloaded, MemoryFootprint { optimizer: Bytes::ZERO, ..plain });
+    let of = |layout: &Layout, offload| footprint(&model, &TrainingJob { offload, ..job(8_192, 8) }, layout, &FUSED, 0);
+    let whole = Layout { data: 8, sharding: Sharding::Optimizer, ..SINGLE };
+    let (plain, states) = (of(&whole, Offload::None), of(&whole, Offload::Optimizer));
+    assert_eq!(states, MemoryFootprint { optimizer: Bytes::ZERO, offloaded: plain.optimizer, ..plain });
+    // Where each rank keeps its own part of weights and gradients, they follow.
+    let parts = Layout { sharding: Sharding::Full, ..whole };
+    let (plain, all) = (of(&parts, Offload::None), of(&parts, Offload::OptimizerWeights));
+    assert_eq!((all.weights, all.gradients, all.optimizer), (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO));
+    assert_eq!(all.offloaded, plain.weights + plain.gradients + plain.optimizer);
+    // Of 126 layers' activations, two stay: each 64 KiB and more a token.
+    let (kept, moved) = (of(&whole, Offload::Activations), of(&whole, Offload::None));
+    let layer = whole.layer_activations(&model, LayerKind::Dense, &job(8_192, 8), &FUSED).kept;
+    assert_eq!(kept.offloaded, layer * 124.0);
+    assert_eq!(kept.activations + kept.offloaded, moved.activations);
 }
 
 #[test]
 fn uneven_experts_take_more() {
     let layout = Layout { data: 8, expert: 8, ..SINGLE };
     let of = |imbalance| {
-        let policy = Policy { expert_imbalance: Factor::new(imbalance).unwrap(), ..Policy::PLAIN };
-        let software = Software { policy, ..FUSED };
-        footprint(&mixtral_8x7b(), &job(4_096, 8), &layout, &software, 0).activations
+        let job = TrainingJob { expert_imbalance: Factor::new(imbalance).unwrap(), ..job(4_096, 8) };
+        footprint(&mixtral_8x7b(), &job, &layout, &FUSED, 0).activations
     };
     // Two visits of 4 h outside and 6 f inside in each of 32 layers, half as much again.
     let visits = 32.0 * 4_096.0 * 2.0 * (4.0 * 4_096.0 + 6.0 * 14_336.0);
@@ -243,14 +248,47 @@ fn uneven_experts_take_more() {
 #[test]
 fn recomputation_may_cover_some_layers() {
     let model = llama(32, 4_096, 32, 14_336);
-    let of = |recomputed_layers, recompute| {
-        let software = Software { policy: Policy { recomputed_layers, ..Policy::PLAIN }, ..FUSED };
-        footprint(&model, &job(8_192, 1), &Layout { recompute, ..SINGLE }, &software, 0).activations
-    };
-    let (none, all) = (of(None, Recompute::None), of(None, Recompute::Full));
-    assert_eq!((of(Some(0), Recompute::Full), of(Some(99), Recompute::Full)), (none, all));
-    let half = of(Some(16), Recompute::Full);
+    let of = |recompute| footprint(&model, &job(8_192, 1), &Layout { recompute, ..SINGLE }, &FUSED, 0).activations;
+    let (none, all) = (of(Recompute::None), of(Recompute::Full));
+    assert_eq!(of(Recompute::Layers(99)), all);
+    let half = of(Recompute::Layers(16));
     assert!(((none - half) / (half - all) - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn recomputation_may_cover_the_dense_layers_first() {
+    // Three layers with an MLP lead; four covered are those and one with experts.
+    let mut model = mixtral_8x7b();
+    model.ffn = 14_336;
+    model.experts = model.experts.map(|experts| crate::workload::Experts { leading_dense_layers: 3, ..experts });
+    let of = |recompute| footprint(&model, &job(8_192, 1), &Layout { recompute, ..SINGLE }, &FUSED, 0).activations;
+    let layer = |kind| SINGLE.layer_activations(&model, kind, &job(8_192, 1), &FUSED).kept;
+    let input = Bytes::new(2.0 * 4_096.0 * 8_192.0);
+    let saved = layer(LayerKind::Dense) * 3.0 + layer(LayerKind::Moe) - input * 4.0;
+    assert!(((of(Recompute::None) - of(Recompute::Layers(4))) / saved - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn recomputation_may_cover_modules() {
+    let saved = |model: &Transformer, kind, modules: &[Module]| {
+        let of = |recompute| {
+            let layout = Layout { recompute, ..SINGLE };
+            layout.layer_activations(model, kind, &job(1, 1), &FUSED).kept
+        };
+        of(Recompute::None) - of(Recompute::Modules(Modules::of(modules)))
+    };
+    let llama = llama(32, 4_096, 32, 14_336);
+    // Two outputs of 4096; gate, up and their product of 14336.
+    assert_eq!(saved(&llama, LayerKind::Dense, &[Module::LayerNorm]), Bytes::new(2.0 * 2.0 * 4_096.0));
+    assert_eq!(saved(&llama, LayerKind::Dense, &[Module::Mlp]), Bytes::new(2.0 * 3.0 * 14_336.0));
+    assert_eq!(saved(&llama, LayerKind::Dense, &[Module::CoreAttention, Module::Moe]), Bytes::ZERO);
+    // Of two visits: the products between the matrices; or all, with the router's 2*4*8 and four copies of 4096.
+    let mixtral = mixtral_8x7b();
+    let visit = 3.0 * 2.0 * 14_336.0 + 4.0 * 4_096.0;
+    assert_eq!(saved(&mixtral, LayerKind::Moe, &[Module::MoeActivation]), Bytes::new(2.0 * 2.0 * 14_336.0));
+    let all = Bytes::new(2.0 * visit + 64.0);
+    assert_eq!(saved(&mixtral, LayerKind::Moe, &[Module::Moe]), all);
+    assert_eq!(saved(&mixtral, LayerKind::Moe, &[Module::Moe, Module::MoeActivation]), all);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::document::{FromNode, Node, Reader, Value, choices};
 use crate::units::Fraction;
 
 /// The most accelerators of a cluster, far above any announced.
-const MOST_ACCELERATORS: u32 = 10_000_000;
+pub(super) const MOST_ACCELERATORS: u32 = 10_000_000;
 /// The most planes that a port is split into.
 const MOST_PLANES: u32 = 8;
 

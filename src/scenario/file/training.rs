@@ -1,11 +1,12 @@
 //! `[training]`: the job and its layout.
 
+use super::cluster::MOST_ACCELERATORS;
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{FromNode, Node, Reader};
 use crate::parallelism::{Objective, RankOrder, Recompute, Schedule, Sharding};
-use crate::units::{Quantity, Tokens};
-use crate::workload::{CheckpointMode, GradientPrecision, Optimizer, Precision};
+use crate::units::{Factor, Quantity, Tokens};
+use crate::workload::{CheckpointMode, GradientPrecision, Offload, Optimizer, Precision};
 
 /// `[training]`
 #[derive(Clone, Debug, Default)]
@@ -18,6 +19,14 @@ pub struct TrainingFile {
     pub gradients: Option<GradientPrecision>,
     /// The optimizer.
     pub optimizer: Option<Optimizer>,
+    /// What the hosts keep.
+    pub offload: Option<Offload>,
+    /// Place of it.
+    pub offload_at: Span,
+    /// Tokens of the fullest expert rank over the average.
+    pub expert_imbalance: Option<Factor>,
+    /// Place of it.
+    pub expert_imbalance_at: Span,
     /// Tokens of a sequence.
     pub sequence_length: u32,
     /// Sequences or tokens of a step.
@@ -64,6 +73,10 @@ pub struct LayoutFile {
     pub schedule: Option<Schedule>,
     /// What data parallelism shards.
     pub sharding: Option<Sharding>,
+    /// Ranks among which it does.
+    pub shard_ranks: Option<u32>,
+    /// Place of it.
+    pub shard_ranks_at: Span,
     /// What the backward pass computes again.
     pub recompute: Option<Recompute>,
     /// Whether norms and residuals are split along the sequence.
@@ -81,6 +94,10 @@ impl TrainingFile {
             precision: r.get("precision"),
             gradients: r.optional("gradients"),
             optimizer: r.optional("optimizer"),
+            offload: r.optional("offload"),
+            offload_at: r.place("offload"),
+            expert_imbalance: expert_imbalance(r),
+            expert_imbalance_at: r.place("expert_imbalance"),
             sequence_length: r.get("sequence_length"),
             global_batch: r.get("global_batch"),
             global_batch_at: r.place("global_batch"),
@@ -90,6 +107,19 @@ impl TrainingFile {
             layout: layout(r),
         }
     }
+}
+
+/// Of all experts one at most has more tokens than the others, so that no imbalance is larger than their number.
+fn expert_imbalance(r: &mut Reader<'_>) -> Option<Factor> {
+    const MOST: f64 = 100_000.0;
+    let before = r.sink().len();
+    let given: Option<Factor> = r.optional("expert_imbalance");
+    let outside = given.filter(|factor| r.sink().len() == before && !(1.0..=MOST).contains(&factor.get()));
+    if let Some(factor) = outside {
+        let message = format!("an expert imbalance of {} is not from 1 to {MOST}", factor.get());
+        r.report("expert_imbalance", Code::OutOfRange, message, "1 is an even load");
+    }
+    given
 }
 
 /// The token budget, which must not be zero.
@@ -144,6 +174,8 @@ impl LayoutFile {
             micro_batch,
             schedule: r.optional("schedule"),
             sharding: r.optional("sharding"),
+            shard_ranks: r.optional_within("shard_ranks", &(1..=MOST_ACCELERATORS)),
+            shard_ranks_at: r.place("shard_ranks"),
             recompute: r.optional("recompute"),
             sequence_parallel: r.optional("sequence_parallel"),
             order: r.optional("order"),

@@ -7,12 +7,12 @@ use crate::catalog::memory_allowance::FrameworkMemory;
 use crate::catalog::training_efficiency::{Framework, TrainingEfficiency};
 use crate::catalog::{Catalog, Entry, MemoryAllowance, Model};
 use crate::diagnostics::{Code, Diagnostic, Sink};
-use crate::parallelism::{Layout, RankOrder, Recompute, Schedule, Sharding, Space};
+use crate::parallelism::{Layout, Recompute, Schedule, Sharding, Space};
 use crate::scenario::file::{LayoutFile, ScenarioFile, TrainingFile, sequences};
 use crate::scenario::search::LayoutSearch;
 use crate::scenario::software::{Communication, MissingEfficiency, Overlap, Software, StepEfficiency};
-use crate::units::Tokens;
-use crate::workload::{CheckpointMode, GradientPrecision, Optimizer, TrainingJob, Transformer};
+use crate::units::{Factor, Tokens};
+use crate::workload::{CheckpointMode, GradientPrecision, Offload, Optimizer, TrainingJob, Transformer};
 
 /// The training job and how it is spread.
 #[derive(Clone, Debug)]
@@ -56,8 +56,11 @@ pub(super) fn work(
         precision: wanted.precision,
         gradients: defaults.or("training.gradients", wanted.gradients, GradientPrecision::Fp32),
         optimizer: defaults.or("training.optimizer", wanted.optimizer, Optimizer::Adam),
+        offload: wanted.offload.unwrap_or(Offload::None),
+        expert_imbalance: wanted.expert_imbalance.unwrap_or(Factor::ONE),
     };
     check_tokens(wanted, &job, sink);
+    check_offload(wanted, sink);
     let model = catalog.models.find(&wanted.model, &wanted.model.at, sink)?;
     if let Some(positions) = model.learned_positions.filter(|positions| *positions < job.sequence_length) {
         let message = format!(
@@ -70,7 +73,26 @@ pub(super) fn work(
     let transformer = Transformer::try_from(&model.part).map_err(|reason| {
         sink.push(Diagnostic::new(Code::Unsupported, reason.to_string()).at(&wanted.model.at, "this model"));
     });
-    Some((model, transformer.ok(), job))
+    let transformer = transformer.ok();
+    if let (Some(factor), Some(Transformer { experts: None, .. })) = (wanted.expert_imbalance, &transformer)
+        && factor != Factor::ONE
+    {
+        let message = format!("`{}` has no experts that an expert_imbalance of {} could be of", model.id, factor.get());
+        let at = &wanted.expert_imbalance_at;
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "says nothing here").hint("leave it out"));
+    }
+    Some((model, transformer, job))
+}
+
+/// Weights are offloaded in parts, which is what sharding makes of them.
+fn check_offload(wanted: &TrainingFile, sink: &Sink) {
+    let sharding = wanted.layout.sharding.unwrap_or(Sharding::Optimizer);
+    if let Some(offload) = wanted.offload.filter(|offload| offload.weights() && !sharding.weights()) {
+        let message =
+            format!("offload \"{offload}\" with sharding \"{sharding}\": weights that are whole on each rank stay");
+        let hint = "set training.layout.sharding to \"full\" or \"hybrid\", or offload \"optimizer\" alone";
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.offload_at, "here").hint(hint));
+    }
 }
 
 /// A run is one step at least.
@@ -111,12 +133,12 @@ pub(super) fn bind(
         sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "needed for this"));
     }
     let (model, transformer, job) = work?;
-    let layout = layout(&wanted.layout, software.framework, defaults);
+    let layout = layout(&wanted.layout, cluster, software.framework, defaults, sink);
     Some(Training {
         transformer: transformer?,
         model,
         job,
-        search: search(&wanted.layout, layout.order, file.software.overlap),
+        search: search(&wanted.layout, &layout, file.software.overlap),
         layout,
         software,
         efficiency: efficiency.ok()?,
@@ -177,11 +199,18 @@ fn software(
     Software { date, framework, attention_kernel, overlap, communication }
 }
 
-fn layout(wanted: &LayoutFile, framework: Framework, defaults: &mut Defaults) -> Layout {
+fn layout(
+    wanted: &LayoutFile,
+    cluster: &Cluster,
+    framework: Framework,
+    defaults: &mut Defaults,
+    sink: &Sink,
+) -> Layout {
     let virtual_stages = wanted.virtual_stages.unwrap_or(1);
     let usual = if virtual_stages > 1 { Schedule::Interleaved } else { Schedule::OneF1b };
     let order = Software::usual_order(framework);
     let tensor = wanted.tensor.unwrap_or(1);
+    let sharding = defaults.or("training.layout.sharding", wanted.sharding, Sharding::Optimizer);
     Layout {
         tensor,
         context: wanted.context.unwrap_or(1),
@@ -191,7 +220,8 @@ fn layout(wanted: &LayoutFile, framework: Framework, defaults: &mut Defaults) ->
         virtual_stages,
         micro_batch: wanted.micro_batch.unwrap_or(1),
         schedule: defaults.or("training.layout.schedule", wanted.schedule, usual),
-        sharding: defaults.or("training.layout.sharding", wanted.sharding, Sharding::Optimizer),
+        sharding,
+        shard_ranks: shard_ranks(wanted, sharding, cluster, defaults, sink),
         recompute: defaults.or("training.layout.recompute", wanted.recompute, Recompute::None),
         sequence_parallel: defaults.or("training.layout.sequence_parallel", wanted.sequence_parallel, tensor > 1),
         order: defaults.or("training.layout.order", wanted.order, order),
@@ -199,7 +229,7 @@ fn layout(wanted: &LayoutFile, framework: Framework, defaults: &mut Defaults) ->
 }
 
 /// The search that the layout is left to, if it is.
-fn search(wanted: &LayoutFile, order: RankOrder, overlap: [Option<bool>; 3]) -> Option<LayoutSearch> {
+fn search(wanted: &LayoutFile, layout: &Layout, overlap: [Option<bool>; 3]) -> Option<LayoutSearch> {
     let space = Space {
         tensor: wanted.tensor,
         context: wanted.context,
@@ -209,9 +239,33 @@ fn search(wanted: &LayoutFile, order: RankOrder, overlap: [Option<bool>; 3]) -> 
         micro_batch: wanted.micro_batch,
         schedule: wanted.schedule,
         sharding: wanted.sharding,
+        shard_ranks: layout.shard_ranks,
         recompute: wanted.recompute,
         sequence_parallel: wanted.sequence_parallel,
-        order,
+        order: layout.order,
     };
     wanted.search.map(|objective| LayoutSearch { objective, space, overlap })
+}
+
+/// Ranks among which states are split: all, or those given; under hybrid sharding, by default those of a scale-up domain.
+fn shard_ranks(
+    wanted: &LayoutFile,
+    sharding: Sharding,
+    cluster: &Cluster,
+    defaults: &mut Defaults,
+    sink: &Sink,
+) -> u32 {
+    if sharding == Sharding::Hybrid {
+        // As many replicas as fit a domain beside each other, or all where there are no more.
+        let replica = wanted.tensor.unwrap_or(1).max(1);
+        let replicas = cluster.accelerators / replica.saturating_mul(wanted.pipeline.unwrap_or(1).max(1));
+        let within = (cluster.node.scale_up.domain / replica).min(replicas).max(1);
+        return defaults.or("training.layout.shard_ranks", wanted.shard_ranks, within);
+    }
+    if sharding == Sharding::None && wanted.shard_ranks.is_some() {
+        let message = "`shard_ranks` with sharding \"none\": nothing is split";
+        let at = &wanted.shard_ranks_at;
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "says nothing here").hint("leave it out"));
+    }
+    wanted.shard_ranks.unwrap_or(0)
 }

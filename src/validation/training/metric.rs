@@ -75,7 +75,7 @@ impl Metric {
                 let sequence = job.sequence_length;
                 let again = if counting.recomputed { layout.recompute } else { Recompute::None };
                 let token: Flops = model.model_flops_per_token(sequence, counting.attention)
-                    + again.flops_per_token(model, sequence, counting.attention);
+                    + again.flops_per_token(model, sequence, counting.attention, layout.most_layers(model.layers));
                 // Tokens are a count here: operations of a token times how many there are.
                 let flops = token * job.tokens_per_step().base();
                 let rate: FlopRate = flops / iteration / estimate.accelerators;

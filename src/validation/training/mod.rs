@@ -43,8 +43,8 @@ use crate::evaluate::StepInputs;
 use crate::memory;
 use crate::parallelism::Sharding;
 use crate::scenario::{Communication, Overlap, Software, StepEfficiency};
-use crate::units::Tokens;
-use crate::workload::{GradientPrecision, Optimizer, Precision, TrainingJob};
+use crate::units::{Factor, Tokens};
+use crate::workload::{GradientPrecision, Offload, Optimizer, Precision, TrainingJob};
 
 /// Columns that a table of training runs must have; others may be missing or blank.
 pub(super) const COLUMNS: &[&str] = &["id", "model", "gpu", "num_gpus", "seq", "gbs", "tp", "pp", "precision"];
@@ -96,6 +96,8 @@ fn predict(
         precision,
         gradients: gradients(precision, software.date, filled),
         optimizer: Optimizer::Adam,
+        offload: Offload::None,
+        expert_imbalance: Factor::ONE,
     };
     let allowance = catalog.memory_allowances.get("cuda").ok_or_else(|| missing("memory allowances"))?;
     let framework =
