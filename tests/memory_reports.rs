@@ -91,6 +91,7 @@ const BARE: Software = Software {
     fragmentation: Fraction::ZERO,
     logit: Bytes::new(4.0),
     selective_recompute: SelectiveRecompute::AttentionCore,
+    cast_inputs: false,
     fused_attention: true,
 };
 

@@ -81,6 +81,8 @@ pub struct FrameworkMemory {
     pub logit: Bytes,
     /// What selective recomputation drops.
     pub selective_recompute: SelectiveRecompute,
+    /// Whether matrix multiplications in low precision keep their inputs as they were cast, not whole.
+    pub cast_inputs: bool,
 }
 
 impl FromNode for FrameworkMemory {
@@ -88,6 +90,7 @@ impl FromNode for FrameworkMemory {
         Reader::new(node, path, sink).map_or_else(Self::default, |mut reader| Self {
             logit: reader.get("logit"),
             selective_recompute: reader.get("selective_recompute"),
+            cast_inputs: reader.or("cast_inputs", false),
         })
     }
 }

@@ -85,6 +85,8 @@ impl Layout {
     fn token_bytes(&self, model: &Transformer, kind: LayerKind, job: &TrainingJob, software: &Software) -> TokenBytes {
         // The size of a number leaves its type here: all that follows are bytes a token.
         let number = job.precision.size().value();
+        // An input of a matrix multiplication, where the framework keeps what it was cast to.
+        let input = if software.cast_inputs { job.precision.gathered_size().value() } else { number };
         let tensor = f64::from(self.tensor);
         let stream = f64::from(model.hidden) / f64::from(self.sequence_shards());
         let query = model.query_width() as f64 / tensor;
@@ -98,8 +100,10 @@ impl Layout {
             width / f64::from(self.sequence_shards())
         });
         // The input of the norm, and its output, which the projections read.
-        let normed = number * 2.0 * stream;
-        let attention = normed + number * (query + output + key + value + latent);
+        let normed = (number + input) * stream;
+        // Attention's kernel keeps its output whole; cast, the projection behind it has a copy of its own.
+        let copy = if software.cast_inputs && input < number { input * output } else { 0.0 };
+        let attention = normed + number * (query + output + key + value + latent) + copy;
         let (attention, scores) = if software.fused_attention {
             // Of the softmax, its log-sum in single precision.
             (attention + SINGLE * heads, 0.0)
@@ -109,7 +113,7 @@ impl Layout {
             (attention + MASK * stream, (2.0 * number + MASK) * heads * keys)
         };
         let (routed, up) = match (kind, model.experts) {
-            (LayerKind::Moe, Some(experts)) => self.expert_bytes(model, &experts, number, job),
+            (LayerKind::Moe, Some(experts)) => self.expert_bytes(model, &experts, [number, input], job),
             _ => (0.0, 0.0),
         };
         let shared =
@@ -117,7 +121,7 @@ impl Layout {
         // Each up-projection's output and what the down-projection reads.
         let width = f64::from(shared) / tensor;
         let mask = if software.fused_attention { 0.0 } else { MASK * stream };
-        let inside = number * width * f64::from(model.up_projections() + 1);
+        let inside = width * (number * f64::from(model.up_projections()) + input);
         let mlp = routed + normed + mask + inside;
         // Of query, key, value, output, gate, up and down projections: the first, third, fifth and seventh. Without a
         // gate, down is the sixth and is not kept.
@@ -125,10 +129,10 @@ impl Layout {
         let alternate = number * (stream + query + output + value + width + down) + up + SINGLE * heads;
         let is_moe = kind == LayerKind::Moe;
         let parts = Parts {
-            norm_outputs: normed,
+            norm_outputs: 2.0 * input * stream,
             mlp: if is_moe { 0.0 } else { inside },
             routed,
-            activation: up,
+            activation: up / number * input,
             shared: if is_moe { inside } else { 0.0 },
             latent_up: if model.detail.latent.is_some() { number * (query + key + value) } else { 0.0 },
         };
@@ -139,7 +143,13 @@ impl Layout {
     ///
     /// Tokens are taken as spread as evenly as the job says. Kept are the router's scores in single precision, the dispatched copies of the
     /// token, the up-projections and their product, and the experts' outputs, which the gates weight.
-    fn expert_bytes(&self, model: &Transformer, experts: &Experts, number: f64, job: &TrainingJob) -> (f64, f64) {
+    fn expert_bytes(
+        &self,
+        model: &Transformer,
+        experts: &Experts,
+        [number, input]: [f64; 2],
+        job: &TrainingJob,
+    ) -> (f64, f64) {
         let (hidden, ffn) = (f64::from(model.hidden), f64::from(experts.ffn));
         let tensor = f64::from(self.tensor);
         let visits = f64::from(experts.per_token) * job.expert_imbalance.get();
@@ -147,8 +157,8 @@ impl Layout {
         let inside = number * ffn / tensor * visits;
         // Spread over ranks, the copies of a token are as many in all as its tensor-parallel group would make once.
         let copies = if self.expert > 1 { 1.0 / tensor } else { 1.0 };
-        let outside = number * 2.0 * hidden * visits * copies;
-        (router + outside + inside * f64::from(model.up_projections() + 1), inside)
+        let outside = (number + input) * hidden * visits * copies;
+        (router + outside + inside * f64::from(model.up_projections()) + inside / number * input, inside)
     }
 }
 
@@ -186,6 +196,20 @@ mod tests {
         // Table 2: full recomputation keeps 2 s b h.
         let full = Layout { recompute: Recompute::Full, ..tensor };
         assert_eq!(kept(full, &GPT_530B, 2_048, &UNFUSED), Bytes::new(2.0 * s * b * h));
+    }
+
+    #[test]
+    fn inputs_may_be_kept_as_they_were_cast() {
+        // A GPT's layer in 16 bits keeps 2 bytes of eleven hidden widths and of two times four: norms in and out, query, key,
+        // value and output, and the MLP's. In FP8 the norms' outputs and what the last matrix reads are a byte less, and
+        // the output projection has a byte of its own.
+        let software = Software { cast_inputs: true, ..FUSED };
+        let job = TrainingJob { precision: crate::workload::Precision::Fp8, ..job(2_048, 64) };
+        let of = |software: &Software| ONE.layer_activations(&GPT_530B, LayerKind::Dense, &job, software).kept;
+        let width = 2_048.0 * 20_480.0;
+        assert_eq!(of(&FUSED) - of(&software), Bytes::new(width * (2.0 + 4.0 - 1.0)));
+        let bf16 = TrainingJob { precision: crate::workload::Precision::Bf16, ..job };
+        assert_eq!(ONE.layer_activations(&GPT_530B, LayerKind::Dense, &bf16, &software).kept, of(&FUSED));
     }
 
     #[test]

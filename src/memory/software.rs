@@ -19,6 +19,8 @@ pub struct Software {
     pub logit: Bytes,
     /// What selective recomputation drops.
     pub selective_recompute: SelectiveRecompute,
+    /// Whether matrix multiplications in low precision keep their inputs as they were cast, not whole.
+    pub cast_inputs: bool,
     /// Whether attention keeps its scores out of memory. Where it doesn't, dropout's masks are counted too, as the
     /// training runs of that time had it.
     pub fused_attention: bool,
@@ -34,6 +36,7 @@ impl Software {
             fragmentation: allowance.fragmentation.value,
             logit: framework.logit,
             selective_recompute: framework.selective_recompute,
+            cast_inputs: framework.cast_inputs,
             fused_attention: kernel != AttentionKernel::Unfused,
         }
     }

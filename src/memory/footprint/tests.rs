@@ -17,6 +17,7 @@ pub(crate) const FUSED: Software = Software {
     fragmentation: Fraction::ZERO,
     logit: Bytes::new(4.0),
     selective_recompute: SelectiveRecompute::AttentionCore,
+    cast_inputs: false,
     fused_attention: true,
 };
 
