@@ -5,7 +5,7 @@ mod output;
 mod settings;
 
 pub use json::{model_config, parse_json, read_json};
-pub use output::write;
+pub use output::{write, write_directory};
 pub use settings::{axis, scenario, setting};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +50,19 @@ pub fn catalog_documents(overlays: &[PathBuf], sources: &mut Sources, sink: &Sin
                 sink.push(Diagnostic::new(Code::UnknownWord, message).hint(hint));
                 continue;
             };
+            if key.1.bytes().any(|byte| byte.is_ascii_uppercase()) {
+                let message = format!("{} has capital letters in its name, which is the entry's id", path.display());
+                let hint =
+                    format!("ids are written in small letters: rename it to {}.toml", key.1.to_ascii_lowercase());
+                sink.push(Diagnostic::new(Code::OutOfRange, message).hint(hint));
+                continue;
+            }
+            let before = sink.len();
             let Some(over) = read(&path, sources, sink) else { continue };
+            // What is no TOML says nothing that could be checked.
+            if sink.len() > before {
+                continue;
+            }
             match documents.get_mut(&key) {
                 Some(below) => Catalog::lay_over(&key.0, below, &over, sink),
                 None => {

@@ -273,3 +273,39 @@ fn months_money_and_rates_are_fixed() {
     assert_eq!(tariff.dollars.as_deref(), Some("0.2765 USD/kWh"));
     assert_eq!(record.figures(&Rates::new())[1].dollars, None);
 }
+
+#[test]
+fn every_provider_has_a_price_at_each_term_or_says_that_none_was_found() {
+    let catalog = catalog();
+    for provider in catalog.providers.iter() {
+        if !matches!(provider.class, ProviderClass::Hyperscaler | ProviderClass::Neocloud) {
+            continue;
+        }
+        let gaps = provider.document.at_path("gaps").map(Node::to_string).unwrap_or_default();
+        for term in [Term::OnDemand, Term::Spot, Term::OneYear, Term::ThreeYears] {
+            let offered = provider.offers.iter().any(|offer| offer.term == term);
+            assert!(offered || gaps.contains(&format!("price, {term}")), "{}: {term}", provider.id);
+        }
+        assert!(provider.egress_per_tb.is_some() && provider.storage_per_tb_month.is_some(), "{}", provider.id);
+        assert!(provider.provisioning.is_some(), "{}", provider.id);
+    }
+}
+
+#[test]
+fn every_node_has_its_host_or_says_that_it_was_not_found() {
+    let catalog = catalog();
+    let mut known = 0;
+    for node in catalog.nodes.iter() {
+        let gaps = node.document.at_path("gaps").map(Node::to_string).unwrap_or_default();
+        let fields = [
+            ("processors", node.processors.is_some()),
+            ("host_memory", node.host_memory.is_some()),
+            ("local_storage", node.local_storage.is_some()),
+        ];
+        for (field, there) in fields {
+            known += usize::from(there);
+            assert!(there || gaps.contains(field), "{}: {field}", node.id);
+        }
+    }
+    assert!(known >= 100, "{known} of {}", 3 * catalog.nodes.iter().count());
+}

@@ -8,6 +8,7 @@ mod check;
 mod collective_constants;
 mod constant;
 mod difference;
+mod freeze;
 mod overlay;
 mod pcie;
 mod plausible;
@@ -20,11 +21,12 @@ pub use age::{StalePrice, age_in_days, date_of};
 pub use collective_constants::{ConstantPath, RangedConstant, Section};
 pub use constant::Kind;
 pub use difference::{Change, difference};
+pub use freeze::named_by;
 pub use pcie::Pcie;
 pub use record::{Figure, Record};
 pub use reference::Reference;
 pub use selection::{Condition, ConditionError};
-pub use shelf::{Entry, List, Part, Shelf};
+pub use shelf::{Entry, List, Part, Shelf, is_plain};
 
 use crate::diagnostics::Sink;
 

@@ -24,6 +24,8 @@ choices! {
     pub enum NicPath {
         /// Both hang on one PCIe switch, so the host is not on the way.
         PcieSwitch = "same PCIe switch",
+        /// The accelerator has the ports itself, and no bus is on the way.
+        OnAccelerator = "on the accelerator",
         /// Through the PCIe ports of one host processor.
         HostSocket = "same host socket",
         /// From one host processor to the other.
@@ -72,12 +74,14 @@ pub struct NicSlots {
 /// The host processors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Processors {
-    /// How many in the node.
-    pub count: u32,
-    /// Their maker's name for them.
+    /// How many in the node; none where a cloud does not say.
+    pub count: Option<u32>,
+    /// Their maker's name for them, or their family.
     pub model: String,
     /// Cores of one.
     pub cores: Option<u32>,
+    /// The PCI Express lanes of one, all together.
+    pub pcie: Option<Pcie>,
 }
 
 /// Drives inside the node.
@@ -132,6 +136,8 @@ pub struct Node {
     pub cooling: Cooling,
     /// The host processors.
     pub processors: Option<Processors>,
+    /// Hardware threads that an instance offers.
+    pub vcpus: Option<u32>,
     /// Memory of the hosts.
     pub host_memory: Option<Bytes>,
     /// Drives for data.
@@ -172,10 +178,12 @@ impl Node {
             rack_units: reader.get("rack_units"),
             cooling: reader.get("cooling"),
             processors: reader.optional_table("processors", |reader| Processors {
-                count: reader.get("count"),
+                count: reader.optional("count"),
                 model: reader.get("model"),
                 cores: reader.optional("cores"),
+                pcie: reader.optional("pcie"),
             }),
+            vcpus: reader.optional("vcpus"),
             host_memory: some_positive(reader, "host_memory"),
             local_storage: reader.optional_table("local_storage", |reader| LocalStorage {
                 count: reader.get("count"),

@@ -11,7 +11,7 @@ use crate::units::Bandwidth;
 pub struct Pcie {
     /// Generation, 3 to 7.
     pub generation: u32,
-    /// Lanes.
+    /// Lanes: of one link 16 at most, of a processor all that it has.
     pub lanes: u32,
 }
 
@@ -28,7 +28,7 @@ impl Pcie {
     fn parse(text: &str) -> Option<Self> {
         let (generation, lanes) = text.trim().strip_prefix("Gen")?.split_once(" x")?;
         let link = Self { generation: generation.parse().ok()?, lanes: lanes.parse().ok()? };
-        ((3..=7).contains(&link.generation) && (1..=64).contains(&link.lanes)).then_some(link)
+        ((3..=7).contains(&link.generation) && (1..=256).contains(&link.lanes)).then_some(link)
     }
 }
 

@@ -2,9 +2,11 @@
 
 use super::accelerator::{Accelerator, DataType};
 use super::check::{mismatch, same};
+use super::node::{Host, NicPath};
 use super::{Catalog, Entry, Node, Provider};
-use crate::diagnostics::{Code, Sink};
+use crate::diagnostics::{Code, Sink, Span};
 use crate::document::Reader;
+use crate::units::Bandwidth;
 
 /// Rounding of printed peaks: 989.4 beside 1,978.9.
 const PRINTED: f64 = 1.005;
@@ -28,6 +30,39 @@ pub(super) fn check_sparsity(accelerator: &Accelerator, reader: &Reader<'_>) {
     }
 }
 
+/// Reports network cards that take more, all together, than the buses they hang on carry: those of the accelerators whose
+/// memory they move, and the lanes of the host processors where no switch multiplies them.
+fn check_lanes(node: &Node, accelerator: &Accelerator, at: &Span, sink: &Sink) {
+    let slots = node.nic_slots;
+    let cards = slots.speed * f64::from(slots.count);
+    if slots.path == NicPath::OnAccelerator {
+        return;
+    }
+    if let Some(bus) = accelerator.pcie {
+        let fed = bus.bandwidth_per_direction() * f64::from(node.accelerators);
+        if cards > fed {
+            let message = format!(
+                "{} cards of {} take {cards} each direction, and {} accelerators on {bus} give {fed}",
+                slots.count, slots.speed, node.accelerators
+            );
+            mismatch(at, message, sink);
+        }
+    }
+    let Some(processors) = node.processors.as_ref().filter(|_| slots.path != NicPath::PcieSwitch) else { return };
+    let (Some(count), Some(lanes)) = (processors.count, processors.pcie) else { return };
+    let has = lanes.bandwidth_per_direction() * f64::from(count);
+    let accelerators = accelerator
+        .pcie
+        .filter(|_| node.host == Host::X86)
+        .map_or(Bandwidth::ZERO, |bus| bus.bandwidth_per_direction() * f64::from(node.accelerators));
+    let needs = slots.pcie.map_or(cards, |slot| slot.bandwidth_per_direction() * f64::from(slots.count)) + accelerators;
+    if needs > has * PRINTED {
+        let message =
+            format!("network slots and accelerators take {needs}, and {count} processors of {lanes} give {has}");
+        mismatch(at, message, sink);
+    }
+}
+
 impl Catalog {
     /// What a node's parts say of it.
     pub(super) fn check_node(&self, node: &Entry<Node>, sink: &Sink) {
@@ -45,6 +80,7 @@ impl Catalog {
             );
             mismatch(at("max_power"), message, sink);
         }
+        check_lanes(node, &accelerator, at("nic_slots"), sink);
         let Some(link) = self.scale_up_links.sound(&node.scale_up.kind, at("scale_up.kind"), sink) else { return };
         if node.scale_up.bandwidth_per_direction > link.bandwidth_per_direction * PRINTED {
             let message = format!(

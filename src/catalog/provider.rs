@@ -33,6 +33,8 @@ choices! {
         OneYear = "1 year",
         /// Committed for three years.
         ThreeYears = "3 years",
+        /// Not rented: what an hour costs its owner, by a published model.
+        Owned = "owned",
     }
 }
 

@@ -95,6 +95,7 @@ impl<T: Part> Shelf<T> {
         let name = reader.get("name");
         let sources = reader.tables("source", Source::read);
         reader.optional::<Date>("frozen");
+        reader.optional::<Vec<String>>("gaps");
         let part = T::read(&mut reader);
         drop(reader);
         let sound = sink.len() == before;
@@ -161,6 +162,7 @@ pub(super) fn schema<T: Part>() -> serde_json::Value {
         reader.get::<String>("name");
         reader.tables("source", Source::read);
         reader.optional::<Date>("frozen");
+        reader.optional::<Vec<String>>("gaps");
         T::read(reader)
     };
     let mut schema = Reader::describe(read).to_json();
@@ -186,9 +188,10 @@ pub(super) fn check_sources(document: &Node, sources: &[Source], lists: &[List],
     }
 }
 
-/// Whether a top-level key needs no source: what a part is called, the sources themselves, and the day of a frozen copy.
-pub(super) fn is_plain(key: &str) -> bool {
-    matches!(key, "name" | "source" | "frozen")
+/// Whether a top-level key needs no source: what a part is called, the sources themselves, the day of a frozen copy, and
+/// what could not be found.
+pub fn is_plain(key: &str) -> bool {
+    matches!(key, "name" | "source" | "frozen" | "gaps")
 }
 
 /// How to give a field its one source; a line does, at the top of the file.

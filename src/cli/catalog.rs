@@ -7,8 +7,9 @@ use clap::Subcommand;
 
 use super::options::Format;
 use super::{Answer, Session};
-use crate::catalog::{Catalog as Known, Change, Condition, StalePrice, date_of, difference};
+use crate::catalog::{Catalog as Known, Change, Condition, StalePrice, date_of, difference, named_by};
 use crate::diagnostics::{Code, Diagnostic, Sink, did_you_mean};
+use crate::document::Node;
 use crate::load::{self, CatalogDocuments};
 use crate::report::{Grid, entry_grid, entry_page, list_grid};
 use crate::units::{Quantity, Seconds};
@@ -48,10 +49,14 @@ pub(super) enum Catalog {
         /// The same for the other side
         after: String,
     },
-    /// Writes an entry as it is now, as a file that replaces later ones: for reports that must be run again unchanged
+    /// Writes entries as they are now, as files that replace later ones: for reports that must be run again unchanged
     Freeze {
-        /// An id, as the list has it
-        id: String,
+        /// Ids, as the list has them; of several, -o names a new directory
+        #[arg(required_unless_present = "scenario")]
+        ids: Vec<String>,
+        /// Freezes all that this scenario rests on: its price book, parts, site, and what these name
+        #[arg(long, value_name = "FILE")]
+        scenario: Option<PathBuf>,
         /// The day that is written into it; today where it is not given
         #[arg(long, value_name = "DATE")]
         on: Option<String>,
@@ -62,17 +67,19 @@ impl Catalog {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
         let documents = session.catalog_documents();
         let answer = match self {
-            Self::List { kind, conditions } => list(kind.as_deref(), conditions, documents, &session),
+            Self::List { kind, conditions } => list(kind.as_deref(), conditions, &documents, &session),
             Self::Show { id, on } => show(id, on.as_deref(), &documents, &session),
             Self::Check { older_than, on } => check(older_than.as_deref(), on.as_deref(), &documents, &session),
             Self::Diff { before, after } => diff([before, after], &documents, &mut session),
-            Self::Freeze { id, on } => freeze(id, on.as_deref(), &documents, &session),
+            Self::Freeze { ids, scenario, on } => {
+                freeze(ids, scenario.as_deref(), on.as_deref(), &documents, &mut session)
+            }
         };
         (answer, session)
     }
 }
 
-fn list(kind: Option<&str>, conditions: &[String], mut documents: CatalogDocuments, session: &Session) -> Answer {
+fn list(kind: Option<&str>, conditions: &[String], documents: &CatalogDocuments, session: &Session) -> Answer {
     let parsed: Result<Vec<Condition>, _> = conditions.iter().map(|text| Condition::parse(text)).collect();
     let parsed = match parsed {
         Ok(parsed) => parsed,
@@ -84,8 +91,9 @@ fn list(kind: Option<&str>, conditions: &[String], mut documents: CatalogDocumen
             return mistake(Code::UnknownWord, format!("the catalog has no kind \"{typed}\""), Some(hint), session);
         }
     };
+    let mut kept: Option<Vec<(String, String)>> = None;
     if !parsed.is_empty() {
-        let catalog = load::bind(&documents, &session.sink);
+        let catalog = load::bind(documents, &session.sink);
         let mut records = catalog.records();
         records.retain(|record| folder.is_none_or(|folder| record.folder == folder));
         for (condition, typed) in parsed.iter().zip(conditions) {
@@ -95,11 +103,13 @@ fn list(kind: Option<&str>, conditions: &[String], mut documents: CatalogDocumen
                 return mistake(Code::UnknownWord, message, Some(hint), session);
             }
         }
-        let kept = records.iter().filter(|record| parsed.iter().all(|condition| condition.holds(record)));
-        let kept: Vec<(String, String)> = kept.map(|record| (record.folder.to_owned(), record.id.to_owned())).collect();
-        documents.retain(|key, _| kept.contains(key));
+        let fit = records.iter().filter(|record| parsed.iter().all(|condition| condition.holds(record)));
+        kept = Some(fit.map(|record| (record.folder.to_owned(), record.id.to_owned())).collect());
     }
-    Answer::Yes(session.grid("", list_grid(&documents, folder)))
+    let shown = |folder: &str, id: &str| {
+        kept.as_ref().is_none_or(|kept| kept.iter().any(|(own, known)| own == folder && known == id))
+    };
+    Answer::Yes(session.grid("", list_grid(documents, shown, folder)))
 }
 
 /// The folder that is meant by its name or by the name of one of its entries, or a hint.
@@ -206,15 +216,38 @@ fn change_grid(changes: &[Change]) -> Grid {
     grid
 }
 
-fn freeze(id: &str, on: Option<&str>, documents: &CatalogDocuments, session: &Session) -> Answer {
+fn freeze(
+    ids: &[String],
+    scenario: Option<&Path>,
+    on: Option<&str>,
+    documents: &CatalogDocuments,
+    session: &mut Session,
+) -> Answer {
     session.writes_toml();
     let Some(on) = day(on, session) else { return Answer::Mistaken };
-    let Some(((folder, _), document)) = documents.iter().find(|((_, known), _)| known == id) else {
-        return unknown_id(id, documents, session);
-    };
+    let mut kept = std::collections::BTreeSet::new();
+    for id in ids {
+        let mut of_id = documents.keys().filter(|(_, known)| known == id).peekable();
+        if of_id.peek().is_none() {
+            return unknown_id(id, documents, session);
+        }
+        kept.extend(of_id.cloned());
+    }
+    if let Some(path) = scenario {
+        let Some(text) = session.scenario(path) else { return Answer::Mistaken };
+        kept.extend(named_by(&text, documents));
+    }
     load::bind(documents, &session.sink);
-    let head = format!("# Keep it as {folder}/{id}.toml in a directory given with --catalog.\nfrozen = {on}\n");
-    Answer::Yes((head + &document.to_toml()).into_bytes())
+    let frozen = |key: &(String, String)| {
+        let (folder, id) = key;
+        let head = format!("# Keep it as {folder}/{id}.toml in a directory given with --catalog.\nfrozen = {on}\n");
+        (head + &documents.get(key).map(Node::to_toml).unwrap_or_default()).into_bytes()
+    };
+    if scenario.is_none() && ids.len() == 1 {
+        return Answer::Yes(kept.iter().flat_map(frozen).collect());
+    }
+    let file = |key: &(String, String)| (PathBuf::from(&key.0).join(format!("{}.toml", key.1)), frozen(key));
+    Answer::Files(kept.iter().map(file).collect())
 }
 
 /// The day that it is.

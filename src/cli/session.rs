@@ -123,6 +123,7 @@ impl Session {
         }
         let (data, message, code) = match answer {
             Answer::Yes(data) => (Some(data), String::new(), 0),
+            Answer::Files(files) => return self.deliver_files(&files),
             Answer::No { data, message } => (data, message, 1),
             Answer::Mistaken => (None, String::new(), 2),
         };
@@ -138,6 +139,22 @@ impl Session {
             Ok(()) => ExitCode::from(code),
             Err(message) => {
                 complain(&message);
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    /// Writes files into the directory that the answer is to be, all of them or none.
+    fn deliver_files(self, files: &[(PathBuf, Vec<u8>)]) -> ExitCode {
+        let Some(directory) = &self.options.output else {
+            let message = format!("the answer is {} files", files.len());
+            self.sink.push(Diagnostic::new(Code::Inconsistent, message).hint("name a new directory for them with -o"));
+            return self.mistakes();
+        };
+        match load::write_directory(directory, files) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                complain(&format!("cannot write {}: {error}\n", directory.display()));
                 ExitCode::from(2)
             }
         }

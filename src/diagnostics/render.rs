@@ -55,7 +55,15 @@ fn is_short(text: &str, span: &Span) -> bool {
 }
 
 fn render_one(diagnostic: &Diagnostic, sources: &Sources, renderer: &Renderer) -> String {
-    let (message, hint) = (cut(&diagnostic.message), diagnostic.hint.as_deref().map(cut));
+    let (mut message, hint) = (cut(&diagnostic.message), diagnostic.hint.as_deref().map(cut));
+    if let Some((span, _)) = diagnostic.labels.first()
+        && diagnostic.labels.iter().all(|(span, _)| !is_short(sources.text(span.file), span))
+    {
+        // The line is too long to be shown, so its place stands in the sentence.
+        let before = sources.text(span.file).get(..span.range.start).unwrap_or_default();
+        let line = 1 + before.matches('\n').count();
+        message = Cow::Owned(format!("{message}, at {}:{line}", sources.name(span.file)));
+    }
     let title = Level::ERROR.primary_title(&*message).id(diagnostic.code.id());
     let mut files: Vec<FileId> = Vec::new();
     for (span, _) in diagnostic.labels.iter().filter(|(span, _)| is_short(sources.text(span.file), span)) {

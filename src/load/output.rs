@@ -39,6 +39,28 @@ fn temporary(target: &Path) -> io::Result<PathBuf> {
     Ok(target.with_file_name(format!(".{}.{}.tmp", name.display(), std::process::id())))
 }
 
+/// Writes a new directory of files, all of them or none: under another name beside it, then renamed.
+///
+/// # Errors
+/// When something is there already, or a file cannot be written; then nothing is left behind.
+pub fn write_directory(directory: &Path, files: &[(PathBuf, Vec<u8>)]) -> io::Result<()> {
+    if directory.exists() {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there already, and is left as it is"));
+    }
+    let mut name = directory.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    let partial = directory.with_file_name(name);
+    let written = files.iter().try_for_each(|(path, bytes)| {
+        let path = partial.join(path);
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        fs::write(path, bytes)
+    });
+    written.and_then(|()| fs::rename(&partial, directory)).inspect_err(|_| {
+        // What is half there is of no use; that it cannot be removed either is not worth another error.
+        let _ = fs::remove_dir_all(&partial);
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

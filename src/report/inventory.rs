@@ -1,15 +1,11 @@
 //! What the catalog has: lists of entries, and every field of one with its source.
 
-use std::collections::BTreeMap;
-
+use super::key_figures::{self, Documents};
 use super::page::{Block, Grid, Page, Section};
-use crate::catalog::{Catalog, age_in_days};
+use crate::catalog::{Catalog, age_in_days, is_plain};
 use crate::diagnostics::Sink;
 use crate::document::{Node, Reader, Table, Value};
-use crate::provenance::{Basis, Source, weakest};
-
-/// Catalog files by folder and id.
-type Documents = BTreeMap<(String, String), Node>;
+use crate::provenance::{Basis, Source};
 
 /// A field and what stands behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,21 +20,33 @@ struct Field {
     note: String,
 }
 
-/// Entries with their names, of one folder or of all.
-pub fn list_grid(documents: &Documents, folder: Option<&str>) -> Grid {
-    let mut grid = Grid::new(&["kind", "id", "name", "basis"], 4);
-    for ((kind, id), document) in documents {
+/// Entries with their names, of one folder with the figures that tell its entries apart, or of all.
+pub fn list_grid(documents: &Documents, shown: impl Fn(&str, &str) -> bool, folder: Option<&str>) -> Grid {
+    let mut heads = vec!["kind", "id", "name"];
+    heads.extend(folder.map(key_figures::heads).unwrap_or_default());
+    heads.push("basis");
+    let texts = heads.len();
+    let mut grid = Grid::new(&heads, texts);
+    for ((kind, id), document) in documents.iter().filter(|((kind, id), _)| shown(kind, id)) {
         if folder.is_some_and(|folder| folder != kind) {
             continue;
         }
-        let name = text_at(document, "name");
-        let bases = fields(document, &Catalog::default())
-            .into_iter()
-            .filter_map(|field| Basis::ALL.iter().copied().find(|basis| basis.word() == field.basis));
-        let basis = bases.fold(Basis::Datasheet, weakest);
-        grid.rows.push(vec![kind.clone(), id.clone(), name, basis.to_string()]);
+        let mut row = vec![kind.clone(), id.clone(), text_at(document, "name")];
+        if folder.is_some() {
+            row.extend(key_figures::figures(kind, id, document, documents));
+        }
+        row.push(bases(document));
+        grid.rows.push(row);
     }
     grid
+}
+
+/// How many fields stand on each basis, the best first: `9 secondary, 2 assumed`.
+fn bases(document: &Node) -> String {
+    let fields = fields(document, &Catalog::default());
+    let count = |basis: &Basis| fields.iter().filter(|field| field.basis == basis.word()).count();
+    let counted = Basis::ALL.iter().map(|basis| (count(basis), basis)).filter(|(count, _)| *count > 0);
+    counted.map(|(count, basis)| format!("{count} {basis}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Every field of the entries of that id, with the prices that books have for it, a row each; ages are those of a day,
@@ -50,6 +58,11 @@ pub fn entry_grid(documents: &Documents, id: &str, catalog: &Catalog, on: &str) 
             let Field { name, value, basis, date, age, source, url, note } = field;
             grid.rows.push(vec![kind.clone(), name, value, basis, date, age, source, url, note]);
         }
+    }
+    for gap in gaps(documents, id) {
+        let mut row = vec!["gap".to_owned(), String::new(), gap.to_string()];
+        row.resize(9, String::new());
+        grid.rows.push(row);
     }
     grid
 }
@@ -71,7 +84,19 @@ pub fn entry_page(documents: &Documents, id: &str, catalog: &Catalog, on: &str) 
             page.sections.push(Section { heading: std::mem::take(&mut heading), blocks });
         }
     }
+    let gaps: Vec<String> = gaps(documents, id).iter().map(ToString::to_string).collect();
+    if !gaps.is_empty() {
+        let blocks = vec![Block::Text(gaps.join("\n"))];
+        page.sections.push(Section { heading: "Not found".to_owned(), blocks });
+    }
     page
+}
+
+/// What could not be found of the entries of an id.
+fn gaps<'a>(documents: &'a Documents, id: &str) -> Vec<&'a Node> {
+    let of_id = documents.iter().filter(|((_, own), _)| own == id);
+    let lists = of_id.filter_map(|(_, document)| document.at_path("gaps"));
+    lists.flat_map(|list| if let Value::Array(items) = &list.value { items.as_slice() } else { &[] }).collect()
 }
 
 fn same_source(a: &Field, b: &Field) -> bool {
@@ -132,8 +157,7 @@ fn fields(document: &Node, catalog: &Catalog) -> Vec<Field> {
         Reader::new(document, "", &sink).map(|mut reader| reader.tables("source", Source::read)).unwrap_or_default();
     let mut found = Vec::new();
     let Some(table) = document.as_table() else { return found };
-    let says = |key: &str| !matches!(key, "name" | "source" | "frozen");
-    for entry in table.entries.iter().filter(|entry| says(&entry.key)) {
+    for entry in table.entries.iter().filter(|entry| !is_plain(&entry.key)) {
         collect(&entry.node, &entry.key, &entry.key, &sources, &mut found);
     }
     for field in &mut found {
@@ -160,7 +184,9 @@ fn collect(node: &Node, path: &str, label: &str, sources: &[Source], found: &mut
             for (index, item) in items.iter().enumerate() {
                 let Some(table) = item.as_table() else { continue };
                 let key = ["part", "instance", "id", "name", "from"].into_iter().find_map(|key| table.get(key));
-                let label = format!("{label}.{}", key.map_or_else(|| index.to_string(), Node::to_string));
+                let mut parts = vec![key.map_or_else(|| index.to_string(), Node::to_string)];
+                parts.extend(["term", "region"].into_iter().filter_map(|key| table.get(key)).map(Node::to_string));
+                let label = format!("{label}.{}", parts.join(", "));
                 if table.get("source").is_some() {
                     found.push(self_sourced(table, label));
                 } else {
@@ -188,7 +214,7 @@ fn collect(node: &Node, path: &str, label: &str, sources: &[Source], found: &mut
 /// An item that carries its own source: a price, a cost line.
 fn self_sourced(table: &Table, label: String) -> Field {
     let text = |key: &str| table.get(key).map(Node::to_string).unwrap_or_default();
-    let evidence = ["part", "instance", "name", "basis", "date", "source", "url", "note"];
+    let evidence = ["part", "instance", "name", "term", "region", "basis", "date", "source", "url", "note"];
     let own = table.entries.iter().filter(|entry| !evidence.contains(&entry.key.as_str()));
     let value: Vec<String> = own.map(|entry| format!("{} = {}", entry.key, ranged(&entry.node))).collect();
     Field {
@@ -204,7 +230,7 @@ fn self_sourced(table: &Table, label: String) -> Field {
 }
 
 /// A value, and its range where it has one.
-fn ranged(node: &Node) -> String {
+pub(super) fn ranged(node: &Node) -> String {
     let Some(table) = node.as_table() else { return node.to_string() };
     let text = |key: &str| table.get(key).map(Node::to_string);
     match (text("value"), text("low"), text("high")) {

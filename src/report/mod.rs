@@ -11,6 +11,7 @@ mod figure;
 mod infeasible;
 mod inventory;
 mod json;
+mod key_figures;
 mod layout_search;
 mod markdown;
 mod memory;

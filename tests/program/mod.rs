@@ -8,6 +8,7 @@ pub(crate) const LLAMA: &str = "scenarios/train-llama3.1-405b-16k-h100.toml";
 pub(crate) const MIXTRAL: &str = "scenarios/train-mixtral-8x7b-64-h100.toml";
 
 /// What a run left.
+#[allow(dead_code, reason = "not every test looks at all of it")]
 pub(crate) struct Answer {
     pub(crate) code: i32,
     pub(crate) stdout: String,
