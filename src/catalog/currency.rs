@@ -3,7 +3,7 @@
 //! Amounts in catalog files may be written in any currency that has a file here; they become dollars at its rate
 //! when the catalog is read, and nothing is fetched. Another rate is another file in an overlay.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Catalog;
 use crate::diagnostics::Code;
@@ -55,32 +55,48 @@ impl Currency {
     }
 }
 
-/// Dollars for one of each currency, by code.
-pub type Rates = BTreeMap<String, f64>;
+/// What one of a currency is worth.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rate {
+    /// In dollars.
+    pub usd: f64,
+    /// The rate with its day, in a sentence.
+    pub sentence: String,
+}
+
+/// The rate of each currency, by code.
+pub type Rates = BTreeMap<String, Rate>;
 
 impl Catalog {
     /// The fixed rates of all currencies.
     pub fn rates(&self) -> Rates {
-        self.currencies.iter().map(|currency| (currency.code.clone(), currency.usd.get())).collect()
+        let rate = |currency: &Currency| Rate { usd: currency.usd.get(), sentence: currency.rate() };
+        self.currencies.iter().map(|currency| (currency.code.clone(), rate(currency))).collect()
     }
 }
 
-/// Turns every amount of another currency in a document into dollars.
-pub(super) fn to_dollars(node: &mut Node, rates: &Rates) {
+/// Turns every amount of another currency in a document into dollars, and notes the rates that were used.
+pub(super) fn to_dollars(node: &mut Node, rates: &Rates, used: &mut BTreeSet<String>) {
     match &mut node.value {
         Value::String(text) => {
-            if let Some(dollars) = in_dollars(text, rates) {
+            if let Some((dollars, rate)) = converted(text, rates) {
                 *text = dollars;
+                used.insert(rate.sentence.clone());
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| to_dollars(item, rates)),
-        Value::Table(table) => table.entries.iter_mut().for_each(|entry| to_dollars(&mut entry.node, rates)),
+        Value::Array(items) => items.iter_mut().for_each(|item| to_dollars(item, rates, used)),
+        Value::Table(table) => table.entries.iter_mut().for_each(|entry| to_dollars(&mut entry.node, rates, used)),
         _ => {}
     }
 }
 
 /// `0.171 EUR/kWh` at 1.08 as `0.18468 USD/kWh`; none where the text is no amount of a known currency.
 pub(super) fn in_dollars(text: &str, rates: &Rates) -> Option<String> {
+    converted(text, rates).map(|(dollars, _)| dollars)
+}
+
+/// The same with the rate that was used.
+fn converted<'a>(text: &str, rates: &'a Rates) -> Option<(String, &'a Rate)> {
     let (number, unit) = text.split_once(' ')?;
     let rate = rates.get(unit.get(..3)?)?;
     let rest = unit.get(3..)?;
@@ -88,7 +104,7 @@ pub(super) fn in_dollars(text: &str, rates: &Rates) -> Option<String> {
         return None;
     }
     let number: f64 = crate::units::number(number).ok()?;
-    Some(format!("{} USD{rest}", number * rate))
+    Some((format!("{} USD{rest}", number * rate.usd), rate))
 }
 
 #[cfg(test)]
@@ -97,7 +113,7 @@ mod tests {
 
     #[test]
     fn amounts_of_known_currencies_become_dollars() {
-        let rates = Rates::from([("EUR".to_owned(), 1.25)]);
+        let rates = Rates::from([("EUR".to_owned(), Rate { usd: 1.25, sentence: String::new() })]);
         assert_eq!(in_dollars("0.2 EUR/kWh", &rates).as_deref(), Some("0.25 USD/kWh"));
         assert_eq!(in_dollars("1,000 EUR", &rates).as_deref(), Some("1250 USD"));
         for kept in ["$0.08/kWh", "400 Gbit/s", "10 CHF", "2 EUROS", "about EUR"] {

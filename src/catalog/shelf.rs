@@ -1,6 +1,6 @@
 //! The parts of one kind, by id.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -40,6 +40,8 @@ pub struct Entry<T> {
     pub name: String,
     /// The documents behind its fields.
     pub sources: Vec<Source>,
+    /// The fixed rates, in sentences, at which its amounts of other currencies were taken.
+    pub exchange: BTreeSet<String>,
     /// The place of the file.
     pub at: Span,
     /// The file as it was written, after overlays: what is shown and compared.
@@ -88,7 +90,8 @@ impl<T: Part> Shelf<T> {
     pub fn add(&mut self, id: &str, document: &Node, rates: &Rates, sink: &Sink) {
         let written = Arc::new(document.clone());
         let mut in_dollars = document.clone();
-        to_dollars(&mut in_dollars, rates);
+        let mut exchange = BTreeSet::new();
+        to_dollars(&mut in_dollars, rates, &mut exchange);
         let document = &in_dollars;
         let before = sink.len();
         let Some(mut reader) = Reader::new(document, "", sink) else { return };
@@ -100,7 +103,8 @@ impl<T: Part> Shelf<T> {
         drop(reader);
         let sound = sink.len() == before;
         check_sources(document, &sources, T::LISTS, sink);
-        let entry = Entry { id: id.to_owned(), name, sources, at: document.at.clone(), document: written, part, sound };
+        let at = document.at.clone();
+        let entry = Entry { id: id.to_owned(), name, sources, exchange, at, document: written, part, sound };
         self.0.insert(id.to_owned(), Arc::new(entry));
     }
 

@@ -285,8 +285,10 @@ fn price_note(evaluation: &Evaluation) -> String {
         (Some(first), Some(last)) => format!(" of {first} to {last}"),
         _ => String::new(),
     };
+    let rates: Vec<&str> = cluster.prices.exchange.union(&cluster.site.exchange).map(String::as_str).collect();
+    let exchange = if rates.is_empty() { String::new() } else { format!(" Exchange: {}.", rates.join("; ")) };
     format!(
-        "Prices: {} ({}), in US dollars{span}; amounts are those of that time.",
+        "Prices: {} ({}), in US dollars{span}; amounts are those of that time.{exchange}",
         cluster.prices.name, cluster.prices.id
     )
 }

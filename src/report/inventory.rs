@@ -4,8 +4,9 @@ use super::key_figures::{self, Documents};
 use super::page::{Block, Grid, Page, Section};
 use crate::catalog::{Catalog, age_in_days, is_plain};
 use crate::diagnostics::Sink;
-use crate::document::{Node, Reader, Table, Value};
+use crate::document::{Entry, Node, Reader, Table, Value};
 use crate::provenance::{Basis, Source};
+use crate::units::{Quantity, UsdPerHour};
 
 /// A field and what stands behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -216,7 +217,8 @@ fn self_sourced(table: &Table, label: String) -> Field {
     let text = |key: &str| table.get(key).map(Node::to_string).unwrap_or_default();
     let evidence = ["part", "instance", "name", "term", "region", "basis", "date", "source", "url", "note"];
     let own = table.entries.iter().filter(|entry| !evidence.contains(&entry.key.as_str()));
-    let value: Vec<String> = own.map(|entry| format!("{} = {}", entry.key, ranged(&entry.node))).collect();
+    let value: Vec<String> =
+        own.map(|entry| format!("{} = {}{}", entry.key, ranged(&entry.node), other_way(table, entry))).collect();
     Field {
         name: label,
         value: value.join(", "),
@@ -226,6 +228,19 @@ fn self_sourced(table: &Table, label: String) -> Field {
         source: text("source"),
         url: text("url"),
         note: text("note"),
+    }
+}
+
+/// A rent's other way of being said: of an instance what one accelerator costs, of one what the instance does.
+fn other_way(table: &Table, entry: &Entry) -> String {
+    let rent = UsdPerHour::parse(&entry.node.to_string()).ok().and_then(|rent| rent.in_unit("$/h"));
+    let count = table.get("accelerators").and_then(|count| count.to_string().parse::<f64>().ok());
+    match (entry.key.as_str(), rent, count) {
+        ("price_per_instance_hour", Some(rent), Some(count)) => format!(" (${:.3}/h an accelerator)", rent / count),
+        ("price_per_accelerator_hour", Some(rent), Some(count)) if count > 1.0 => {
+            format!(" (${:.3}/h the instance)", rent * count)
+        }
+        _ => String::new(),
     }
 }
 

@@ -22,6 +22,7 @@ fn site(housing: Housing) -> Entry<Site> {
         id: "here".to_owned(),
         name: "Here".to_owned(),
         sources: Vec::new(),
+        exchange: std::collections::BTreeSet::new(),
         at: Span::default(),
         document: std::sync::Arc::default(),
         part,
