@@ -170,6 +170,11 @@ fn broken_files_are_named_with_their_line_and_nothing_of_them_is_used() {
         ("accelerators", String::new(), "`name` is missing"),
         ("nodes", broken(node, "h100-sxm-80gb", "h100-sxm-81gb"), "did you mean \"h100-sxm-80gb\"?"),
         ("nodes", broken(node, "count = 8, speed", "count = 80, speed"), "80 cards of 50 GB/s take 4 TB/s"),
+        (
+            "nodes",
+            broken("nodes/gb200-nvl72.toml", "count = 72, speed", "count = 720, speed"),
+            "36 processors of Gen5 x68",
+        ),
         ("nodes", broken(node, "accelerators = 8", "accelerators = 0"), "`accelerators` is 0"),
         (
             "providers",
