@@ -15,11 +15,12 @@ const MORE_CROSSINGS: f64 = 4.0;
 ///
 /// Under one PCIe switch, accelerator and card share its way to the host, which carries what is sent down to the card
 /// beside what is received for the accelerator: half is left to each. Where both have ports of their own at the host, each
-/// carries its traffic once.
-pub fn staged_bus(bus: Bandwidth, path: NicPath) -> Bandwidth {
+/// carries its traffic once. Ports on the accelerator itself have no bus before them.
+fn staged_bus(bus: Bandwidth, path: NicPath) -> Option<Bandwidth> {
     match path {
-        NicPath::PcieSwitch => bus * 0.5,
-        NicPath::HostSocket | NicPath::AcrossSockets => bus,
+        NicPath::PcieSwitch => Some(bus * 0.5),
+        NicPath::HostSocket | NicPath::AcrossSockets => Some(bus),
+        NicPath::OnAccelerator => None,
     }
 }
 
@@ -27,8 +28,9 @@ impl Network {
     /// The same with data staged over a bus of that rate each direction.
     #[must_use]
     pub fn staged(mut self, staging: &StagingEfficiency, bus: Bandwidth, path: NicPath) -> Self {
+        let Some(bus) = staged_bus(bus, path) else { return self };
         let direct = self.line_rate * self.efficiency.payload.get();
-        let staged = direct.min(staged_bus(bus, path) * staging.rate.get());
+        let staged = direct.min(bus * staging.rate.get());
         self.efficiency.payload = Fraction::new(staged / self.line_rate).unwrap_or(self.efficiency.payload);
         let more = staging.crossing * MORE_CROSSINGS;
         self.efficiency.ll_hop += more;
@@ -52,6 +54,7 @@ mod tests {
         assert_eq!(staged.efficiency.ll_hop, us(10.0) + us(4.0));
         let own_ports = network.staged(&staging, bus, NicPath::HostSocket);
         assert!((own_ports.efficiency.payload.get() - 20.16 / 50.0).abs() < 1e-12);
+        assert_eq!(network.staged(&staging, bus, NicPath::OnAccelerator), network);
         // A bus that is fast enough leaves the card what it had.
         let wide = network.staged(&staging, Bandwidth::new(1e12), NicPath::HostSocket);
         assert_eq!(wide.efficiency.payload, network.efficiency.payload);
