@@ -11,7 +11,7 @@ use clusterplan::collectives::{
     estimate,
 };
 use clusterplan::diagnostics::{Sink, Sources};
-use clusterplan::units::{Bandwidth, Bytes, Seconds};
+use clusterplan::units::{Bandwidth, Bytes, Meters, Seconds};
 
 fn constants() -> CollectiveEfficiency {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("catalogs/efficiency/collectives/nccl.toml");
@@ -76,6 +76,8 @@ fn group(ranks: u32, ranks_per_domain: u32, nics_per_domain: f64) -> Group {
         all_to_all_share: 1.0,
         relayed: 0.0,
         more_switches: 0.0,
+        sites: 1,
+        distance: Meters::ZERO,
     }
 }
 

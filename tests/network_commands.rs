@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use assert_cmd::Command;
+use clusterplan::units::Quantity;
 use serde_json::Value;
 
 fn run(line: &str) -> (i32, String, String) {
@@ -107,11 +108,17 @@ fn a_superpod_is_counted_and_priced() {
         assert_eq!(fabric[key], count, "{key}");
     }
     let parts = quote["parts"].as_array().unwrap();
-    let sum = |key: &str| -> f64 {
-        parts.iter().map(|part| part["count"].as_f64().unwrap() * part[key].as_f64().unwrap()).sum()
-    };
-    near(sum("unit_price_usd"), fabric["capex_usd"].as_f64().unwrap(), 1e-9);
-    near(sum("power_w"), fabric["power_w"].as_f64().unwrap(), 1e-9);
+    let number = |value: &Value| value.as_f64().unwrap();
+    let price =
+        |part: &Value| (number(&part["count"]) + number(&part["spares_count"])) * number(&part["unit_price_usd"]);
+    let power = |part: &Value| number(&part["count"]) * number(&part["power_w"]);
+    near(parts.iter().map(price).sum(), number(&fabric["capex_usd"]), 1e-9);
+    near(parts.iter().map(power).sum(), number(&fabric["power_w"]), 1e-9);
+    // A manager draws power, and licences are counted by card.
+    let managers = parts.iter().find(|part| part["kind"] == "manager").unwrap();
+    assert!(number(&managers["power_w"]) > 0.0);
+    let lines = quote["lines"].as_array().unwrap();
+    assert!(lines.iter().any(|line| line["name"].as_str().unwrap().contains("licences") && line["quantity"] == 1016));
     let cables: u64 =
         quote["cable_lengths"].as_array().unwrap().iter().map(|class| class["count"].as_u64().unwrap()).sum();
     assert_eq!(cables, fabric["cables_count"].as_u64().unwrap());
@@ -136,8 +143,80 @@ fn the_purchasing_list_is_csv() {
     let header = reader.headers().unwrap().clone();
     assert_eq!(&header[0], "kind");
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
-    assert!(rows.iter().any(|row| &row[0] == "switch" && &row[4] == "8"));
-    assert!(rows.iter().all(|row| &row[2] != "spine"));
+    let of_fabric = |row: &&csv::StringRecord| &row[10] == "fabric";
+    assert!(rows.iter().filter(of_fabric).any(|row| &row[0] == "switch" && &row[4] == "8"));
+    assert!(rows.iter().filter(of_fabric).all(|row| &row[2] != "spine"));
+    for network in ["storage", "in-band", "out-of-band"] {
+        assert!(rows.iter().any(|row| &row[10] == network && &row[0] == "switch"), "{network}");
+    }
+    // What is bought is what is in use and the spares; a price each; a maker's name.
+    let number = |row: &csv::StringRecord, column: &str| -> f64 {
+        let index = header.iter().position(|name| name == column).unwrap();
+        row[index].parse().unwrap()
+    };
+    for row in &rows {
+        near(number(row, "count") + number(row, "spares"), number(row, "buy"), 1e-12);
+        near(number(row, "buy") * number(row, "unit_price_usd"), number(row, "price_usd"), 1e-12);
+        assert!(row[11].len() > 3, "{row:?}");
+    }
+}
+
+/// What a side network counts.
+fn beside(quote: &Value, purpose: &str, key: &str) -> u64 {
+    let networks = quote["side_networks"].as_array().unwrap();
+    networks.iter().find(|network| network["purpose"] == purpose).unwrap()[key].as_u64().unwrap()
+}
+
+#[test]
+fn networks_beside_the_fabric_grow_with_the_cluster() {
+    let quote = |gpus: u32| json(&format!("fabric --node dgx-h100 --fabric quantum-2-ndr --accelerators {gpus}"));
+    let (small, large) = (quote(64), quote(4_096));
+    for purpose in ["storage", "in-band", "out-of-band"] {
+        let ports = |quote: &Value| beside(quote, purpose, "ports_count");
+        assert!(ports(&large) > 30 * ports(&small), "{purpose}");
+    }
+    // Eight nodes are a pair of storage leaves; 512 nodes with two ports and 16 units with three are 1,072 ports.
+    assert_eq!(beside(&small, "storage", "leaf_switches_count"), 2);
+    assert_eq!(beside(&large, "storage", "ports_count"), 2 * 512 + 3 * 16);
+    assert!(beside(&large, "storage", "spine_switches_count") >= 2);
+    // Every parts line of theirs has a price and adds to their price.
+    for network in large["side_networks"].as_array().unwrap() {
+        let number = |value: &Value| value.as_f64().unwrap();
+        let parts = network["parts"].as_array().unwrap();
+        let sum: f64 = parts
+            .iter()
+            .map(|part| (number(&part["count"]) + number(&part["spares_count"])) * number(&part["unit_price_usd"]))
+            .sum();
+        near(sum, number(&network["capex_usd"]), 1e-9);
+        assert!(parts.iter().all(|part| number(&part["unit_price_usd"]) > 0.0));
+    }
+}
+
+#[test]
+fn cables_beyond_their_reach_are_said() {
+    let beyond = |gpus: u32| {
+        let quote = json(&format!("fabric --node dgx-h100 --fabric roce-400g --accelerators {gpus}"));
+        quote["fabric"]["cables_beyond_reach_count"].as_u64().unwrap()
+    };
+    // 16,384 GPUs stand within a hundred metres, half a million do not.
+    assert_eq!(beyond(16_384), 0);
+    assert!(beyond(500_000) > 0);
+    let (_, page, _) = run("fabric --node dgx-h100 --fabric roce-400g --accelerators 500000");
+    assert!(page.contains("cables are longer than"), "{page}");
+}
+
+#[test]
+fn spares_are_a_share_and_one_of_each_model_at_least() {
+    let spares = |share: &str| {
+        let quote = json(&format!("fabric --node dgx-h100 --fabric roce-400g --accelerators 4096 --spares {share}"));
+        quote["fabric"]["spare_parts_count"].as_u64().unwrap()
+    };
+    assert_eq!(spares("0"), 0);
+    assert!(spares("0.000001") >= 4);
+    assert!(spares("0.1") > 4 * spares("0.02"));
+    let (code, _, error) = run("fabric --node dgx-h100 --fabric roce-400g --accelerators 512 --spares 1.5");
+    assert_eq!(code, 2);
+    assert!(error.contains("a share is from 0 to 1"), "{error}");
 }
 
 #[test]
@@ -157,6 +236,20 @@ fn what_cannot_be_is_said() {
 }
 
 #[test]
+fn links_are_compared_in_one_direction() {
+    let (mut sources, sink) = (clusterplan::diagnostics::Sources::default(), clusterplan::diagnostics::Sink::default());
+    let catalog = clusterplan::load::catalog(&[], &mut sources, &sink);
+    let node = catalog.nodes.get("dgx-h100").unwrap();
+    let one_way = node.scale_up.bandwidth_per_direction;
+    // caomaolufei/AIInfraGuide issue 44: 900 GB/s of NVLink 4 are both directions, 64 GB/s of sixteen lanes are one: seven
+    // times, not fourteen.
+    let bus = node.nic_slots.pcie.unwrap().bandwidth_per_direction();
+    near(one_way / bus, 7.0, 0.03);
+    // aliyun/SimAI issue 60: one port of 3,600 Gbit/s a GPU is 450 GB/s each direction.
+    near(one_way.in_unit("Gbit/s").unwrap(), 3_600.0, 1e-12);
+}
+
+#[test]
 fn every_node_and_fabric_has_collective_constants() {
     let (mut sources, sink) = (clusterplan::diagnostics::Sources::default(), clusterplan::diagnostics::Sink::default());
     let catalog = clusterplan::load::catalog(&[], &mut sources, &sink);
@@ -168,4 +261,47 @@ fn every_node_and_fabric_has_collective_constants() {
     for fabric in catalog.fabrics.iter() {
         assert!(constants.network.contains_key(&fabric.class), "{}: {}", fabric.id, fabric.class);
     }
+}
+
+#[test]
+fn sites_are_bought_and_timed_together() {
+    let between = "--sites 2 --distance 100km --site-bandwidth 51.2Tbit/s";
+    let quote = json(&format!("fabric --node dgx-h100 --fabric roce-400g --accelerators 16384 {between}"));
+    let fabric = &quote["fabric"];
+    // 128 links of 400G a site, on both sides of routers of 36 ports.
+    assert_eq!(fabric["long_haul_links_of_a_site_count"], 128);
+    assert_eq!(fabric["border_routers_count"], 2 * 8);
+    let count = |id: &str| {
+        let parts = quote["parts"].as_array().unwrap();
+        parts
+            .iter()
+            .filter(|part| part["id"] == id && part["tier"] == "site")
+            .map(|part| part["count"].as_u64().unwrap())
+            .sum::<u64>()
+    };
+    assert_eq!((count("400g-zr-qsfp-dd"), count("fibre-smf-duplex")), (256, 256));
+    let one = json("fabric --node dgx-h100 --fabric roce-400g --accelerators 8192");
+    assert_eq!(fabric["nics_count"].as_u64().unwrap(), 2 * one["fabric"]["nics_count"].as_u64().unwrap());
+    // A hundred kilometres are 490 us of light, there and back for an all-reduce, and twice that around a ring.
+    let time = |rest: &str| {
+        let call = "collective all_reduce --node dgx-h100 --fabric roce-400g --ranks 8192 --bytes 8MiB";
+        let answer = json(&format!("{call} {rest}"));
+        answer["answer"]["time_us"].as_f64().unwrap()
+    };
+    let (near_by, far) = ("--sites 2 --distance 1m --site-bandwidth 51.2Tbit/s", between);
+    for (algorithm, light) in [("tree-ll128", 2.0 * 489.7), ("ring-ll128", 4.0 * 489.7)] {
+        let grown =
+            time(&format!("{far} --algorithm {algorithm}")) - time(&format!("{near_by} --algorithm {algorithm}"));
+        near(grown, light, 0.01);
+    }
+    // Farther than the module reaches, uneven nodes, and a torus are refused.
+    let refused = |rest: &str| run(&format!("fabric --node dgx-h100 --fabric roce-400g --accelerators 16384 {rest}"));
+    let (code, _, error) = refused("--sites 2 --distance 200km --site-bandwidth 1Tbit/s");
+    assert_eq!(code, 2);
+    assert!(error.contains("farther than the 120 km"), "{error}");
+    assert_eq!(refused("--sites 2 --distance 200km --site-bandwidth 1Tbit/s --long-haul 400g-zr-plus").0, 0);
+    let (code, _, error) = refused("--sites 3 --distance 10km --site-bandwidth 1Tbit/s");
+    assert_eq!(code, 1);
+    assert!(error.contains("do not divide over 3 sites"), "{error}");
+    assert_eq!(refused("--sites 2 --distance 10km --site-bandwidth 1Tbit/s --topology torus").0, 2);
 }

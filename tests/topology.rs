@@ -16,6 +16,7 @@ fn eight_rails(nodes: u32, radix: u32) -> FatTreeSpec {
         pod_nodes: None,
         oversubscription: Oversubscription::NONE,
         managers: Managers::default(),
+        border_ports: 0,
     }
 }
 
@@ -146,6 +147,7 @@ fn any_spec() -> impl Strategy<Value = FatTreeSpec> {
             pod_nodes,
             oversubscription: Oversubscription { leaf, spine },
             managers: Managers { servers: managers.0, ports_per_server: managers.1 },
+            border_ports: 0,
         },
     )
 }

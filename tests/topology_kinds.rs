@@ -5,10 +5,10 @@
 use clusterplan::parallelism::RankGroup;
 use clusterplan::scenario::TopologyKind;
 use clusterplan::topology::{
-    Balance, ByTier, Carrier, FatTreeSpec, LinkParts, Managers, Oversubscription, PartKind, PartNames, ScaleUp, Tier,
-    Tiers, Topology, TopologyError,
+    Balance, ByTier, Carrier, FatTreeSpec, LinkParts, Managers, Oversubscription, PartKind, PartNames, ScaleUp, Sites,
+    Tier, Tiers, Topology, TopologyError,
 };
-use clusterplan::units::Fraction;
+use clusterplan::units::{Bandwidth, Fraction, Meters, Quantity};
 
 const DGX: ScaleUp = ScaleUp { accelerators_per_node: 8, domain: 8 };
 const EVEN: Balance = Balance::ByLoad(Fraction::ONE);
@@ -24,6 +24,7 @@ fn spec(nodes: u32, radix: u32) -> FatTreeSpec {
         pod_nodes: None,
         oversubscription: Oversubscription::NONE,
         managers: Managers::default(),
+        border_ports: 0,
     }
 }
 
@@ -200,4 +201,48 @@ fn a_torus_has_cables_only() {
     assert!((placed.ring_share - 1.0).abs() < 1e-12 && (placed.all_to_all_share - 0.25).abs() < 1e-12);
     let odd = Topology::build(TopologyKind::Torus, &FatTreeSpec { nics_per_node: 1, rails: 1, ..spec(64, 64) });
     assert_eq!(odd.unwrap_err(), TopologyError::Directions { nics: 1 });
+}
+
+#[test]
+fn sites_are_the_highest_boundary() {
+    let one = build(TopologyKind::RailFatTree, &spec(512, 64));
+    let inside = Bandwidth::parse("400 Gbit/s").unwrap() * (512.0 * 8.0);
+    let joined = |between: &str| {
+        let between = Bandwidth::parse(between).unwrap();
+        let link = Bandwidth::parse("400 Gbit/s").unwrap();
+        one.clone().at_sites(Sites::new(2, Meters::new(80e3), inside, between, link))
+    };
+    let everyone = RankGroup { size: 8_192, stride: 1 };
+    let (thick, thin) =
+        (joined("1638.4 Tbit/s").place(everyone, DGX, EVEN), joined("0.4 Tbit/s").place(everyone, DGX, EVEN));
+    assert_eq!((thick.tier, thick.sites, thick.distance), (Tier::Site, 2, Meters::new(80e3)));
+    // Over as many links as the site has cards nothing is lost; a ring's eight cards that leave share one link.
+    assert!((thick.ring_share - 1.0).abs() < 1e-12);
+    assert!((thin.ring_share - 1.0 / 8.0).abs() < 1e-12, "{}", thin.ring_share);
+    assert!(thin.all_to_all_share < 0.001);
+    // Pairs half the cluster apart all cross: 4,096 cards on one link.
+    let pairs = joined("0.4 Tbit/s").place(RankGroup { size: 2, stride: 4_096 }, DGX, EVEN);
+    assert!((pairs.ring_share - 1.0 / 4_096.0).abs() < 1e-12);
+    // What stays at a site sees nothing of the other.
+    let half = RankGroup { size: 4_096, stride: 1 };
+    assert_eq!(joined("0.4 Tbit/s").place(half, DGX, EVEN), one.place(half, DGX, EVEN));
+    // Rails alone and a single switch have sites, too.
+    for kind in [TopologyKind::RailOnly, TopologyKind::TorFatTree, TopologyKind::DragonflyPlus] {
+        let small = build(kind, &spec(8, 64)).at_sites(thin_sites());
+        assert_eq!(small.place(RankGroup { size: 128, stride: 1 }, DGX, EVEN).tier, Tier::Site, "{kind}");
+    }
+}
+
+fn thin_sites() -> Sites {
+    let rate = |text| Bandwidth::parse(text).unwrap();
+    Sites::new(2, Meters::new(1e3), rate("25.6 Tbit/s"), rate("800 Gbit/s"), rate("400 Gbit/s"))
+}
+
+#[test]
+fn border_routers_take_places_as_managers_do() {
+    let border = FatTreeSpec { border_ports: 20, ..spec(125, 64) };
+    let topology = build(TopologyKind::RailFatTree, &border);
+    // 125 nodes and 20 ports, which are the places of three nodes, fill four units.
+    assert_eq!((topology.units, topology.free_places()), (4, 0));
+    assert_eq!(topology.leaf.down_links(), 125 * 8 + 20);
 }

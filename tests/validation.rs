@@ -71,9 +71,19 @@ fn all_own_rows_are_predicted_but_inputs() {
             "Meta Llama3 24K RoCE, gpus",
             "Meta Llama3 24K RoCE, gpus_per_pod",
             "Meta Llama3 24K RoCE, agg_oversubscription",
+            "GB200 NVL72, racks_per_su",
+            "Meta Llama3 24K RoCE, servers_per_rack",
         ]
     );
-    assert_eq!(topology.summary().predicted + inputs.len(), topology.rows.len());
+    // What is neither predicted nor an input says why it follows from nothing.
+    let explained: Vec<&str> = topology
+        .rows
+        .iter()
+        .filter(|row| matches!(&row.outcome, Outcome::Skipped(_)) && row.outcome != reason)
+        .map(|row| row.id.as_str())
+        .collect();
+    assert_eq!(explained, ["GB200 NVL72, max_racks"]);
+    assert_eq!(topology.summary().predicted + inputs.len() + explained.len(), topology.rows.len());
 }
 
 #[test]

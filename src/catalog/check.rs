@@ -3,7 +3,7 @@
 use super::cable::CableKind;
 use super::fabric::{Link, Transport};
 use super::switch::Protocol;
-use super::{Cable, Catalog, Entry, Fabric};
+use super::{Cable, Catalog, Entry, Fabric, LongHaul, SideNetwork};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::Reader;
 use crate::units::{Bandwidth, Quantity, Ranged};
@@ -68,8 +68,50 @@ impl Catalog {
         for fabric in self.fabrics.iter_sound() {
             self.check_adapter(fabric, sink);
             self.check_switches(fabric, sink);
-            self.check_link(fabric, &fabric.node_link, sink);
-            self.check_link(fabric, &fabric.switch_link, sink);
+            let links = Links { owner: &fabric.id, speed: fabric.link_speed };
+            self.check_link(&links, &fabric.node_link, sink);
+            self.check_link(&links, &fabric.switch_link, sink);
+        }
+        for network in self.side_networks.iter_sound() {
+            self.check_side_network(network, sink);
+        }
+        for link in self.long_haul.iter_sound() {
+            self.check_long_haul(link, sink);
+        }
+    }
+
+    fn check_long_haul(&self, link: &Entry<LongHaul>, sink: &Sink) {
+        self.cables.sound(&link.cable, &link.cable.at, sink);
+        if let Some(optic) = self.optics.sound(&link.optic, &link.optic.at, sink)
+            && !same(optic.link_speed, link.link_speed)
+        {
+            let message = format!(
+                "`{}` carries links of {}, and `{}` has links of {}",
+                optic.id, optic.link_speed, link.id, link.link_speed
+            );
+            mismatch(&link.optic.at, message, sink);
+        }
+        if let Some(switch) = self.switches.sound(&link.switch, &link.switch.at, sink)
+            && switch.ports_at(link.link_speed).is_none()
+        {
+            mismatch(&link.switch.at, format!("`{}` has no ports of {}", switch.id, link.link_speed), sink);
+        }
+    }
+
+    fn check_side_network(&self, network: &Entry<SideNetwork>, sink: &Sink) {
+        let links = Links { owner: &network.id, speed: network.link_speed };
+        self.check_link(&links, &network.node_link, sink);
+        // Uplinks into another network run at that one's speed.
+        let cable = &network.switch_link.cable;
+        if network.uplinks.is_none() {
+            self.check_link(&links, &network.switch_link, sink);
+        } else {
+            self.cables.sound(cable, &cable.at, sink);
+        }
+        if let Some(switch) = self.switches.sound(&network.switch, &network.switch.at, sink)
+            && switch.ports_at(network.link_speed).is_none()
+        {
+            mismatch(&network.switch.at, format!("`{}` has no ports of {}", switch.id, network.link_speed), sink);
         }
     }
 
@@ -105,16 +147,16 @@ impl Catalog {
         }
     }
 
-    fn check_link(&self, fabric: &Entry<Fabric>, link: &Link, sink: &Sink) {
+    fn check_link(&self, links: &Links<'_>, link: &Link, sink: &Sink) {
         let Some(cable) = self.cables.sound(&link.cable, &link.cable.at, sink) else { return };
-        check_cable(fabric, link, &cable, sink);
+        check_cable(links, link, &cable, sink);
         let Some(optics) = &link.optics else { return };
         for reference in [&optics.upper, &optics.lower] {
             let Some(optic) = self.optics.sound(reference, &reference.at, sink) else { continue };
-            if !same(optic.link_speed, fabric.link_speed) {
+            if !same(optic.link_speed, links.speed) {
                 let message = format!(
                     "`{}` carries links of {}, and `{}` has links of {}",
-                    optic.id, optic.link_speed, fabric.id, fabric.link_speed
+                    optic.id, optic.link_speed, links.owner, links.speed
                 );
                 mismatch(&reference.at, message, sink);
             }
@@ -127,8 +169,14 @@ impl Catalog {
     }
 }
 
+/// Links of a network: whose, and their speed.
+struct Links<'a> {
+    owner: &'a str,
+    speed: Bandwidth,
+}
+
 /// Fibre needs optics at its ends; cables with fixed ends have none and one speed.
-fn check_cable(fabric: &Entry<Fabric>, link: &Link, cable: &Entry<Cable>, sink: &Sink) {
+fn check_cable(links: &Links<'_>, link: &Link, cable: &Entry<Cable>, sink: &Sink) {
     let fibre = cable.kind == CableKind::Fibre;
     if fibre && link.optics.is_none() {
         let message = format!("`{}` is fibre, and `link` names no optics for its ends", cable.id);
@@ -144,13 +192,10 @@ fn check_cable(fabric: &Entry<Fabric>, link: &Link, cable: &Entry<Cable>, sink: 
         mismatch(&link.cable.at, message, sink);
     }
     if let Some(speed) = cable.link_speed
-        && !same(speed, fabric.link_speed)
+        && !same(speed, links.speed)
     {
-        mismatch(
-            &link.cable.at,
-            format!("`{}` carries {speed}, and `{}` has links of {}", cable.id, fabric.id, fabric.link_speed),
-            sink,
-        );
+        let message = format!("`{}` carries {speed}, and `{}` has links of {}", cable.id, links.owner, links.speed);
+        mismatch(&link.cable.at, message, sink);
     }
 }
 

@@ -39,6 +39,8 @@ pub struct Component {
     pub write_bandwidth: Option<Bandwidth>,
     /// Power in use.
     pub power: Option<Watts>,
+    /// Height in the rack, of what stands in one by itself.
+    pub rack_units: Option<u32>,
 }
 
 impl Component {
@@ -51,6 +53,7 @@ impl Component {
             read_bandwidth: some_positive(reader, "read_bandwidth"),
             write_bandwidth: some_positive(reader, "write_bandwidth"),
             power: reader.optional("power"),
+            rack_units: reader.optional("rack_units"),
         }
     }
 }

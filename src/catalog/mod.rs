@@ -125,6 +125,8 @@ kinds! {
     site::Site, sites, folder "sites", "site", lists &[];
     pricebook::PriceBook, price_books, folder "prices", "price book", lists &[List { key: "price", identity: &["part"] }, List { key: "line", identity: &["name"] }];
     reliability::Reliability, reliability, folder "reliability", "set of failure rates", lists &[];
+    side_network::SideNetwork, side_networks, folder "networks", "network", lists &[];
+    long_haul::LongHaul, long_haul, folder "long_haul", "long-haul link", lists &[];
     storage::Storage, storage, folder "storage", "storage system", lists &[];
     power_profile::PowerProfile, power_profiles, folder "power", "power profile", lists &[];
     scale_up_link::ScaleUpLink, scale_up_links, folder "scale_up", "scale-up link", lists &[];

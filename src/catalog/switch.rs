@@ -38,6 +38,8 @@ pub struct Switch {
     pub ports: Vec<SwitchPorts>,
     /// Cages on the front: modules that fit.
     pub cages: u32,
+    /// Ports beside the cages, such as the RJ45 ports of a management switch.
+    pub access_ports: Option<SwitchPorts>,
     /// Whether it carries its own management; InfiniBand switches without it are managed by the fabric's manager.
     pub managed: bool,
     /// From the first bit in to the first bit out, port to port, in an idle switch.
@@ -66,6 +68,10 @@ impl Switch {
             protocol: reader.get("protocol"),
             ports,
             cages: reader.get("cages"),
+            access_ports: reader.optional_table("access_ports", |reader| SwitchPorts {
+                count: reader.get("count"),
+                speed: positive(reader, "speed"),
+            }),
             managed: reader.get("managed"),
             latency: reader.get("latency"),
             power_typical: positive(reader, "power_typical"),
@@ -80,9 +86,10 @@ impl Switch {
         switch
     }
 
-    /// Ports when all run at this speed, or `None` where it has no such mode.
+    /// Ports when all run at this speed, or `None` where it has no such mode; those beside the cages count where they
+    /// have that speed.
     pub fn ports_at(&self, speed: Bandwidth) -> Option<u32> {
-        self.ports.iter().find(|ports| same(ports.speed, speed)).map(|ports| ports.count)
+        self.ports.iter().chain(&self.access_ports).find(|ports| same(ports.speed, speed)).map(|ports| ports.count)
     }
 
     fn check_fields(&self, reader: &Reader<'_>) {
@@ -135,6 +142,7 @@ mod tests {
     fn ports_are_found_by_speed_however_it_is_written() {
         let speed = |text| Bandwidth::parse(text).unwrap();
         let switch = Switch {
+            access_ports: Some(SwitchPorts { count: 48, speed: speed("1 Gbit/s") }),
             vendor: None,
             chip: None,
             buffer: None,
@@ -154,5 +162,6 @@ mod tests {
         assert_eq!(switch.ports_at(speed("0.4 Tbit/s")), Some(128));
         assert_eq!(switch.ports_at(speed("50 GB/s")), Some(128));
         assert_eq!(switch.ports_at(speed("200 Gbit/s")), None);
+        assert_eq!(switch.ports_at(speed("1000 Mbit/s")), Some(48));
     }
 }

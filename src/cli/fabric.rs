@@ -8,7 +8,9 @@ use super::session::message;
 use super::{Answer, Session};
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::report::{infeasible_json, infeasible_page, quote_csv, quote_json, quote_page};
-use crate::study::quote;
+use crate::scenario::{BoundSideNetwork, FABRIC_SPARES, check_fabric_prices, check_side_prices, check_site_prices};
+use crate::study::{QuoteInputs, quote};
+use crate::units::Fraction;
 
 /// `clusterplan fabric`
 #[derive(Args, Debug)]
@@ -24,6 +26,12 @@ pub(super) struct Fabric {
     /// The site's id, whose racks are filled
     #[arg(long, value_name = "ID", default_value = "us-colo")]
     site: String,
+    /// The storage's id, which the storage network reaches
+    #[arg(long, value_name = "ID", default_value = "parallel-flash")]
+    storage: String,
+    /// Share of switches, modules and cables bought on top, such as 0.02
+    #[arg(long, value_name = "SHARE", default_value_t = FABRIC_SPARES)]
+    spares: f64,
 }
 
 impl Fabric {
@@ -35,9 +43,18 @@ impl Fabric {
             Span { file, range: 0..text.len() }
         };
         let (prices_at, site_at) = (at("--prices", &self.prices), at("--site", &self.site));
+        let storage_at = at("--storage", &self.storage);
         let prices = catalog.price_books.find(&self.prices, &prices_at, &session.sink);
         let site = catalog.sites.find(&self.site, &site_at, &session.sink);
-        let (Some(network), Some(prices), Some(site)) = (network, prices, site) else {
+        let storage = catalog.storage.find(&self.storage, &storage_at, &session.sink);
+        let spares = Fraction::new(self.spares);
+        if spares.is_none() {
+            let message = format!("--spares is {}, and a share is from 0 to 1", self.spares);
+            session.sink.push(Diagnostic::new(Code::OutOfRange, message).hint("such as 0.02"));
+        }
+        let (Some(network), Some(prices), Some(site), Some(storage), Some(spares)) =
+            (network, prices, site, storage, spares)
+        else {
             return (Answer::Mistaken, session);
         };
         let per_node = network.node.accelerators;
@@ -47,13 +64,26 @@ impl Fabric {
                 .sink
                 .push(Diagnostic::new(Code::Inconsistent, message).hint("--accelerators is a multiple of that"));
         }
-        crate::scenario::check_fabric_prices(&network.fabric, &prices, &prices_at, &session.sink);
+        let networks = BoundSideNetwork::usual(&network.node, &catalog, &session.sink);
+        check_fabric_prices(&network.fabric, &prices, &prices_at, &session.sink);
+        check_side_prices(&networks, &prices, &prices_at, &session.sink);
+        check_site_prices(&network.choice, &prices, &prices_at, &session.sink);
         if !session.sink.is_empty() {
             return (Answer::Mistaken, session);
         }
         let title = format!("{} GPUs of {} on {}", self.accelerators, network.node.id, network.fabric.entry.id);
-        let nodes = self.accelerators / per_node;
-        let answer = match quote(&network.node, &network.fabric, &network.choice, nodes, &prices, &site) {
+        let inputs = QuoteInputs {
+            node: &network.node,
+            fabric: &network.fabric,
+            choice: &network.choice,
+            nodes: self.accelerators / per_node,
+            networks: &networks,
+            storage: &storage,
+            spares,
+            prices: &prices,
+            site: &site,
+        };
+        let answer = match quote(&inputs) {
             Ok(quote) => Answer::Yes(match session.options.format {
                 Format::Json => quote_json(&quote).into_bytes(),
                 Format::Csv => quote_csv(&quote, session.options.bom),

@@ -6,9 +6,10 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::Session;
-use crate::catalog::{Catalog, Entry, Node};
+use crate::catalog::{Catalog, Entry, Node, Reference};
 use crate::diagnostics::{Code, Diagnostic, Span};
-use crate::scenario::{BoundFabric, TierCount, TopologyChoice, TopologyKind};
+use crate::scenario::{BoundFabric, SiteChoice, TierCount, TopologyChoice, TopologyKind, USUAL_LONG_HAUL};
+use crate::units::{Bandwidth, Meters, Quantity};
 
 /// A node on a fabric.
 #[derive(Args, Debug)]
@@ -34,6 +35,26 @@ pub(super) struct NetworkArguments {
     /// Planes that each port is split into [default: 2 in multi-plane, else 1]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=8))]
     planes: Option<u32>,
+    /// Sites that share the cluster, the same at each
+    #[arg(long, value_name = "COUNT", requires = "distance", requires = "site_bandwidth",
+        value_parser = clap::value_parser!(u32).range(2..=64))]
+    sites: Option<u32>,
+    /// Fibre from one site to another, such as "80 km"
+    #[arg(long, value_name = "LENGTH", requires = "sites", value_parser = quantity::<Meters>)]
+    distance: Option<Meters>,
+    /// What a site has towards the others, each direction, such as "51.2 Tbit/s"
+    #[arg(long, value_name = "RATE", requires = "sites", value_parser = quantity::<Bandwidth>)]
+    site_bandwidth: Option<Bandwidth>,
+    /// The id of the links between sites
+    #[arg(long, value_name = "ID", requires = "sites", default_value = USUAL_LONG_HAUL)]
+    long_haul: String,
+}
+
+/// A quantity with its unit, more than zero.
+fn quantity<Q: Quantity>(text: &str) -> Result<Q, String> {
+    let read = Q::parse(text).map_err(|error| error.to_string())?;
+    // The base number, because zero is zero in every unit.
+    if read.base() > 0.0 { Ok(read) } else { Err("more than zero is needed".to_owned()) }
 }
 
 /// A number of GPUs, up to far above any cluster announced.
@@ -77,6 +98,15 @@ impl NetworkArguments {
         }
         let (node, fabric) = (node?, fabric?);
         crate::scenario::check_adapter(&node, &fabric, &fabric_at, sink);
+        let long_haul_at = at("--long-haul", &self.long_haul, session);
+        let sink = &session.sink;
+        let sites = match (self.sites, self.distance, self.site_bandwidth) {
+            (Some(count), Some(distance), Some(bandwidth)) => {
+                let link = Reference { id: self.long_haul.clone(), at: long_haul_at.clone() };
+                Some(SiteChoice::bind((count, distance, bandwidth), &link, &long_haul_at, catalog, sink)?)
+            }
+            _ => None,
+        };
         let planes = self.planes.unwrap_or(if self.topology == TopologyKind::MultiPlane { 2 } else { 1 });
         let choice = TopologyChoice {
             kind: self.topology,
@@ -85,6 +115,7 @@ impl NetworkArguments {
             planes,
             leaf_oversubscription: ratio(0),
             spine_oversubscription: ratio(1),
+            sites,
         };
         for message in choice.without_effect() {
             sink.push(Diagnostic::new(Code::Inconsistent, message).hint("leave the option out"));

@@ -59,9 +59,9 @@ macro_rules! algorithms {
                 }
             }
 
-            /// The time of a call, or `None` where the algorithm cannot serve it.
+            /// The time of a call as if all ranks were at one site.
             #[inline]
-            pub(super) fn line(self, call: &Call<'_>) -> Option<Parts> {
+            fn at_one_site(self, call: &Call<'_>) -> Option<Parts> {
                 match self {
                     $(Self::$variant => $line(call),)+
                 }
@@ -95,6 +95,20 @@ impl Algorithm {
         let ends = name.match_indices('-').map(|(end, _)| end).chain([name.len()]);
         let mut begins = ends.map(|end| letters(&name[..end]));
         (self.library() == Library::Sharp && wanted == "sharp") || begins.any(|begin| begin == wanted)
+    }
+}
+
+impl Algorithm {
+    /// The time of a call, or `None` where the algorithm cannot serve it.
+    #[inline]
+    pub(super) fn line(self, call: &Call<'_>) -> Option<Parts> {
+        let parts = self.at_one_site(call)?;
+        Some(Parts { latency: parts.latency + call.between_sites(self.goes_around()), ..parts })
+    }
+
+    /// Whether data go around all domains, one after the other.
+    const fn goes_around(self) -> bool {
+        matches!(self, Self::RingSimple | Self::RingLl | Self::RingLl128 | Self::MpiRing | Self::Hierarchical)
     }
 }
 

@@ -1,7 +1,10 @@
 //! One call with what every formula needs of it, worked out once.
 
 use super::wires::{Collective, Group, Wires};
-use crate::units::{Bandwidth, Bytes, Seconds};
+use crate::units::{Bandwidth, Bytes, Meters, Seconds};
+
+/// Light in a metre of single-mode fibre, whose group index is 1.468 at 1,550 nm (Corning SMF-28 product information).
+const LIGHT_IN_A_METER_OF_FIBRE: Seconds = Seconds::new(1.468 / 299_792_458.0);
 
 /// A line's time in its two parts.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +87,17 @@ impl<'a> Call<'a> {
     pub(super) fn simple_hop(&self) -> Seconds {
         let network = &self.wires.network;
         network.efficiency.simple_hop + network.switch_latency * self.group.more_switches
+    }
+
+    /// Time of light in the fibre between sites: an all-reduce passes it once to reduce and once to spread, all else once;
+    /// data that go around in a ring pass the border of every site on the way.
+    pub(super) fn between_sites(&self, ring: bool) -> Seconds {
+        if self.group.sites < 2 {
+            return Seconds::ZERO;
+        }
+        let passes = if self.kind == Collective::AllReduce { 2.0 } else { 1.0 };
+        let borders = if ring { f64::from(self.group.sites) } else { 1.0 };
+        LIGHT_IN_A_METER_OF_FIBRE * (self.group.distance / Meters::new(1.0) * passes * borders)
     }
 
     /// Hop of a tree in Simple: the wire, a chunk through the rank's share of the NICs, the plugin.

@@ -6,7 +6,7 @@ use crate::catalog::collective_efficiency::{
     LibraryEfficiency, MpiEfficiency, NetworkEfficiency, NvlsEfficiency, PatEfficiency, ScaleUpEfficiency,
     SharpEfficiency,
 };
-use crate::units::{Bandwidth, Bytes, Factor, Fraction, Seconds};
+use crate::units::{Bandwidth, Bytes, Factor, Fraction, Meters, Seconds};
 
 pub(super) const fn us(us: f64) -> Seconds {
     Seconds::new(us * 1e-6)
@@ -109,6 +109,8 @@ pub(super) fn group(ranks: u32, ranks_per_domain: u32) -> Group {
         all_to_all_share: 1.0,
         relayed: 0.0,
         more_switches: 0.0,
+        sites: 1,
+        distance: Meters::ZERO,
     }
 }
 

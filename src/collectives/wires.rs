@@ -5,7 +5,7 @@ use crate::catalog::collective_efficiency::{
     ScaleUpEfficiency, ScaleUpKind, SharpEfficiency,
 };
 use crate::document::choices;
-use crate::units::{Bandwidth, Seconds};
+use crate::units::{Bandwidth, Meters, Seconds};
 
 choices! {
     /// A collective operation. Its payload is what the size column of nccl-tests shows.
@@ -60,6 +60,10 @@ pub struct Group {
     pub relayed: f64,
     /// Switches that a hop between neighbouring domains passes beyond its leaf, on the mean.
     pub more_switches: f64,
+    /// Sites that the ranks are spread over.
+    pub sites: u32,
+    /// Fibre from one site to another.
+    pub distance: Meters,
 }
 
 impl Group {

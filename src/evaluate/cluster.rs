@@ -1,37 +1,16 @@
 //! The cluster as it is built: nodes, topology, counted parts with power and price, racks, facility, cost lines.
 
 use super::Infeasible;
+use super::parts::{PartLine, count_of, parts, racked};
+use super::side::{Devices, SideBill, side_bills};
 use crate::catalog::Node;
-use crate::catalog::PriceBook;
 use crate::catalog::pricebook::Driver;
-use crate::facility::{Facility, Load, Racked, racks};
+use crate::facility::{Facility, Load, Racked, racks, shared_racks};
 use crate::provenance::Basis;
-use crate::scenario::{BoundFabric, Cluster, Finance, LinkParts, MANAGER_PART, TierCount, TopologyChoice};
+use crate::scenario::{BoundFabric, Cluster, Finance, TierCount, TopologyChoice};
 use crate::tco::{self, CostBreakdown, Drivers, PartCost};
-use crate::topology::{
-    self, BillOfMaterials, ByTier, Carrier, FatTreeSpec, Managers, Oversubscription, PartKind, PartNames, Tier, Tiers,
-    Topology,
-};
-use crate::units::{Fraction, Usd, Watts};
-
-/// A counted part with its power and price.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PartLine {
-    /// What it is.
-    pub kind: PartKind,
-    /// Catalog id.
-    pub id: String,
-    /// Tier that it belongs to.
-    pub tier: Tier,
-    /// How many.
-    pub count: u64,
-    /// Power of one in use.
-    pub power: Watts,
-    /// Price of one.
-    pub unit_price: Usd,
-    /// How the price was come by.
-    pub basis: Basis,
-}
+use crate::topology::{ByTier, FatTreeSpec, Managers, Oversubscription, PartKind, Sites, Tiers, Topology};
+use crate::units::{Bandwidth, Fraction, Usd, Watts};
 
 /// Everything about a cluster that no layout changes.
 #[derive(Clone, Debug)]
@@ -46,6 +25,8 @@ pub struct BuiltCluster {
     pub topology: Topology,
     /// Its parts.
     pub parts: Vec<PartLine>,
+    /// The networks beside it.
+    pub side: Vec<SideBill>,
     /// Racks of nodes, switches and storage.
     pub racks: u64,
     /// Power and energy.
@@ -95,48 +76,74 @@ impl BuiltCluster {
         let spare_nodes = (f64::from(at_work) * cluster.spares.get()).ceil() as u32;
         let nodes = at_work + spare_nodes;
         let topology = network(&cluster.node, &cluster.fabric, &cluster.topology, nodes)?;
-        let parts = parts(&topology, &cluster.fabric, &cluster.prices);
-        let racks = racks(&racked(cluster, nodes, &parts), cluster.site.rack)?;
-        let facility = Facility::new(&loads(cluster, at_work, spare_nodes, &parts, finance), &cluster.site);
-        let total = |kind: PartKind| parts.iter().filter(|part| part.kind == kind).map(|part| part.count).sum();
+        let parts =
+            parts(&topology, &cluster.fabric, cluster.topology.sites.as_ref(), &cluster.prices, cluster.fabric_spares);
+        let racks_with = |side: &[SideBill]| {
+            let all: Vec<&PartLine> = parts.iter().chain(side.iter().flat_map(|network| &network.parts)).collect();
+            cluster_racks(cluster, nodes, &all)
+        };
+        let devices = Devices {
+            hosts: u64::from(topology.spec.nodes) * u64::from(topology.site_count()),
+            storage_ports: cluster.node.storage_ports.count
+                / (cluster.node.accelerators / cluster.node.accelerators_per_tray),
+            storage: &cluster.storage,
+            storage_units: u64::from(cluster.storage_units),
+            servers: u64::from(topology.spec.managers.servers) * u64::from(topology.site_count()),
+            fabric_switches: count_of(&parts, PartKind::Switch),
+        };
+        let side = side_bills(&cluster.networks, &devices, &cluster.prices, cluster.fabric_spares, racks_with)?;
+        let racks = racks_with(&side)?;
+        let all: Vec<&PartLine> = parts.iter().chain(side.iter().flat_map(|network| &network.parts)).collect();
+        let facility = Facility::new(&loads(cluster, at_work, spare_nodes, &all, finance), &cluster.site);
         let drivers = Drivers {
             accelerators: u64::from(nodes) * u64::from(per_node),
             nodes: u64::from(nodes),
             racks,
-            switches: total(PartKind::Switch),
-            nics: total(PartKind::Nic),
-            optics: total(PartKind::Optic),
-            cables: total(PartKind::Cable),
+            switches: count_of(&parts, PartKind::Switch),
+            nics: count_of(&parts, PartKind::Nic),
+            optics: count_of(&parts, PartKind::Optic),
+            cables: count_of(&parts, PartKind::Cable),
             storage: cluster.storage.capacity * f64::from(cluster.storage_units),
             provisioned_it: facility.provisioned_it,
             energy_per_year: facility.energy_per_year,
         };
         let costs = tco::breakdown(&tco::Inputs {
-            parts: &part_costs(cluster, nodes, &parts),
+            parts: &part_costs(cluster, nodes, &parts, &side),
             drivers: &drivers,
             book: &cluster.prices,
             site: &cluster.site,
             transport: cluster.fabric.entry.transport,
             finance,
         });
-        Ok(Self { nodes, spare_nodes, each, topology, parts, racks, facility, drivers, costs })
+        Ok(Self { nodes, spare_nodes, each, topology, parts, side, racks, facility, drivers, costs })
     }
 
     /// Power of the fabric's parts in use.
     pub fn fabric_power(&self) -> Watts {
-        self.parts.iter().map(|part| part.power * part.count as f64).sum()
+        self.parts.iter().map(PartLine::draw).sum()
     }
 
-    /// Price of the fabric's parts.
+    /// Price of the fabric's parts, spares among them.
     pub fn fabric_capex(&self) -> Usd {
-        self.parts.iter().map(|part| part.unit_price * part.count as f64).sum()
+        self.parts.iter().map(PartLine::price).sum()
+    }
+
+    /// Power of the networks beside the fabric.
+    pub fn side_power(&self) -> Watts {
+        self.side.iter().map(SideBill::draw).sum()
+    }
+
+    /// Price of the networks beside the fabric, spares among them.
+    pub fn side_capex(&self) -> Usd {
+        self.side.iter().map(SideBill::price).sum()
     }
 }
 
-/// The network of so many nodes on a fabric. Of a node that is a rack, its trays (hosts) are what leaves count.
+/// The network of so many nodes on a fabric. Of a node that is a rack, its trays (hosts) are what leaves count; of several
+/// sites it is the network of one.
 ///
 /// # Errors
-/// When a pod is no number of whole nodes, or the network cannot be built.
+/// When a pod or a site is no number of whole nodes, or the network cannot be built.
 pub fn network(node: &Node, fabric: &BoundFabric, choice: &TopologyChoice, nodes: u32) -> Result<Topology, Infeasible> {
     let per_node = node.accelerators;
     let trays = per_node / node.accelerators_per_tray;
@@ -146,10 +153,26 @@ pub fn network(node: &Node, fabric: &BoundFabric, choice: &TopologyChoice, nodes
         Some(pod) => return Err(Infeasible::PartPod { pod, per_node }),
         None => None,
     };
+    let count = choice.sites.as_ref().map_or(1, |sites| sites.count);
+    if !nodes.is_multiple_of(count) {
+        return Err(Infeasible::PartSite { nodes, sites: count });
+    }
+    let here = (nodes / count).saturating_mul(trays);
+    let sites = choice.sites.as_ref().map(|sites| {
+        let inside = fabric.entry.link_speed * (f64::from(here) * f64::from(nics));
+        Sites::new(count, sites.distance, inside, sites.bandwidth, sites.link.entry.link_speed)
+    });
+    // What the long-haul links carry comes in by ports of leaves.
+    let border = sites.map_or(0.0, |sites| {
+        let link = choice.sites.as_ref().map_or(Bandwidth::ZERO, |sites| sites.link.entry.link_speed);
+        (link * f64::from(sites.links) / fabric.entry.link_speed).ceil()
+    });
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of ports, at most that of u32")]
+    let border_ports = border.min(f64::from(u32::MAX)) as u32;
     let [leaf, spine, core] = fabric.radix;
     let managers = fabric.entry.managers.unwrap_or_default();
     let spec = FatTreeSpec {
-        nodes: nodes.saturating_mul(trays),
+        nodes: here,
         nics_per_node: nics,
         rails: nics,
         radix: ByTier { leaf, spine, core },
@@ -163,109 +186,32 @@ pub fn network(node: &Node, fabric: &BoundFabric, choice: &TopologyChoice, nodes
         pod_nodes,
         oversubscription: Oversubscription { leaf: choice.leaf_oversubscription, spine: choice.spine_oversubscription },
         managers: Managers { servers: managers.servers, ports_per_server: managers.ports_per_server },
+        border_ports,
     };
-    Ok(Topology::build(choice.kind, &spec)?)
+    let one = Topology::build(choice.kind, &spec)?;
+    Ok(match sites {
+        Some(sites) => one.at_sites(sites),
+        None => one,
+    })
 }
 
-/// The ids that the bill of materials counts.
-fn part_names(fabric: &BoundFabric, planes: u32) -> PartNames {
-    let [leaf, spine, core] = &fabric.switches;
-    // A module and a cable carry the planes of a port together.
-    let link = |link: &LinkParts| {
-        let carrier = |optic: &Option<std::sync::Arc<crate::catalog::Entry<crate::catalog::Optic>>>| {
-            optic.as_ref().map(|optic| Carrier { id: optic.id.clone(), links: optic.links * planes })
-        };
-        topology::LinkParts {
-            cable: Carrier { id: link.cable.id.clone(), links: planes },
-            upper: carrier(&link.upper),
-            lower: carrier(&link.lower),
-        }
+/// Racks of a cluster: nodes in their own, all else shared.
+fn cluster_racks(cluster: &Cluster, nodes: u32, parts: &[&PartLine]) -> Result<u64, Infeasible> {
+    let node = &cluster.node;
+    let own = Racked { name: &node.id, count: u64::from(nodes), power: node.max_power, units: node.rack_units };
+    let storage = Racked {
+        name: &cluster.storage.id,
+        count: u64::from(cluster.storage_units),
+        power: cluster.storage.power,
+        units: cluster.storage.rack_units,
     };
-    PartNames {
-        nic: fabric.nic.id.clone(),
-        switch: ByTier { leaf: leaf.id.clone(), spine: spine.id.clone(), core: core.id.clone() },
-        node_link: link(&fabric.node_link),
-        switch_link: link(&fabric.switch_link),
-        manager: MANAGER_PART.to_owned(),
-    }
-}
-
-/// The parts of a network on a fabric, each with its power, and its price by a price book.
-pub fn parts(topology: &Topology, fabric: &BoundFabric, prices: &PriceBook) -> Vec<PartLine> {
-    let bill: BillOfMaterials = topology.bill(&part_names(fabric, topology.spec.planes));
-    bill.parts
-        .iter()
-        .map(|part| {
-            // Whoever binds has checked that every part has a price.
-            let price = prices.price(&part.id);
-            PartLine {
-                kind: part.kind,
-                id: part.id.clone(),
-                tier: part.tier,
-                count: part.count,
-                power: power_of(fabric, part.kind, &part.id),
-                unit_price: price.map_or(Usd::ZERO, |price| price.usd.value),
-                basis: price.map_or(Basis::Assumed, |price| price.evidence.basis),
-            }
-        })
-        .collect()
-}
-
-/// Power of one part in use: switches without their modules, which count for themselves.
-fn power_of(fabric: &BoundFabric, kind: PartKind, id: &str) -> Watts {
-    let links = [&fabric.node_link, &fabric.switch_link];
-    match kind {
-        PartKind::Nic => fabric.nic.power,
-        PartKind::Switch => {
-            fabric.switches.iter().find(|switch| switch.id == id).map_or(Watts::ZERO, |switch| switch.power_typical)
-        }
-        PartKind::Optic => {
-            let mut optics = links.into_iter().flat_map(|link| [&link.upper, &link.lower]).flatten();
-            optics.find(|optic| optic.id == id).map_or(Watts::ZERO, |optic| optic.power)
-        }
-        PartKind::Cable => {
-            let cable = links.into_iter().map(|link| &link.cable).find(|cable| cable.id == id);
-            cable.map_or(Watts::ZERO, |cable| cable.power_per_end * 2.0)
-        }
-        // Left out: a handful of servers beside thousands of nodes.
-        PartKind::ManagerServer => Watts::ZERO,
-    }
-}
-
-/// What goes into racks.
-fn racked<'a>(cluster: &'a Cluster, nodes: u32, parts: &[PartLine]) -> Vec<Racked<'a>> {
-    let mut all = vec![
-        Racked {
-            name: &cluster.node.id,
-            count: u64::from(nodes),
-            power: cluster.node.max_power,
-            units: cluster.node.rack_units,
-        },
-        Racked {
-            name: &cluster.storage.id,
-            count: u64::from(cluster.storage_units),
-            power: cluster.storage.power,
-            units: cluster.storage.rack_units,
-        },
-    ];
-    let mut seen: Vec<&str> = Vec::new();
-    for switch in &cluster.fabric.switches {
-        if seen.contains(&switch.id.as_str()) {
-            continue;
-        }
-        seen.push(&switch.id);
-        let count = parts
-            .iter()
-            .filter(|part| part.kind == PartKind::Switch && part.id == switch.id)
-            .map(|part| part.count)
-            .sum();
-        all.push(Racked { name: &switch.id, count, power: switch.power_max, units: switch.rack_units });
-    }
-    all
+    let mut shared = racked(parts);
+    shared.push(storage);
+    Ok(racks(&[own], cluster.site.rack)? + shared_racks(&shared, cluster.site.rack)?)
 }
 
 /// What draws power. A switch's maximum includes its modules, so theirs counts on average only.
-fn loads(cluster: &Cluster, at_work: u32, spares: u32, parts: &[PartLine], finance: &Finance) -> Vec<Load> {
+fn loads(cluster: &Cluster, at_work: u32, spares: u32, parts: &[&PartLine], finance: &Finance) -> Vec<Load> {
     let nics = f64::from(cluster.node.nic_slots.count) * cluster.fabric.nic.power;
     // Whoever reads a node checks that the cards' power is a part of the node's.
     let node = cluster.node.max_power - cluster.node.nic_slots.included_power + nics;
@@ -274,28 +220,18 @@ fn loads(cluster: &Cluster, at_work: u32, spares: u32, parts: &[PartLine], finan
         Load::nodes(u64::from(spares), node, &cluster.power, Fraction::ZERO),
         Load::constant(u64::from(cluster.storage_units), cluster.storage.power),
     ];
-    for part in parts {
-        let at_switch = part.tier != Tier::Node;
-        let maximum = match part.kind {
-            // Network cards are part of the nodes' power.
-            PartKind::Nic => continue,
-            PartKind::Switch => cluster
-                .fabric
-                .switches
-                .iter()
-                .find(|switch| switch.id == part.id)
-                .map_or(part.power, |switch| switch.power_max),
-            PartKind::Optic if at_switch => Watts::ZERO,
-            PartKind::Optic | PartKind::Cable | PartKind::ManagerServer => part.power,
-        };
-        loads.push(Load { count: part.count, maximum, average: part.power });
-    }
+    // Network cards are part of the nodes' power.
+    loads.extend(parts.iter().filter(|part| part.kind != PartKind::Nic).map(|part| Load {
+        count: part.count,
+        maximum: part.maximum,
+        average: part.power,
+    }));
     loads
 }
 
 /// What is bought, by cost line.
-fn part_costs(cluster: &Cluster, nodes: u32, parts: &[PartLine]) -> Vec<PartCost> {
-    let bought = |name: String, per: Driver, count: u64, id: &str| {
+fn part_costs(cluster: &Cluster, nodes: u32, fabric: &[PartLine], side: &[SideBill]) -> Vec<PartCost> {
+    let whole = |name: String, per: Driver, count: u64, id: &str| {
         let price = cluster.prices.price(id);
         PartCost {
             name,
@@ -306,15 +242,22 @@ fn part_costs(cluster: &Cluster, nodes: u32, parts: &[PartLine]) -> Vec<PartCost
         }
     };
     let mut lines = vec![
-        bought(format!("Nodes: {}", cluster.node.id), Driver::Node, u64::from(nodes), &cluster.node.id),
-        bought(
+        whole(format!("Nodes: {}", cluster.node.id), Driver::Node, u64::from(nodes), &cluster.node.id),
+        whole(
             format!("Storage units: {}", cluster.storage.id),
             Driver::Cluster,
             u64::from(cluster.storage_units),
             &cluster.storage.id,
         ),
     ];
-    lines.extend(parts.iter().filter(|part| part.count > 0).map(|part| {
+    let bought = |name: String, per: Driver, part: &PartLine| PartCost {
+        name,
+        per,
+        count: part.bought(),
+        unit_price: part.unit_price,
+        basis: part.basis,
+    };
+    lines.extend(fabric.iter().map(|part| {
         let (what, per) = match part.kind {
             PartKind::Nic => ("Network cards", Driver::Nic),
             PartKind::Switch => ("Switches", Driver::Switch),
@@ -322,7 +265,13 @@ fn part_costs(cluster: &Cluster, nodes: u32, parts: &[PartLine]) -> Vec<PartCost
             PartKind::Cable => ("Cables", Driver::Cable),
             PartKind::ManagerServer => ("Fabric managers", Driver::Cluster),
         };
-        bought(format!("{what}, {}: {}", part.tier.word(), part.id), per, part.count, &part.id)
+        bought(format!("{what}, {}: {}", part.tier.word(), part.id), per, part)
     }));
+    for network in side {
+        lines.extend(network.parts.iter().map(|part| {
+            let place = format!("{} network, {}: {}", network.title(), part.tier.word(), part.id);
+            bought(place, Driver::Cluster, part)
+        }));
+    }
     lines
 }

@@ -67,9 +67,25 @@ pub enum Infeasible {
         /// Accelerators of a node.
         per_node: u32,
     },
+    /// Sites that nodes cannot be shared out over evenly.
+    #[error("{nodes} nodes, spares among them, do not divide over {sites} sites")]
+    PartSite {
+        /// Nodes to join.
+        nodes: u32,
+        /// Sites.
+        sites: u32,
+    },
     /// The fabric cannot be built.
     #[error("{0}")]
     Topology(#[from] TopologyError),
+    /// A network beside the fabric whose switches leave no port for an uplink.
+    #[error("network `{id}`: a switch of {radix} ports cannot take devices and their uplinks")]
+    SideNetwork {
+        /// Its catalog id.
+        id: String,
+        /// Ports of its switch.
+        radix: u32,
+    },
     /// Failures come so often that hardly anything is ever done.
     #[error(
         "the run never ends: interrupted every {mtbf} on average, work of {interval} between checkpoints is of use for {:.3}% of the time",

@@ -5,7 +5,7 @@
 
 mod racks;
 
-pub use racks::{Racked, TooDense, racks};
+pub use racks::{Racked, TooDense, racks, shared_racks};
 
 use crate::catalog::{PowerProfile, Site};
 use crate::units::{CarbonMass, Fraction, Joules, SECONDS_PER_YEAR, Seconds, Watts};

@@ -39,16 +39,32 @@ pub struct TooDense {
 /// # Errors
 /// When one part alone is more than a rack may hold.
 pub fn racks(parts: &[Racked<'_>], limits: RackLimits) -> Result<u64, TooDense> {
-    parts.iter().map(|part| racks_of(part, limits)).sum()
+    parts.iter().map(|part| each(part, limits).map(|each| part.count.div_ceil(each))).sum()
 }
 
-fn racks_of(part: &Racked<'_>, limits: RackLimits) -> Result<u64, TooDense> {
+/// Racks for parts of several kinds that stand beside each other: each takes its share of a rack.
+///
+/// # Errors
+/// When one part alone is more than a rack may hold.
+pub fn shared_racks(parts: &[Racked<'_>], limits: RackLimits) -> Result<u64, TooDense> {
+    let shares: f64 = parts
+        .iter()
+        .map(|part| each(part, limits).map(|each| part.count as f64 / each as f64))
+        .sum::<Result<_, _>>()?;
+    // Shares such as a third add up to a whole but for rounding.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a sum of shares of counts, rounded up")]
+    let racks = (shares - 1e-9).ceil().max(0.0) as u64;
+    Ok(racks)
+}
+
+/// How many of a kind a rack takes.
+fn each(part: &Racked<'_>, limits: RackLimits) -> Result<u64, TooDense> {
     let by_height = u64::from(limits.units.checked_div(part.units).unwrap_or(u32::MAX));
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a quotient of powers, floored, fits")]
     let by_power = if part.power > Watts::ZERO { (limits.power / part.power).floor() as u64 } else { u64::MAX };
     match by_height.min(by_power) {
         0 => Err(TooDense { name: part.name.to_owned(), power: part.power, units: part.units, limits }),
-        each => Ok(part.count.div_ceil(each)),
+        each => Ok(each),
     }
 }
 
@@ -74,6 +90,16 @@ mod tests {
         let switches = Racked { name: "qm9700", count: 48, power: Watts::new(1_720.0), units: 1 };
         assert_eq!(racks(&[nodes(128), switches], LIMITS), Ok(34));
         assert_eq!(racks(&[nodes(0)], LIMITS), Ok(0));
+    }
+
+    #[test]
+    fn kinds_that_share_racks_take_their_parts_of_them() {
+        let switches = |count| Racked { name: "qm9700", count, power: Watts::new(1_720.0), units: 1 };
+        let servers = |count| Racked { name: "server", count, power: Watts::new(450.0), units: 1 };
+        // 25 switches or 48 servers fill a rack.
+        assert_eq!(shared_racks(&[switches(12), servers(2)], LIMITS), Ok(1));
+        assert_eq!(shared_racks(&[switches(25), servers(2)], LIMITS), Ok(2));
+        assert_eq!(shared_racks(&[switches(0)], LIMITS), Ok(0));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::figure::{Group, Metric, Value, change, grouped, percent};
 use super::infeasible::{advice, footprint_value};
 use super::page::{Block, Grid, Page, Section};
 use super::settings::{settings, work_in_words};
-use crate::evaluate::{Evaluation, Infeasible};
+use crate::evaluate::{Evaluation, Infeasible, PartLine};
 use crate::study::{BreakEven, Comparison, Level, Turn, Variable, Variant};
 use crate::topology::{PartKind, Tier};
 use crate::units::Usd;
@@ -179,8 +179,7 @@ fn parts(comparison: &Comparison) -> Grid {
         let cell = |variant: &Variant| {
             let Ok(evaluation) = &variant.outcome else { return NONE.to_owned() };
             let here = evaluation.built.parts.iter().filter(|part| part.kind == kind && part.tier == tier);
-            let each = here
-                .map(|part| format!("{} x {}, {}", grouped(part.count), part.id, part.unit_price * part.count as f64));
+            let each = here.map(|part| format!("{} x {}, {}", grouped(part.count), part.id, part.price()));
             let all: Vec<String> = each.collect();
             if all.is_empty() { NONE.to_owned() } else { all.join("\n") }
         };
@@ -218,11 +217,17 @@ fn lines(comparison: &Comparison) -> Grid {
 
 fn cost_lines(evaluation: &Evaluation) -> Vec<(String, Usd)> {
     let fabric = |name: &str| {
-        evaluation.built.parts.iter().any(|part| name.ends_with(&format!(", {}: {}", part.tier.word(), part.id)))
+        let named = |part: &PartLine| name.ends_with(&format!(", {}: {}", part.tier.word(), part.id));
+        !name.contains(" network, ") && evaluation.built.parts.iter().any(named)
+    };
+    // "Storage network, leaf: sn4600" and the like, all of a network in one.
+    let beside = |name: &str| {
+        let network = |title: &str| name.strip_prefix(title).is_some_and(|rest| rest.starts_with(" network, "));
+        evaluation.built.side.iter().any(|bill| network(bill.title())).then_some("Networks beside the fabric")
     };
     let mut found: Vec<(String, Usd)> = Vec::new();
     for line in &evaluation.built.costs.lines {
-        let name = if fabric(&line.name) { "Parts of the fabric" } else { &line.name };
+        let name = if fabric(&line.name) { "Parts of the fabric" } else { beside(&line.name).unwrap_or(&line.name) };
         let name = format!("{name}, {}", paid(line));
         match found.iter_mut().find(|(own, _)| *own == name) {
             Some((_, amount)) => *amount += line.amount,

@@ -15,6 +15,7 @@ pub const HEADLINES: &[(&str, &str)] = &[
     ("Memory of a GPU", "memory.total_bytes"),
     ("Fits", "memory.fits"),
     ("Iteration", "training.iteration_s"),
+    ("Communication in it", "training.exposed_communication_s"),
     ("MFU", "training.mfu_ratio"),
     ("Tokens a second", "training.tokens_per_s"),
     ("Run without failures", "training.duration_days"),
@@ -59,7 +60,21 @@ pub fn evaluation_page(evaluation: &Evaluation) -> Page {
         }
         let mut blocks = vec![Block::Grid(grid)];
         match group {
-            Group::Fabric => blocks.push(Block::Grid(parts(&evaluation.built.parts))),
+            Group::Fabric => {
+                blocks.push(Block::Grid(parts(&evaluation.built.parts)));
+                for network in evaluation.built.side.iter().filter(|network| !network.parts.is_empty()) {
+                    let beside = format!(
+                        "{} network, {}: {} ports, {} switches, {}, {}.",
+                        network.title(),
+                        network.id,
+                        grouped(network.ports),
+                        grouped(network.tree.switches()),
+                        network.price(),
+                        network.draw()
+                    );
+                    blocks.push(Block::Text(beside));
+                }
+            }
             Group::Cost => blocks.push(Block::Grid(lines(&evaluation.built.costs.lines))),
             _ => {}
         }
@@ -89,7 +104,7 @@ pub(super) fn is_nothing(value: Value) -> bool {
 }
 
 fn parts(parts: &[PartLine]) -> Grid {
-    let mut grid = Grid::new(&["Part", "Tier", "Id", "Basis", "Count", "Price", "All", "Power"], 4);
+    let mut grid = Grid::new(&["Part", "Tier", "Id", "Basis", "Count", "Spares", "Price", "All", "Power"], 4);
     for part in parts {
         grid.rows.push(vec![
             kind_word(part.kind).to_owned(),
@@ -97,9 +112,10 @@ fn parts(parts: &[PartLine]) -> Grid {
             part.id.clone(),
             part.basis.to_string(),
             grouped(part.count),
+            grouped(part.spares),
             dollars(part.unit_price),
-            (part.unit_price * part.count as f64).to_string(),
-            (part.power * part.count as f64).to_string(),
+            part.price().to_string(),
+            part.draw().to_string(),
         ]);
     }
     grid
@@ -271,10 +287,11 @@ fn oversubscription(evaluation: &Evaluation) -> Vec<String> {
 /// The price book and how old its prices of this cluster's parts are.
 fn price_note(evaluation: &Evaluation) -> String {
     let cluster = &evaluation.scenario.cluster;
-    let parts = evaluation
-        .built
+    let built = &evaluation.built;
+    let parts = built
         .parts
         .iter()
+        .chain(built.side.iter().flat_map(|network| &network.parts))
         .map(|part| part.id.as_str())
         .chain([cluster.node.id.as_str(), cluster.storage.id.as_str()]);
     let dates: Vec<&str> =

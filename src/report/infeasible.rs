@@ -35,7 +35,11 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         }
         Infeasible::PartNode { .. } => "Change cluster.accelerators.",
         Infeasible::PartPod { .. } => "Change cluster.topology.pod.",
+        Infeasible::PartSite { .. } => {
+            "Change cluster.accelerators, cluster.spares or cluster.topology.sites: each site has as many nodes."
+        }
         Infeasible::Topology(_) => "Change cluster.topology, or choose a fabric with larger switches.",
+        Infeasible::SideNetwork { .. } => "Choose another network in cluster.networks.",
         Infeasible::Endless { .. } => {
             "Fewer accelerators, faster storage, asynchronous checkpoints or a shorter iteration leave more of the time."
         }

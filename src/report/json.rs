@@ -11,7 +11,7 @@ use super::layout_search::{self, nearest_object, reasons_object};
 use super::metrics::{METRICS, of_group};
 use super::page::Grid;
 use super::settings::{Origin, settings};
-use crate::evaluate::{Evaluation, Infeasible, PartLine};
+use crate::evaluate::{Evaluation, Infeasible, PartLine, SideBill};
 use crate::search::Nearest;
 use crate::study::{BreakEven, Comparison, Turn, Variable, Variant};
 use crate::tco::{CostLine, Spending};
@@ -91,6 +91,7 @@ fn evaluation_object(evaluation: &Evaluation) -> Json {
         match group {
             Group::Fabric => {
                 fields.insert("parts".to_owned(), evaluation.built.parts.iter().map(part_object).collect());
+                fields.insert("side_networks".to_owned(), evaluation.built.side.iter().map(side_object).collect());
             }
             Group::Cost => {
                 fields.insert("lines".to_owned(), evaluation.built.costs.lines.iter().map(line_object).collect());
@@ -108,13 +109,26 @@ fn part_object(part: &PartLine) -> Json {
     json!({
         "kind": kind_word(part.kind),
         "id": part.id,
+        "name": part.name,
         "tier": part.tier.word(),
         "count": part.count,
+        "spares_count": part.spares,
         "power_w": finite(part.power.value()),
         "unit_price_usd": finite(part.unit_price.value()),
-        "total_power_w": finite((part.power * part.count as f64).value()),
-        "total_price_usd": finite((part.unit_price * part.count as f64).value()),
+        "total_power_w": finite(part.draw().value()),
+        "total_price_usd": finite(part.price().value()),
         "basis": part.basis.word(),
+    })
+}
+
+fn side_object(network: &SideBill) -> Json {
+    json!({
+        "purpose": network.purpose.word(),
+        "id": network.id,
+        "ports_count": network.ports,
+        "power_w": finite(network.draw().value()),
+        "capex_usd": finite(network.price().value()),
+        "parts": network.parts.iter().map(part_object).collect::<Vec<Json>>(),
     })
 }
 

@@ -221,14 +221,20 @@ metrics! {
         "fabric.power_w": Watts, "Power in use", "Network cards, switches, modules and cables at their typical power.";
             "sum over parts of count x power of one" from ["nics.power", "switches.power_typical", "optics.power"]
             => |e| watts(e.built.fabric_power());
-        "fabric.capex_usd": Usd, "Price of all parts", "Network cards, switches, modules, cables and fabric managers.";
-            "sum over parts of count x price of one" from ["prices.price"] => |e| usd(e.built.fabric_capex());
+        "fabric.capex_usd": Usd, "Price of all parts", "Network cards, switches, modules, cables and fabric managers, spares among them.";
+            "sum over parts of (count + spares) x price of one" from ["prices.price", "cluster.fabric_spares"] => |e| usd(e.built.fabric_capex());
         "fabric.capex_usd_per_gpu": Usd, "  a GPU at work", "The price of all parts, over the accelerators at work.";
             "price of all parts / accelerators at work" from ["fabric.capex_usd", "cluster.accelerators"]
             => |e| usd(e.built.fabric_capex() / f64::from(e.scenario.cluster.accelerators));
         "fabric.share_of_capex_ratio": Ratio, "  share of capex", "The price of all parts, over the capex of the whole cluster.";
             "price of all parts / capex" from ["fabric.capex_usd", "cost.capex_usd"]
             => |e| number(e.built.fabric_capex() / e.built.costs.capex);
+        "fabric.side_networks_power_w": Watts, "Power beside it", "Storage and management networks: switches, modules and cables at their typical power.";
+            "sum over parts of count x power of one" from ["cluster.networks", "switches.power_typical", "optics.power"]
+            => |e| watts(e.built.side_power());
+        "fabric.side_networks_capex_usd": Usd, "Price beside it", "Storage and management networks: switches, modules and cables, spares among them.";
+            "sum over parts of (count + spares) x price of one" from ["cluster.networks", "prices.price", "cluster.fabric_spares"]
+            => |e| usd(e.built.side_capex());
     }
     Facility {
         "facility.it_kw": Kilowatts, "IT power, provisioned", "All parts at their maximum: it sizes rent, racks and the grid connection.";
@@ -241,7 +247,7 @@ metrics! {
             => |e| kilowatts(e.built.facility.average_it);
         "facility.average_total_kw": Kilowatts, "Facility power, average", "With cooling and losses.";
             "average IT power x PUE" from ["facility.average_it_kw", "sites.pue"] => |e| kilowatts(e.built.facility.average_total);
-        "facility.racks_count": Count, "Racks", "Of nodes, switches and storage, each kind in its own.";
+        "facility.racks_count": Count, "Racks", "Of nodes in their own; switches, servers and storage share the rest.";
             "parts / as many as a rack's power and height allow, rounded up" from ["sites.rack", "nodes.rack_units", "nodes.max_power"]
             => |e| Some(Value::Count(e.built.racks));
         "facility.energy_kwh_per_year": KilowattHours, "Energy a year", "What the facility takes from the grid.";

@@ -1,5 +1,6 @@
 //! The scenario as it was evaluated: every key with its value, given or by default.
 
+use crate::catalog::side_network::Purpose;
 use crate::evaluate::{Evaluation, ServingPoint};
 use crate::parallelism::Layout;
 use crate::scenario::{Lengths, Scenario, Serving, Software, TierCount, Training};
@@ -67,6 +68,10 @@ fn cluster(scenario: &Scenario) -> Vec<(&'static str, String)> {
         TierCount::Fixed(tiers) => tiers.to_string(),
     };
     let oversubscription = format!("[1, {}, {}]", topology.leaf_oversubscription, topology.spine_oversubscription);
+    let network = |purpose: Purpose| {
+        let found = cluster.networks.iter().find(|network| network.entry.purpose == purpose);
+        found.map_or("none", |network| network.entry.id.as_str()).to_owned()
+    };
     let mut all = vec![
         ("cluster.node", cluster.node.id.clone()),
         ("cluster.accelerators", cluster.accelerators.to_string()),
@@ -79,8 +84,20 @@ fn cluster(scenario: &Scenario) -> Vec<(&'static str, String)> {
         ("cluster.prices", cluster.prices.id.clone()),
         ("cluster.storage", cluster.storage.id.clone()),
         ("cluster.storage_units", cluster.storage_units.to_string()),
+        ("cluster.networks.storage", network(Purpose::Storage)),
+        ("cluster.networks.in_band", network(Purpose::InBand)),
+        ("cluster.networks.out_of_band", network(Purpose::OutOfBand)),
+        ("cluster.fabric_spares", cluster.fabric_spares.get().to_string()),
         ("cluster.reliability", cluster.reliability.id.clone()),
     ];
+    if let Some(sites) = &topology.sites {
+        all.extend([
+            ("cluster.topology.sites.count", sites.count.to_string()),
+            ("cluster.topology.sites.distance", sites.distance.to_string()),
+            ("cluster.topology.sites.bandwidth", sites.bandwidth.to_string()),
+            ("cluster.topology.sites.link", sites.link.entry.id.clone()),
+        ]);
+    }
     all.extend(topology.pod.map(|pod| ("cluster.topology.pod", pod.to_string())));
     all
 }

@@ -1,9 +1,9 @@
 //! Whether the parts of a cluster fit each other, and the figures of its topology the kind of network.
 
-use super::file::{TierCount, TopologyFile, TopologyKind};
-use super::resolve::{BoundFabric, TopologyChoice};
+use super::file::{SitesFile, TierCount, TopologyFile, TopologyKind};
+use super::resolve::{BoundFabric, Defaults, SiteChoice, TopologyChoice, USUAL_LONG_HAUL, by_default};
 use crate::catalog::collective_efficiency::CollectiveEfficiency;
-use crate::catalog::{Entry, Node, PriceBook, Reference};
+use crate::catalog::{Catalog, Entry, Node, PriceBook, Reference};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::units::Quantity;
 
@@ -11,7 +11,12 @@ use crate::units::Quantity;
 pub const MANAGER_PART: &str = "fabric-manager-server";
 
 /// How the fabric is to be built, by the figures that the scenario gives.
-pub(super) fn topology(wanted: &TopologyFile, sink: &Sink) -> TopologyChoice {
+pub(super) fn topology(
+    wanted: &TopologyFile,
+    catalog: &Catalog,
+    defaults: &mut Defaults,
+    sink: &Sink,
+) -> Option<TopologyChoice> {
     // One figure a tier boundary, lowest first: node to leaf, leaf to spine, spine to core.
     let ratio = |index: usize| wanted.oversubscription.get(index).copied().unwrap_or(1.0);
     if ratio(0) > 1.0 {
@@ -23,6 +28,15 @@ pub(super) fn topology(wanted: &TopologyFile, sink: &Sink) -> TopologyChoice {
                 .hint("the first figure is 1; the second is leaf to spine, the third spine to core"),
         );
     }
+    let bind = |sites: &SitesFile, defaults: &mut Defaults| {
+        let key = "cluster.topology.sites.link";
+        let link = by_default(key, sites.link.as_ref(), USUAL_LONG_HAUL, &sites.at, defaults);
+        SiteChoice::bind((sites.count, sites.distance, sites.bandwidth), &link, &sites.at, catalog, sink)
+    };
+    let sites = match &wanted.sites {
+        Some(sites) => Some(bind(sites, defaults)?),
+        None => None,
+    };
     let choice = TopologyChoice {
         kind: wanted.kind,
         tiers: wanted.tiers,
@@ -30,11 +44,12 @@ pub(super) fn topology(wanted: &TopologyFile, sink: &Sink) -> TopologyChoice {
         planes: wanted.planes.unwrap_or(if wanted.kind == TopologyKind::MultiPlane { 2 } else { 1 }),
         leaf_oversubscription: ratio(1),
         spine_oversubscription: ratio(2),
+        sites,
     };
     for message in choice.without_effect() {
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this topology").hint("leave it out"));
     }
-    choice
+    Some(choice)
 }
 
 impl TopologyChoice {
@@ -48,6 +63,7 @@ impl TopologyChoice {
                 (self.pod.is_some(), "pod"),
                 (self.planes > 1, "planes"),
                 (oversubscribed, "oversubscription"),
+                (self.sites.is_some(), "sites"),
             ] {
                 if given {
                     found.push(format!("a torus has no switches, so `{key}` says nothing"));
@@ -96,6 +112,13 @@ pub fn check_fabric_prices(fabric: &BoundFabric, prices: &Entry<PriceBook>, at: 
         parts.push(MANAGER_PART);
     }
     check_priced(parts, prices, at, sink);
+}
+
+/// Every part of the links between sites has a price.
+pub fn check_site_prices(choice: &TopologyChoice, prices: &Entry<PriceBook>, at: &Span, sink: &Sink) {
+    if let Some(SiteChoice { link, .. }) = &choice.sites {
+        check_priced(vec![&link.optic.id, &link.switch.id, &link.cable.id], prices, at, sink);
+    }
 }
 
 /// Each of these parts has a price.

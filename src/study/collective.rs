@@ -127,6 +127,8 @@ impl Call<'_> {
             all_to_all_share: placed.all_to_all_share,
             relayed: placed.relayed,
             more_switches: placed.more_switches,
+            sites: placed.sites,
+            distance: placed.distance,
         };
         let group = if self.path == Some(IntraNode::NicLoopback) { group.through_cards_only() } else { group };
         let balance = Balance::of(&self.fabric.entry);

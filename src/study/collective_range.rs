@@ -148,7 +148,7 @@ fn form_spread(form: &FormSpread, payload: Bytes) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Fraction;
+    use crate::units::{Fraction, Meters};
 
     #[test]
     fn independent_constants_add_up_by_their_squares() {
@@ -187,6 +187,8 @@ mod tests {
             all_to_all_share: 1.0,
             relayed: 0.0,
             more_switches: 0.0,
+            sites: 1,
+            distance: Meters::ZERO,
         };
         let of = |algorithm, ranks, each| Extrapolation::of(algorithm, &group(ranks, each));
         assert_eq!(of(Algorithm::NvlsTree, 216, 72), Some(Extrapolation::Ranks));

@@ -13,4 +13,4 @@ pub use break_even_map::{BreakEvenMap, Hinge, MapRow, PRICE_RATIOS};
 pub use collective::{Call, CallAnswer, CallLine, Placed, call, calls_together};
 pub use collective_range::{Extrapolation, RangeInputs, TimeRange, Times, time_ranges};
 pub use compare::{Axis, Case, Comparison, Question, Variant, compare};
-pub use fabric::{FabricQuote, quote};
+pub use fabric::{FabricLine, FabricQuote, QuoteInputs, quote};

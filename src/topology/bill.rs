@@ -200,6 +200,7 @@ mod tests {
             pod_nodes: None,
             oversubscription: Oversubscription::NONE,
             managers: Managers { servers: 2, ports_per_server: 2 },
+            border_ports: 0,
         })
         .unwrap()
     }

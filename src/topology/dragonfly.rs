@@ -77,6 +77,7 @@ impl Topology {
             spine: spine.layer(radix.spine, f64::from(down * wiring.uppers) / f64::from(used)),
             core: Layer::default(),
             torus: None,
+            sites: None,
         })
     }
 }

@@ -34,7 +34,7 @@ impl RackLayout {
 }
 
 /// Lengths that cables are sold in, in metres.
-pub const CLASSES: [u32; 9] = [3, 5, 10, 15, 20, 30, 50, 100, 500];
+pub const CLASSES: [u32; 11] = [3, 5, 10, 15, 20, 30, 50, 100, 500, 1_000, 2_000];
 
 /// Cables of one length class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,6 +150,7 @@ mod tests {
             pod_nodes: None,
             oversubscription: Oversubscription::NONE,
             managers: Managers::default(),
+            border_ports: 0,
         };
         let topology = Topology::fat_tree(&spec).unwrap();
         // Racks 0 to 7 of four nodes; leaves in rack 4. Distances 4 x 0.6 + 4 = 6.4 m at most, 4 m in the rack itself
@@ -173,6 +174,7 @@ mod tests {
                     pod_nodes: None,
                     oversubscription: Oversubscription::NONE,
                     managers: Managers { servers: 2, ports_per_server: 2 },
+                    border_ports: 0,
                 };
                 let topology = Topology::build(*kind, &spec).unwrap();
                 let classes = topology.cable_lengths(&RackLayout::usual(4));

@@ -10,15 +10,21 @@ mod dragonfly;
 mod fat_tree;
 mod lengths;
 mod placement;
+mod plan;
 mod rail_only;
+mod side;
+mod sites;
+mod spec;
 mod torus;
 mod wiring;
 
 pub use balance::{Balance, Collisions};
 pub use bill::{BillOfMaterials, Carrier, LinkParts, Part, PartKind, PartNames};
-pub use fat_tree::{FatTreeSpec, Managers, Oversubscription, Tiers};
 pub use lengths::{CLASSES, LengthClass, RackLayout};
 pub use placement::{GroupPlacement, Reach, ScaleUp};
+pub use side::{SideSpec, SideTree};
+pub use sites::Sites;
+pub use spec::{FatTreeSpec, Managers, Oversubscription, Tiers};
 pub use torus::Torus;
 
 use crate::scenario::TopologyKind;
@@ -34,6 +40,8 @@ pub enum Tier {
     Spine,
     /// The switches that join the spines of all pods.
     Core,
+    /// The routers and long-haul links that join sites.
+    Site,
 }
 
 impl Tier {
@@ -44,16 +52,18 @@ impl Tier {
             Self::Leaf => "leaf",
             Self::Spine => "spine",
             Self::Core => "core",
+            Self::Site => "site",
         }
     }
 
-    /// Switches on the way between two ranks whose path turns around at this tier: 0, 1, 3 or 5.
+    /// Switches on the way between two ranks whose path turns around at this tier: 0, 1, 3, 5, or 7 with border routers.
     pub const fn switches_crossed(self) -> u32 {
         match self {
             Self::Node => 0,
             Self::Leaf => 1,
             Self::Spine => 3,
             Self::Core => 5,
+            Self::Site => 7,
         }
     }
 }
@@ -118,7 +128,7 @@ impl Layer {
     }
 }
 
-/// A counted network.
+/// A counted network; of several sites, that of one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
     /// Its kind.
@@ -151,6 +161,8 @@ pub struct Topology {
     pub core: Layer,
     /// The torus, where it is one.
     pub torus: Option<Torus>,
+    /// Sites that each have such a network, and what joins them.
+    pub sites: Option<Sites>,
 }
 
 impl Topology {
@@ -169,7 +181,18 @@ impl Topology {
         Ok(Self { kind, ..built })
     }
 
-    /// Places for nodes that are taken neither by a node nor by fabric managers.
+    /// The same network at several sites, joined.
+    #[must_use]
+    pub fn at_sites(self, sites: Sites) -> Self {
+        Self { sites: Some(sites), ..self }
+    }
+
+    /// How many sites have such a network.
+    pub fn site_count(&self) -> u32 {
+        self.sites.map_or(1, |sites| sites.count)
+    }
+
+    /// Places for nodes that are taken neither by a node nor by fabric managers or border routers.
     pub fn free_places(&self) -> u32 {
         self.places - self.spec.nodes - self.spec.manager_places()
     }
@@ -183,7 +206,7 @@ impl Topology {
             // Both ends of a link between groups are at spines.
             Tier::Spine if self.kind == TopologyKind::DragonflyPlus => self.spine.up_links() / 2,
             Tier::Spine => self.spine.up_links(),
-            Tier::Core => 0,
+            Tier::Core | Tier::Site => 0,
         };
         links / u64::from(self.spec.planes)
     }

@@ -16,6 +16,9 @@
 //!   other, sends the rest by way of a third group, so that its data passes two links between groups; all-to-alls use
 //!   all links as they are.
 //!
+//! - Sites are the highest boundary. What goes from one to another shares the long-haul links, which spread flows as the
+//!   spines do, and takes the time of light in the fibre.
+//!
 //! # Load and slowdown
 //!
 //! The load `rho` of a tier's uplinks is the traffic offered to them over what they can carry. A load above one slows
@@ -31,6 +34,7 @@ use crate::scenario::TopologyKind;
 
 use super::balance::{Balance, Slowdown};
 use super::{Tier, Topology, Torus};
+use crate::units::Meters;
 
 /// The scale-up side of a node, as placement needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +65,10 @@ pub struct GroupPlacement {
     pub relayed: f64,
     /// Switches that a hop between neighbouring domains passes beyond its leaf, on the mean of all hops.
     pub more_switches: f64,
+    /// Sites that the group is spread over.
+    pub sites: u32,
+    /// Fibre from one site to another, where it is spread over several.
+    pub distance: Meters,
 }
 
 /// What placement needs of a topology: small, to be copied into hot loops.
@@ -83,6 +91,11 @@ pub struct Reach {
     torus_share: f64,
     /// Groups of a dragonfly that a ring between two of them may borrow links of; 1 elsewhere.
     detours: f64,
+    /// Accelerators of a site.
+    site: u32,
+    site_oversubscription: f64,
+    site_slowdown: Slowdown,
+    site_distance: Meters,
 }
 
 impl Topology {
@@ -95,7 +108,7 @@ impl Topology {
             nics_per_accelerator: f64::from(self.spec.nics_per_node) / f64::from(per_node),
             unit: self.unit_nodes * per_node,
             pod: self.pod_nodes * per_node,
-            total: self.spec.nodes * per_node,
+            total: self.spec.nodes * per_node * self.site_count(),
             leaf_oversubscription: self.leaf.oversubscription,
             spine_oversubscription: self.spine.oversubscription,
             leaf_slowdown: Slowdown::new(balance, self.leaf.most_uplinks()),
@@ -108,6 +121,10 @@ impl Topology {
             } else {
                 1.0
             },
+            site: self.spec.nodes * per_node,
+            site_oversubscription: self.sites.map_or(0.0, |sites| sites.oversubscription),
+            site_slowdown: Slowdown::new(balance, self.sites.map_or(0, |sites| sites.links)),
+            site_distance: self.sites.map_or(Meters::ZERO, |sites| sites.distance),
         }
     }
 
@@ -153,6 +170,8 @@ impl Reach {
             all_to_all_share: 1.0,
             relayed: 0.0,
             more_switches: 0.0,
+            sites: 1,
+            distance: Meters::ZERO,
         };
         if domains <= 1 {
             return placement;
@@ -163,8 +182,12 @@ impl Reach {
         for (tiers, tier, block, oversubscription, slowdown) in [
             (2, Tier::Spine, self.unit, self.leaf_oversubscription, &self.leaf_slowdown),
             (3, Tier::Core, self.pod, self.spine_oversubscription, &self.spine_slowdown),
+            (0, Tier::Site, self.site, self.site_oversubscription, &self.site_slowdown),
         ] {
-            if self.tiers < tiers || (self.holds(block, span) && !(self.scattered && self.total > block)) {
+            if self.tiers < tiers {
+                continue;
+            }
+            if self.holds(block, span) && !(self.scattered && self.total > block) {
                 break;
             }
             placement.tier = tier;
@@ -179,6 +202,10 @@ impl Reach {
             };
             // Up and down again: two switches more than within the tier below.
             placement.more_switches += 2.0 * entering;
+            if tier == Tier::Site {
+                placement.sites = self.sites_of(group, span, ranks_per_domain);
+                placement.distance = self.site_distance;
+            }
             let detours = if tier == Tier::Core { self.detours } else { 1.0 };
             ring = ring.max(slowdown.at(oversubscription * entering * detours));
             all_to_all = all_to_all.max(slowdown.at(oversubscription * leaving));
@@ -191,6 +218,22 @@ impl Reach {
     /// Whether every group of a span lies inside one block of accelerators.
     fn holds(&self, block: u32, span: u64) -> bool {
         self.total <= block || u64::from(block).is_multiple_of(span)
+    }
+
+    /// Sites that a group which one cannot hold is spread over.
+    fn sites_of(&self, group: RankGroup, span: u64, ranks_per_domain: u32) -> u32 {
+        let all = self.total.div_ceil(self.site.max(1));
+        if self.scattered {
+            return all;
+        }
+        let shares = f64::from(group.size) / self.members(self.site, group, span, ranks_per_domain);
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "at most as many as there are sites"
+        )]
+        let sites = shares.ceil().clamp(2.0, f64::from(all.max(2))) as u32;
+        sites
     }
 
     /// Members of a group in one domain. Where spans and domains don't divide, the fewest that any group has in one.
@@ -222,169 +265,4 @@ fn common_divisor(span: u64, domain: u32) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::{ByTier, FatTreeSpec, Managers, Oversubscription, Tiers};
-    use super::*;
-    use crate::units::Fraction;
-
-    const DGX: ScaleUp = ScaleUp { accelerators_per_node: 8, domain: 8 };
-
-    fn tree(nodes: u32, pod_nodes: Option<u32>, oversubscription: Oversubscription) -> Topology {
-        Topology::fat_tree(&FatTreeSpec {
-            nodes,
-            nics_per_node: 8,
-            rails: 8,
-            radix: ByTier { leaf: 64, spine: 64, core: 64 },
-            planes: 1,
-            tiers: Tiers::Auto,
-            pod_nodes,
-            oversubscription,
-            managers: Managers::default(),
-        })
-        .unwrap()
-    }
-
-    /// Nothing lost to uneven load.
-    const EVEN: Balance = Balance::ByLoad(Fraction::ONE);
-
-    fn efficiency(share: f64) -> Balance {
-        Balance::ByLoad(Fraction::new(share).unwrap())
-    }
-
-    fn group(size: u32, stride: u32) -> RankGroup {
-        RankGroup { size, stride }
-    }
-
-    #[track_caller]
-    fn close(left: f64, right: f64) {
-        assert!((left - right).abs() < 1e-12, "{left} is not {right}");
-    }
-
-    #[test]
-    fn tiers_of_a_training_layout() {
-        // 1,024 nodes of 8 in four pods of 256 nodes (eight units of 32), TP8 PP16 DP64.
-        let topology = tree(1_024, Some(256), Oversubscription { leaf: 1.0, spine: 7.0 });
-        assert_eq!((topology.tiers, topology.pods, topology.unit_nodes), (3, 4, 32));
-        let reach = topology.reach(DGX, EVEN);
-        let tensor = reach.place(group(8, 1));
-        assert_eq!((tensor.ranks_per_domain, tensor.domains, tensor.tier), (8, 1, Tier::Node));
-        // 16 stages on 16 nodes: inside a unit of 256 accelerators.
-        let pipeline = reach.place(group(16, 8));
-        assert_eq!((pipeline.ranks_per_domain, pipeline.domains, pipeline.tier), (1, 16, Tier::Leaf));
-        close(pipeline.nics_per_domain, 1.0);
-        close(pipeline.ring_share, 1.0);
-        // Over everything: 16 members in each pod, so 7:1 leaves rings whole. Of an all-to-all 48 of 63 leave a pod, over
-        // spines with 32 links down and ceil(32 / 7) = 5 up.
-        let data = reach.place(group(64, 128));
-        assert_eq!((data.domains, data.tier), (64, Tier::Core));
-        close(data.ring_share, 1.0);
-        close(data.all_to_all_share, 1.0 / (32.0 / 5.0 * 48.0 / 63.0));
-    }
-
-    #[test]
-    fn ring_pays_oversubscription_over_members_in_the_unit() {
-        // A stride of a unit (256) leaves one member a unit: everything crosses.
-        let topology = tree(160, None, Oversubscription { leaf: 3.0, spine: 1.0 });
-        assert_eq!((topology.tiers, topology.unit_nodes), (2, 48));
-        let reach = topology.reach(DGX, EVEN);
-        close(reach.place(group(3, 384)).ring_share, 1.0 / 3.0);
-        // Two members a unit: each unit is entered by half as many rings as it has NICs.
-        close(reach.place(group(6, 192)).ring_share, 2.0 / 3.0);
-        // Spans that don't align with units can straddle both borders.
-        let straddling = reach.place(group(2, 320));
-        close(straddling.ring_share, 1.0 / 3.0);
-    }
-
-    #[test]
-    fn whole_cluster_as_one_group() {
-        // Eight parallel rings cross each unit of 32 nodes once.
-        let placed = tree(64, None, Oversubscription::NONE).place(group(512, 1), DGX, efficiency(0.5));
-        assert_eq!((placed.ranks_per_domain, placed.domains, placed.tier), (8, 64, Tier::Spine));
-        close(placed.nics_per_domain, 8.0);
-        // rho = 8 / 256; slowdown 1 + rho * (1 / 0.5 - 1).
-        close(placed.ring_share, 1.0 / (1.0 + 8.0 / 256.0));
-        // 256 of the 504 ranks outside the domain are outside the unit.
-        close(placed.all_to_all_share, 1.0 / (1.0 + 256.0 / 504.0));
-    }
-
-    #[test]
-    fn efficiency_counts_where_everything_crosses() {
-        let placed = tree(64, None, Oversubscription::NONE).place(group(2, 256), DGX, efficiency(0.6));
-        close(placed.ring_share, 0.6);
-        close(placed.all_to_all_share, 0.6);
-    }
-
-    #[test]
-    fn a_thousand_scattered_nodes_with_plain_ecmp_lose() {
-        // 1,024 nodes, packed: each rail's ring enters a unit once, and a lone flow meets nobody. Scattered, 992 of 1,023
-        // other nodes are outside the unit, and two flows a card collide on 32 uplinks.
-        let hashed = |flows_per_nic| Balance::Hashed { flows_per_nic };
-        let reach = tree(1_024, None, Oversubscription::NONE).reach(DGX, hashed(2.0));
-        close(reach.place(group(8_192, 1)).ring_share, 1.0);
-        let scattered = reach.scattered().place(group(8_192, 1)).ring_share;
-        assert!((0.3..0.45).contains(&scattered), "{scattered}");
-        let queue_pairs = tree(1_024, None, Oversubscription::NONE).reach(DGX, hashed(8.0)).scattered();
-        assert!(queue_pairs.place(group(8_192, 1)).ring_share > 1.3 * scattered);
-        let adaptive = tree(1_024, None, Oversubscription::NONE).reach(DGX, efficiency(0.95)).scattered();
-        assert!(adaptive.place(group(8_192, 1)).ring_share > 0.94);
-    }
-
-    #[test]
-    fn same_unit_never_sees_the_spine() {
-        let placed =
-            tree(64, None, Oversubscription { leaf: 2.0, spine: 1.0 }).place(group(4, 8), DGX, efficiency(0.5));
-        assert_eq!(placed.tier, Tier::Leaf);
-        close(placed.all_to_all_share, 1.0);
-    }
-
-    #[test]
-    fn single_switch_is_leaf_only() {
-        let topology = tree(8, None, Oversubscription::NONE);
-        assert_eq!(topology.tiers, 1);
-        assert_eq!(topology.place(group(64, 1), DGX, efficiency(0.5)).tier, Tier::Leaf);
-    }
-
-    #[test]
-    fn domains_that_spans_do_not_divide() {
-        let reach = tree(64, None, Oversubscription::NONE).reach(DGX, EVEN);
-        // Groups of six on domains of eight: the second has two ranks in one domain and four in the next.
-        let placed = reach.place(group(6, 1));
-        assert_eq!((placed.ranks_per_domain, placed.domains), (2, 3));
-        let placed = reach.place(group(12, 1));
-        assert_eq!((placed.ranks_per_domain, placed.domains), (4, 3));
-        let placed = reach.place(group(1, 1));
-        assert_eq!((placed.domains, placed.tier), (1, Tier::Node));
-    }
-
-    #[test]
-    fn four_accelerators_behind_one_nic() {
-        let mut spec = tree(64, None, Oversubscription::NONE).spec;
-        (spec.nics_per_node, spec.rails) = (2, 2);
-        let placed = Topology::fat_tree(&spec).unwrap().place(group(16, 4), DGX, EVEN);
-        assert_eq!(placed.ranks_per_domain, 2);
-        close(placed.nics_per_domain, 0.5);
-    }
-
-    #[test]
-    fn more_oversubscription_and_less_efficiency_never_help() {
-        for (size, stride) in [(4, 64), (2, 256), (64, 8), (128, 8), (16, 32), (512, 1), (24, 8)] {
-            let mut last = [f64::INFINITY; 2];
-            for over in [1.0, 2.0, 3.0, 4.0] {
-                for share in [1.0, 0.9, 0.6] {
-                    // The same unit throughout, so that only the figures under test change.
-                    let mut topology = tree(128, None, Oversubscription::NONE);
-                    topology.leaf.oversubscription = over;
-                    let placed = topology.place(group(size, stride), DGX, efficiency(share));
-                    for value in [placed.ring_share, placed.all_to_all_share] {
-                        assert!(value > 0.0 && value <= 1.0);
-                    }
-                    if share >= 1.0 {
-                        assert!(placed.ring_share <= last[0] && placed.all_to_all_share <= last[1]);
-                        last = [placed.ring_share, placed.all_to_all_share];
-                    }
-                    assert!(placed.ring_share <= last[0] && placed.all_to_all_share <= last[1]);
-                }
-            }
-        }
-    }
-}
+mod tests;

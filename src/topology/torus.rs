@@ -63,6 +63,7 @@ impl Topology {
             spine: Layer::default(),
             core: Layer::default(),
             torus: Some(torus),
+            sites: None,
         })
     }
 }

@@ -22,6 +22,8 @@ impl StepModel {
             all_to_all_share: placed.all_to_all_share,
             relayed: placed.relayed,
             more_switches: placed.more_switches,
+            sites: placed.sites,
+            distance: placed.distance,
         }
     }
 

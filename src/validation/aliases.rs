@@ -123,7 +123,7 @@ pub(super) struct Convention {
 }
 
 /// What a published network is built of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Design {
     /// Ports of a switch at the speed of a NIC; without it the name says.
     pub(super) radix: Option<u32>,
@@ -133,6 +133,23 @@ pub(super) struct Design {
     pub(super) managers: Managers,
     /// Nodes, where the design was published without a size.
     pub(super) nodes: Option<u32>,
+    /// What stands beside the fabric, where figures of that were published.
+    pub(super) beside: Option<Beside>,
+}
+
+/// What stands beside a published fabric, by catalog id.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Beside {
+    /// The node.
+    pub(super) node: String,
+    /// Nodes in a rack.
+    pub(super) nodes_per_rack: u32,
+    /// The switch of the fabric.
+    pub(super) switch: String,
+    /// The storage.
+    pub(super) storage: String,
+    /// The networks.
+    pub(super) networks: Vec<String>,
 }
 
 /// A part of the catalog, by kind and id.
@@ -246,6 +263,13 @@ impl Aliases {
                 planes: r.or("planes", 1),
                 managers: r.optional_table("managers", managers).unwrap_or_default(),
                 nodes: r.optional("nodes"),
+                beside: r.optional_table("beside", |r| Beside {
+                    node: r.get("node"),
+                    nodes_per_rack: r.within("nodes_per_rack", &(1..=64)),
+                    switch: r.get("switch"),
+                    storage: r.get("storage"),
+                    networks: r.get("networks"),
+                }),
             }),
             parts: aliases(r, "part", |r| match r.optional("switch") {
                 Some(id) => PartAlias::Switch(id),

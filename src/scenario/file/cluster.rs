@@ -3,12 +3,20 @@
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Sink, Span};
 use crate::document::{FromNode, Node, Reader, Value, choices};
-use crate::units::Fraction;
+use crate::units::{Bandwidth, Fraction, Meters};
 
 /// The most accelerators of a cluster, far above any announced.
 pub(super) const MOST_ACCELERATORS: u32 = 10_000_000;
 /// The most planes that a port is split into.
 const MOST_PLANES: u32 = 8;
+
+/// The most sites that share a cluster.
+const MOST_SITES: u32 = 64;
+/// The longest fibre between two of them: half around the earth.
+const FARTHEST: Meters = Meters::new(20e6);
+/// The least and the most bandwidth between them, in bytes a second: a megabit, and that of millions of network cards.
+const LEAST_BETWEEN: Bandwidth = Bandwidth::new(125e3);
+const MOST_BETWEEN: Bandwidth = Bandwidth::new(125e15);
 
 choices! {
     /// The kind of network topology.
@@ -51,8 +59,23 @@ pub struct ClusterFile {
     pub storage: Option<Reference>,
     /// Units of that storage.
     pub storage_units: Option<u32>,
+    /// Networks beside the fabric.
+    pub networks: NetworksFile,
+    /// Share of switches, modules and cables bought on top.
+    pub fabric_spares: Option<Fraction>,
     /// Failure rates.
     pub reliability: Option<Reference>,
+}
+
+/// `cluster.networks`: ids, or "none".
+#[derive(Clone, Debug, Default)]
+pub struct NetworksFile {
+    /// To shared storage.
+    pub storage: Option<Reference>,
+    /// For management.
+    pub in_band: Option<Reference>,
+    /// To the boards that watch over servers.
+    pub out_of_band: Option<Reference>,
 }
 
 /// `cluster.topology`
@@ -68,8 +91,37 @@ pub struct TopologyFile {
     pub planes: Option<u32>,
     /// Downward over upward bandwidth at each tier boundary, lowest first.
     pub oversubscription: Vec<f64>,
+    /// Sites that share the cluster.
+    pub sites: Option<SitesFile>,
     /// Place of the table, for reports.
     pub at: Span,
+}
+
+/// `cluster.topology.sites`
+#[derive(Clone, Debug, Default)]
+pub struct SitesFile {
+    /// How many.
+    pub count: u32,
+    /// Fibre from one to another.
+    pub distance: Meters,
+    /// What a site has towards the others, each direction.
+    pub bandwidth: Bandwidth,
+    /// Long-haul link id.
+    pub link: Option<Reference>,
+    /// Place of the table, for reports.
+    pub at: Span,
+}
+
+impl SitesFile {
+    fn read(r: &mut Reader<'_>) -> Self {
+        Self {
+            count: r.within("count", &(2..=MOST_SITES)),
+            distance: r.within("distance", &(Meters::new(1.0)..=FARTHEST)),
+            bandwidth: r.within("bandwidth", &(LEAST_BETWEEN..=MOST_BETWEEN)),
+            link: r.optional("link"),
+            at: r.at().clone(),
+        }
+    }
 }
 
 /// How many tiers of switches.
@@ -97,6 +149,14 @@ impl ClusterFile {
             prices: r.get("prices"),
             storage: r.optional("storage"),
             storage_units: r.optional_within("storage_units", &(1..=MOST_ACCELERATORS)),
+            networks: r
+                .optional_table("networks", |r| NetworksFile {
+                    storage: r.optional("storage"),
+                    in_band: r.optional("in_band"),
+                    out_of_band: r.optional("out_of_band"),
+                })
+                .unwrap_or_default(),
+            fabric_spares: r.optional("fabric_spares"),
             reliability: r.optional("reliability"),
         }
     }
@@ -123,6 +183,7 @@ impl TopologyFile {
             pod: r.optional_within("pod", &(1..=MOST_ACCELERATORS)),
             planes: r.optional_within("planes", &(1..=MOST_PLANES)),
             oversubscription,
+            sites: r.optional_table("sites", SitesFile::read),
             at: r.at().clone(),
         }
     }

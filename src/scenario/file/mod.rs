@@ -7,7 +7,7 @@ mod serving;
 mod software;
 mod training;
 
-pub(super) use cluster::{ClusterFile, TopologyFile};
+pub(super) use cluster::{ClusterFile, NetworksFile, SitesFile, TopologyFile};
 pub use cluster::{TierCount, TopologyKind};
 pub use compare::CompareFile;
 pub(super) use finance::FinanceFile;

@@ -2,16 +2,24 @@
 
 use std::sync::Arc;
 
+use super::side_networks::{self, BoundSideNetwork, check_side_prices};
 use super::{Defaults, Share, by_default, default_share};
 use crate::catalog::collective_efficiency::CollectiveEfficiency;
+use crate::catalog::fabric::Link;
 use crate::catalog::{
-    Accelerator, Cable, Catalog, Entry, Fabric, Nic, Node, Optic, PowerProfile, PriceBook, Reference, Reliability,
-    Site, Storage, Switch,
+    Accelerator, Cable, Catalog, Component, Entry, Fabric, LongHaul, Nic, Node, Optic, PowerProfile, PriceBook,
+    Reference, Reliability, Site, Storage, Switch,
 };
-use crate::diagnostics::Sink;
+use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::scenario::file::{ScenarioFile, TierCount, TopologyKind};
-use crate::scenario::fits::{check_adapter, check_fabric_prices, check_priced, check_wires, topology};
-use crate::units::Fraction;
+use crate::scenario::fits::{
+    MANAGER_PART, check_adapter, check_fabric_prices, check_priced, check_site_prices, check_wires, topology,
+};
+use crate::units::{Bandwidth, Fraction, Meters};
+
+/// Share of switches, modules and cables bought on top, where a scenario does not say: a judgement. Vendors ask for 1 to
+/// 5% of modules on the shelf; one switch of each model is the least.
+pub const FABRIC_SPARES: f64 = 0.02;
 
 /// The parts of one link kind.
 #[derive(Clone, Debug)]
@@ -39,6 +47,17 @@ pub struct BoundFabric {
     pub node_link: LinkParts,
     /// Links between switches.
     pub switch_link: LinkParts,
+    /// The server that runs its manager, where it has one.
+    pub manager: Option<Arc<Entry<Component>>>,
+}
+
+impl LinkParts {
+    /// Finds a link's parts; those that are missing are reported.
+    pub(super) fn bind(link: &Link, catalog: &Catalog, sink: &Sink) -> Option<Self> {
+        let end = |id: &Reference| catalog.optics.find(id, &id.at, sink);
+        let (upper, lower) = link.optics.as_ref().map_or((None, None), |ends| (end(&ends.upper), end(&ends.lower)));
+        Some(Self { upper, lower, cable: catalog.cables.find(&link.cable, &link.cable.at, sink)? })
+    }
 }
 
 impl BoundFabric {
@@ -47,11 +66,7 @@ impl BoundFabric {
         let nic = catalog.nics.find(&entry.nic, &entry.nic.at, sink);
         let tiers = [&entry.switch.leaf, &entry.switch.spine, &entry.switch.core];
         let switches = tiers.map(|id| catalog.switches.find(id, &id.at, sink));
-        let link = |link: &crate::catalog::fabric::Link| {
-            let end = |id: &Reference| catalog.optics.find(id, &id.at, sink);
-            let (upper, lower) = link.optics.as_ref().map_or((None, None), |ends| (end(&ends.upper), end(&ends.lower)));
-            Some(LinkParts { upper, lower, cable: catalog.cables.find(&link.cable, &link.cable.at, sink)? })
-        };
+        let link = |link| LinkParts::bind(link, catalog, sink);
         let (node_link, switch_link) = (link(&entry.node_link), link(&entry.switch_link));
         let [Some(leaf), Some(spine), Some(core)] = switches else { return None };
         let radix = |switch: &Entry<Switch>| switch.ports_at(entry.link_speed).unwrap_or(0);
@@ -62,13 +77,17 @@ impl BoundFabric {
             radix,
             node_link: node_link?,
             switch_link: switch_link?,
+            manager: match entry.managers {
+                Some(_) => Some(catalog.components.find(MANAGER_PART, &entry.at, sink)?),
+                None => None,
+            },
             entry,
         })
     }
 }
 
 /// How the fabric is to be built.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct TopologyChoice {
     /// Its kind.
     pub kind: TopologyKind,
@@ -82,6 +101,64 @@ pub struct TopologyChoice {
     pub leaf_oversubscription: f64,
     /// Spine to core.
     pub spine_oversubscription: f64,
+    /// Sites that share the cluster, each with such a network.
+    pub sites: Option<SiteChoice>,
+}
+
+/// Sites and the links between them.
+#[derive(Clone, Debug)]
+pub struct SiteChoice {
+    /// How many sites, the same at each.
+    pub count: u32,
+    /// Fibre from one to another.
+    pub distance: Meters,
+    /// What a site has towards the others, each direction.
+    pub bandwidth: Bandwidth,
+    /// The links.
+    pub link: BoundLongHaul,
+}
+
+/// A long-haul link with all its parts bound.
+#[derive(Clone, Debug)]
+pub struct BoundLongHaul {
+    /// The link.
+    pub entry: Arc<Entry<LongHaul>>,
+    /// Its module.
+    pub optic: Arc<Entry<Optic>>,
+    /// The border router.
+    pub switch: Arc<Entry<Switch>>,
+    /// Ports of the router at the link's speed.
+    pub radix: u32,
+    /// From the module out of the building.
+    pub cable: Arc<Entry<Cable>>,
+}
+
+/// The usual link between sites.
+pub const USUAL_LONG_HAUL: &str = "400g-zr";
+
+impl SiteChoice {
+    /// Finds the link's parts; what is missing, or does not reach, is reported at its place.
+    pub fn bind(
+        (count, distance, bandwidth): (u32, Meters, Bandwidth),
+        link: &Reference,
+        at: &Span,
+        catalog: &Catalog,
+        sink: &Sink,
+    ) -> Option<Self> {
+        let entry = catalog.long_haul.find(link, &link.at, sink)?;
+        let optic = catalog.optics.find(&entry.optic, &entry.optic.at, sink)?;
+        let switch = catalog.switches.find(&entry.switch, &entry.switch.at, sink)?;
+        let cable = catalog.cables.find(&entry.cable, &entry.cable.at, sink)?;
+        if distance > optic.reach {
+            let message =
+                format!("sites {distance} apart are farther than the {} that `{}` reaches", optic.reach, optic.id);
+            let hint = "choose a link that reaches farther; `clusterplan catalog list long_haul` shows them";
+            sink.push(Diagnostic::new(Code::OutOfRange, message).at(at, "here").hint(hint));
+        }
+        let radix = switch.ports_at(entry.link_speed).unwrap_or(0);
+        let link = BoundLongHaul { entry, optic, switch, radix, cable };
+        Some(Self { count, distance, bandwidth, link })
+    }
 }
 
 /// What is built, where, and at which prices.
@@ -107,6 +184,10 @@ pub struct Cluster {
     pub storage: Arc<Entry<Storage>>,
     /// Units of it.
     pub storage_units: u32,
+    /// Networks beside the fabric.
+    pub networks: Vec<BoundSideNetwork>,
+    /// Share of the networks' switches, modules and cables bought on top.
+    pub fabric_spares: Fraction,
     /// How often things fail.
     pub reliability: Arc<Entry<Reliability>>,
     /// How power follows load.
@@ -139,7 +220,12 @@ pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaul
     let power = catalog.power_profiles.find("gpu-server", &wanted.node.at, sink);
     let collectives = catalog.collective_efficiency.find("nccl", &wanted.node.at, sink);
     let spares = wanted.spares.unwrap_or_else(|| defaults.or("cluster.spares", None, Share(default_share(0.03))).0);
-    let topology = topology(&wanted.topology, sink);
+    let topology = topology(&wanted.topology, catalog, defaults, sink);
+    let fabric_spares = wanted
+        .fabric_spares
+        .unwrap_or_else(|| defaults.or("cluster.fabric_spares", None, Share(default_share(FABRIC_SPARES))).0);
+    let networks =
+        node.as_ref().and_then(|node| side_networks::bind(&wanted.networks, node, wanted, catalog, defaults, sink));
     // What is found is checked, whatever else is missing, so that all mistakes are told at once.
     if let (Some(node), Some(fabric)) = (&node, &fabric) {
         check_adapter(node, fabric, &wanted.fabric.at, sink);
@@ -153,13 +239,17 @@ pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaul
         if let Some(fabric) = &fabric {
             check_fabric_prices(fabric, prices, &wanted.prices.at, sink);
         }
+        if let Some(topology) = &topology {
+            check_site_prices(topology, prices, &wanted.prices.at, sink);
+        }
+        check_side_prices(networks.as_deref().unwrap_or_default(), prices, &wanted.prices.at, sink);
     }
     let storage = storage?;
-    let units = wanted.accelerators.div_ceil(storage.accelerators_per_unit);
+    let units = u32::try_from(storage.units_for(wanted.accelerators.into())).unwrap_or(u32::MAX);
     Some(Cluster {
         accelerators: wanted.accelerators,
         spares,
-        topology,
+        topology: topology?,
         storage_units: defaults.or("cluster.storage_units", wanted.storage_units, units),
         node: node?,
         accelerator: accelerator?,
@@ -167,6 +257,8 @@ pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaul
         site: site?,
         prices: prices?,
         storage,
+        networks: networks?,
+        fabric_spares,
         reliability: reliability?,
         power: power?,
         collectives: collectives?,

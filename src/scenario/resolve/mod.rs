@@ -3,11 +3,15 @@
 mod cluster;
 mod finance;
 mod serving;
+mod side_networks;
 mod training;
 
-pub use cluster::{BoundFabric, Cluster, LinkParts, TopologyChoice};
+pub use cluster::{
+    BoundFabric, BoundLongHaul, Cluster, FABRIC_SPARES, LinkParts, SiteChoice, TopologyChoice, USUAL_LONG_HAUL,
+};
 pub use finance::Finance;
 pub use serving::Serving;
+pub use side_networks::{BoundSideNetwork, check_side_prices};
 pub use training::Training;
 
 use super::file::ScenarioFile;
@@ -43,7 +47,7 @@ pub struct Scenario {
 
 /// Applies defaults and remembers them.
 #[derive(Default)]
-struct Defaults(Vec<Assumption>);
+pub(super) struct Defaults(Vec<Assumption>);
 
 impl Defaults {
     fn or<T: ToString>(&mut self, key: &'static str, given: Option<T>, default: T) -> T {
@@ -85,7 +89,7 @@ impl Scenario {
 }
 
 /// The id given, or a default at the place that made it necessary.
-fn by_default(
+pub(super) fn by_default(
     key: &'static str,
     given: Option<&Reference>,
     default: &str,

@@ -16,7 +16,7 @@ use super::outcome::{Fill, Outcome, Prediction};
 use super::table::{Row, Unusable};
 use crate::catalog::{Catalog, CollectiveEfficiency};
 use crate::collectives::{ALGORITHMS, Algorithm, Collective, Group, Network, ScaleUp, Wires, choose};
-use crate::units::{Bandwidth, Bytes, Seconds};
+use crate::units::{Bandwidth, Bytes, Meters, Seconds};
 
 /// Columns that a table of collectives must have.
 pub(super) const COLUMNS: &[&str] =
@@ -76,6 +76,8 @@ fn predict(row: &Row, catalog: &Catalog, aliases: &Aliases, filled: &mut Vec<Fil
         all_to_all_share: 1.0,
         relayed: 0.0,
         more_switches: 0.0,
+        sites: 1,
+        distance: Meters::ZERO,
     };
     let scale_up = scale_up(row, set, aliases, filled)?;
     let network = if group.domains() > 1 {

@@ -46,6 +46,7 @@ impl Machine {
         let stated = FabricText::read(row.text("fabric").unwrap_or_default(), per_host);
         let (fabric, line_rate) = fabric(row, &stated, nodes, hardware, &node, catalog, aliases, filled)?;
         let choice = TopologyChoice {
+            sites: None,
             kind: TopologyKind::RailFatTree,
             tiers: TierCount::Auto,
             pod: stated.pod,

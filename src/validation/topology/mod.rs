@@ -3,14 +3,16 @@
 //!
 //! The rows of one name are one design. Its size (`nodes`, else `gpus`), its pods (`gpus_per_pod`) and the oversubscription
 //! between them (`agg_oversubscription`) are inputs; all else is predicted, `nodes` and `gpus` each from the other. What a
-//! part says of itself is held against the catalog.
+//! part says of itself is held against the catalog. A figure is compared at the digits that it was printed with.
 
-use super::aliases::{Aliases, Design, PartAlias};
+mod beside;
+mod stated;
+
+use super::aliases::{Aliases, Design};
 use super::outcome::{Fill, Outcome, Prediction};
 use super::table::{Row, Unusable};
-use crate::catalog::{Catalog, Switch};
+use crate::catalog::Catalog;
 use crate::topology::{ByTier, FatTreeSpec, Oversubscription, Tier, Tiers, Topology, TopologyError};
-use crate::units::{Bandwidth, Quantity};
 
 /// Columns that a table of networks must have.
 pub(super) const COLUMNS: &[&str] = &["name", "parameter", "value"];
@@ -22,6 +24,7 @@ struct Inputs {
     nodes: Option<u32>,
     gpus: Option<u32>,
     pod: Option<u32>,
+    servers_per_rack: Option<u32>,
     oversubscription: f64,
 }
 
@@ -36,7 +39,7 @@ pub(super) fn case(row: &Row, design: &[&Row], catalog: &Catalog, aliases: &Alia
         Ok(predicted) => Outcome::Predicted(Prediction {
             metric: row.text("parameter").unwrap_or_default().to_owned(),
             measured,
-            predicted,
+            predicted: as_printed(predicted, value),
             convention: None,
             gpus: None,
         }),
@@ -44,6 +47,32 @@ pub(super) fn case(row: &Row, design: &[&Row], catalog: &Catalog, aliases: &Alia
     };
     (filled, outcome)
 }
+
+/// A figure at the digits that another one was printed with.
+fn as_printed(figure: f64, printed: &str) -> f64 {
+    let decimals = printed.trim().split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    format!("{figure:.decimals$}").parse().unwrap_or(figure)
+}
+
+/// Why a published figure is none that follows from parts.
+fn explained(parameter: &str) -> Option<&'static str> {
+    Some(match parameter {
+        "max_su" | "max_racks" => "how much its maker supports, less than the switches' ports allow",
+        "su_tdp_mw" => "its maker's round figure for racks, switches and management together",
+        "racks_per_su"
+        | "servers_per_rack"
+        | "gpus_per_pod"
+        | "island_gpus"
+        | "oversubscription"
+        | "agg_oversubscription"
+        | "agg_oversubscription_later"
+        | "inter_island_oversubscription" => INPUT,
+        _ if parameter.starts_with("mfu") => "a figure of a training run, which --domain training holds",
+        _ => return None,
+    })
+}
+
+const INPUT: &str = "it is an input of the design";
 
 /// A number, or the larger side of "1:7" and "7:1".
 fn ratio(text: &str) -> Option<f64> {
@@ -62,11 +91,15 @@ fn predict(
     filled: &mut Vec<Fill>,
 ) -> Result<f64, Unusable> {
     let (name, parameter) = (row.needed("name")?, row.needed("parameter")?);
+    if let Some(reason) = explained(parameter) {
+        return Err(Unusable(reason.to_owned()));
+    }
     if let Some(part) = aliases.part(name) {
-        return of_part(part, parameter, catalog)
+        return stated::figure(part, parameter, design, catalog)
             .ok_or_else(|| Unusable(format!("the catalog has no such figure of {name}")));
     }
-    let built = aliases.design(name).ok_or_else(|| Unusable(format!("design \"{name}\" is unknown")))?;
+    let built =
+        aliases.design(name).ok_or_else(|| Unusable(format!("no design and no part is known as \"{name}\"")))?;
     let radix = match built.radix {
         Some(radix) => radix,
         None => name
@@ -93,11 +126,18 @@ fn predict(
     };
     let cannot = |error: TopologyError| Unusable(format!("it cannot be built: {error}"));
     let topology = || Topology::fat_tree(&spec(built, radix, nodes, &inputs)).map_err(cannot);
-    let is_input = || Unusable("it is an input of the design".to_owned());
+    let is_input = || Unusable(INPUT.to_owned());
+    if let Some(figure) = beside::figure(built, parameter, nodes, &topology()?, catalog, filled) {
+        return figure;
+    }
     Ok(match parameter {
         "nodes" => f64::from(inputs.gpus.ok_or_else(is_input)? / PER_NODE),
         "gpus" => f64::from(inputs.nodes.ok_or_else(is_input)? * PER_NODE),
-        "gpus_per_pod" | "agg_oversubscription" => return Err(is_input()),
+        "gpus_per_rack" => f64::from(inputs.servers_per_rack.ok_or_else(is_input)? * PER_NODE),
+        "racks_per_pod" => {
+            let rack = inputs.servers_per_rack.ok_or_else(is_input)? * PER_NODE;
+            f64::from(inputs.pod.ok_or_else(is_input)?.div_ceil(rack))
+        }
         _ => figure(&topology()?, parameter).ok_or_else(|| Unusable("no count of a topology".to_owned()))? as f64,
     })
 }
@@ -111,6 +151,7 @@ impl Inputs {
             nodes: count("nodes")?,
             gpus: count("gpus")?,
             pod: count("gpus_per_pod")?,
+            servers_per_rack: count("servers_per_rack")?,
             oversubscription: oversubscription.unwrap_or(1.0),
         })
     }
@@ -127,6 +168,7 @@ fn spec(design: &Design, radix: u32, nodes: u32, inputs: &Inputs) -> FatTreeSpec
         pod_nodes: inputs.pod.map(|gpus| gpus / PER_NODE),
         oversubscription: Oversubscription { leaf: 1.0, spine: inputs.oversubscription },
         managers: design.managers,
+        border_ports: 0,
     }
 }
 
@@ -156,7 +198,7 @@ fn full_tree(parameter: &str, radix: u32) -> Option<Result<f64, Unusable>> {
         _ if parameter.contains("_3tier_") => Tiers::Three,
         _ => return None,
     };
-    let open = Inputs { nodes: None, gpus: None, pod: None, oversubscription: 1.0 };
+    let open = Inputs { nodes: None, gpus: None, pod: None, servers_per_rack: None, oversubscription: 1.0 };
     let bare = Design { radix: None, planes: 1, ..Design::default() };
     let tree = |nodes: u32| Topology::fat_tree(&FatTreeSpec { tiers, ..spec(&bare, radix, nodes, &open) });
     // Far more nodes than any tree reaches: the refusal says how many it does.
@@ -169,39 +211,4 @@ fn full_tree(parameter: &str, radix: u32) -> Option<Result<f64, Unusable>> {
         Ok(full) => Ok((full.leaf.switches() + full.spine.switches() + full.core.switches()) as f64),
         Err(error) => Err(Unusable(error.to_string())),
     })
-}
-
-/// A figure that a part's maker states.
-fn of_part(part: &PartAlias, parameter: &str, catalog: &Catalog) -> Option<f64> {
-    match part {
-        PartAlias::Node(id) => {
-            let node = catalog.nodes.get(id)?;
-            match parameter {
-                "max_power_kw" => node.max_power.in_unit("kW"),
-                "rack_units" => Some(node.rack_units.into()),
-                _ => None,
-            }
-        }
-        PartAlias::Switch(id) => {
-            let switch = catalog.switches.get(id)?;
-            let fastest = switch.ports.iter().max_by(|a, b| a.speed.value().total_cmp(&b.speed.value()))?;
-            let throughput = (fastest.speed * f64::from(fastest.count)).in_unit("Tbit/s");
-            match parameter {
-                "ports" => Some(fastest.count.into()),
-                "port_gbps" => fastest.speed.in_unit("Gbit/s"),
-                "osfp_cages" => Some(switch.cages.into()),
-                "rack_units" => Some(switch.rack_units.into()),
-                "switching_tbps" => throughput,
-                "switching_tbps_bidir" => throughput.map(|one_way| 2.0 * one_way),
-                _ => ports_at(switch, parameter),
-            }
-        }
-    }
-}
-
-/// "ports_400g".
-fn ports_at(switch: &Switch, parameter: &str) -> Option<f64> {
-    let speed = parameter.strip_prefix("ports_")?.strip_suffix('g')?;
-    let speed = Bandwidth::parse(&format!("{speed} Gbit/s")).ok()?;
-    switch.ports_at(speed).map(f64::from)
 }
