@@ -5,10 +5,12 @@
 
 mod breakdown;
 mod drivers;
+mod pro_forma;
 mod unit_costs;
 
 pub use breakdown::{CostBreakdown, CostLine, Inputs, PartCost, Spending, breakdown};
 pub use drivers::Drivers;
+pub use pro_forma::{Contract, Debt, Income, Outlay, ProForma, Project, Repayment, Tax, Year};
 pub use unit_costs::{CostTotals, UnitCosts};
 
 use crate::units::{SECONDS_PER_YEAR, Seconds};

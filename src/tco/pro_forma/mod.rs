@@ -1,0 +1,252 @@
+//! A project's years: what it earns, spends, borrows, pays back and is taxed, and what is left for its owners.
+//!
+//! Year 0 is now: what is bought first is paid then, and what debt brings comes then. All else falls at the end of its year.
+//! Everything is nominal. The lay-out is that of project finance (as in NREL's System Advisor Model, single owner): earnings
+//! before interest, tax, depreciation and amortisation, less tax, less debt service, is what owners receive.
+
+mod income;
+mod tax;
+
+pub use income::{Contract, Income};
+pub use tax::Tax;
+
+use crate::finance::{self, Depreciation, Instalment, NoReturn, payback, present_value, rate_of_return};
+use crate::units::{Factor, Fraction, Rate, Usd};
+
+/// A purchase that is written off.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outlay {
+    /// The year at whose end it is paid; 0 is now.
+    pub year: u32,
+    /// What it costs.
+    pub amount: Usd,
+    /// What it brings when it is sold at the end of the last year.
+    pub resale: Usd,
+    /// How tax law writes it off, if it is taxed.
+    pub written_off: Depreciation,
+}
+
+/// How debt is paid back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Repayment {
+    /// By equal payments.
+    Level,
+    /// By a share of each year's cash, which covers it so many times; the amount borrowed follows from it, and is no more
+    /// than the debt's share.
+    Sculpted {
+        /// The debt-service cover ratio.
+        cover: Factor,
+    },
+}
+
+/// Debt against the first purchases.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Debt {
+    /// Share of all purchases of year 0 that is borrowed.
+    pub share: Fraction,
+    /// Interest a year.
+    pub rate: Rate,
+    /// Years over which it is paid back.
+    pub tenor: u32,
+    /// Share of the amount that is paid for it at once.
+    pub fee: Fraction,
+    /// How it is paid back.
+    pub repayment: Repayment,
+}
+
+/// A project.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Project {
+    /// Its years.
+    pub years: u32,
+    /// What is bought.
+    pub outlays: Vec<Outlay>,
+    /// What running it costs, each year.
+    pub running: Vec<Usd>,
+    /// What it earns, each year.
+    pub revenue: Vec<Usd>,
+    /// Paid by customers in year 0, on account of later revenue.
+    pub prepaid: Usd,
+    /// Debt, if any.
+    pub debt: Option<Debt>,
+    /// Tax, if any.
+    pub tax: Option<Tax>,
+    /// What owners and lenders together want a year: the rate that present values are taken at.
+    pub discount: Rate,
+}
+
+/// One year of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Year {
+    /// Earned.
+    pub revenue: Usd,
+    /// Received on account of later years (positive), or earned before and worked off (negative).
+    pub prepayment: Usd,
+    /// Running costs.
+    pub running: Usd,
+    /// Bought.
+    pub bought: Usd,
+    /// Sold at the end.
+    pub resale: Usd,
+    /// Written off for tax.
+    pub written_off: Usd,
+    /// Tax as if there were no debt.
+    pub tax_without_debt: Usd,
+    /// Tax, interest being deducted.
+    pub tax: Usd,
+    /// Borrowed, less fees.
+    pub borrowed: Usd,
+    /// Interest.
+    pub interest: Usd,
+    /// Paid back.
+    pub principal: Usd,
+}
+
+impl Year {
+    /// Earnings before interest, tax, depreciation and amortisation.
+    pub fn ebitda(&self) -> Usd {
+        self.revenue - self.running
+    }
+
+    /// Cash there for debt service: earnings less tax, with what customers pay ahead.
+    pub fn available(&self) -> Usd {
+        self.ebitda() + self.prepayment - self.tax_without_debt
+    }
+
+    /// What the project brings or takes, whoever finances it.
+    pub fn unlevered(&self) -> Usd {
+        self.available() - self.bought + self.resale
+    }
+
+    /// What owners receive or pay.
+    pub fn owners(&self) -> Usd {
+        self.ebitda() + self.prepayment - self.tax - self.bought + self.resale + self.borrowed
+            - self.interest
+            - self.principal
+    }
+
+    /// Cash there over debt service, where there is any.
+    pub fn cover(&self) -> Option<f64> {
+        let service = self.interest + self.principal;
+        (service > Usd::ZERO).then(|| self.available() / service)
+    }
+}
+
+/// A project's years and what they come to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProForma {
+    /// Year 0 and those of the project.
+    pub years: Vec<Year>,
+    /// Present value of what the project brings, at its discount rate.
+    pub net_present_value: Usd,
+    /// The rate of return of the project, without debt.
+    pub unlevered_return: Result<Rate, NoReturn>,
+    /// That of its owners.
+    pub levered_return: Result<Rate, NoReturn>,
+    /// Years until the project has paid for itself, not discounted.
+    pub payback: Option<f64>,
+    /// The least cover of debt service, where there is debt.
+    pub least_cover: Option<f64>,
+    /// The first year whose cash does not cover its debt service.
+    pub short_in: Option<usize>,
+}
+
+impl Project {
+    /// Adds up its years.
+    pub fn pro_forma(&self) -> ProForma {
+        let mut years = self.operations();
+        self.tax_years(&mut years, |year, due| year.tax_without_debt = due);
+        if let Some(debt) = self.debt {
+            self.borrow(&debt, &mut years);
+        }
+        self.tax_years(&mut years, |year, due| year.tax = due);
+        let unlevered: Vec<Usd> = years.iter().map(Year::unlevered).collect();
+        let owners: Vec<Usd> = years.iter().map(Year::owners).collect();
+        let covers = || years.iter().enumerate().filter_map(|(year, one)| Some((year, one.cover()?)));
+        ProForma {
+            net_present_value: present_value(self.discount, &unlevered),
+            unlevered_return: rate_of_return(&unlevered),
+            levered_return: rate_of_return(&owners),
+            payback: payback(&unlevered),
+            least_cover: covers().map(|(_, cover)| cover).reduce(f64::min),
+            short_in: covers().find(|(_, cover)| *cover < 1.0 - 1e-9).map(|(year, _)| year),
+            years,
+        }
+    }
+
+    /// Purchases, earnings and running costs.
+    fn operations(&self) -> Vec<Year> {
+        let mut years = vec![Year::default(); self.years as usize + 1];
+        for (year, one) in years.iter_mut().enumerate().skip(1) {
+            one.revenue = self.revenue.get(year - 1).copied().unwrap_or_default();
+            one.running = self.running.get(year - 1).copied().unwrap_or_default();
+        }
+        for outlay in &self.outlays {
+            let Some(last) = years.len().checked_sub(1) else { continue };
+            years[(outlay.year as usize).min(last)].bought += outlay.amount;
+            years[last].resale += outlay.resale;
+        }
+        years[0].prepayment = self.prepaid;
+        let mut owed = self.prepaid;
+        // What was paid ahead is worked off by the last revenue, as contracts credit it.
+        for year in years.iter_mut().skip(1).rev() {
+            let worked_off = owed.min(year.revenue);
+            year.prepayment = -worked_off;
+            owed = owed - worked_off;
+        }
+        years
+    }
+
+    fn borrow(&self, debt: &Debt, years: &mut [Year]) {
+        let most = years[0].bought * debt.share.get();
+        let serviced = years.len().min(debt.tenor as usize + 1);
+        let (borrowed, instalments): (Usd, Vec<Instalment>) = match debt.repayment {
+            Repayment::Level => (most, finance::level_debt(most, debt.rate, debt.tenor)),
+            Repayment::Sculpted { cover } => {
+                let cash: Vec<Usd> = years[1..serviced].iter().map(Year::available).collect();
+                let sculpted = finance::sculpted_debt(&cash, debt.rate, cover);
+                // Where all of it is not needed, each year serves its part of the smaller amount.
+                let part = if sculpted.borrowed > most { most / sculpted.borrowed } else { 1.0 };
+                let scaled = |one: &Instalment| Instalment {
+                    interest: one.interest * part,
+                    principal: one.principal * part,
+                    owed: one.owed * part,
+                };
+                (sculpted.borrowed * part, sculpted.instalments.iter().map(scaled).collect())
+            }
+        };
+        years[0].borrowed = borrowed * (1.0 - debt.fee.get());
+        for (year, instalment) in years.iter_mut().skip(1).zip(&instalments) {
+            year.interest = instalment.interest;
+            year.principal = instalment.principal;
+        }
+        // A debt that outlives the project is paid back from what it is sold for.
+        if let (Some(last), Some(still)) = (years.last_mut(), instalments.get(serviced.saturating_sub(2))) {
+            if debt.tenor as usize >= serviced {
+                last.principal += still.owed;
+            }
+        }
+    }
+
+    /// Tax of each year, interest as it stands being deducted.
+    fn tax_years(&self, years: &mut [Year], set: impl Fn(&mut Year, Usd)) {
+        let Some(tax) = &self.tax else { return };
+        let last = years.len() - 1;
+        let mut written_off = vec![Usd::ZERO; years.len()];
+        for outlay in &self.outlays {
+            for (year, amount) in tax.schedule(outlay.amount, outlay.written_off).into_iter().enumerate() {
+                // In service from the year after it is paid; what is left when the project ends goes with the sale.
+                written_off[(outlay.year as usize + 1 + year).min(last)] += amount;
+            }
+        }
+        let mut losses = Usd::ZERO;
+        for (year, written_off) in years.iter_mut().zip(written_off) {
+            year.written_off = written_off;
+            let income = year.ebitda() + year.resale - written_off - year.interest;
+            set(year, tax.due(income, &mut losses));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
