@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[allow(dead_code, reason = "its scenarios are those of training")]
 mod program;
 
 use serde_json::Value;

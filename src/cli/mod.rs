@@ -11,6 +11,7 @@ mod memory;
 mod model;
 mod network;
 mod options;
+mod price;
 mod schema;
 mod session;
 mod validate;
@@ -43,6 +44,8 @@ enum Command {
     Eval(eval::Eval),
     /// The same work on several fabrics, GPUs or prices, side by side against a baseline
     Compare(compare::Compare),
+    /// Own, neocloud or hyperscaler: what a job costs end to end, returns, and where renting turns into owning
+    Price(price::Price),
     /// Bytes of an accelerator by component: whether it fits, by how much, and what else would
     Memory(memory::Memory),
     /// Parameters, weights, cache and operations of a model: of the catalog, or read from its config.json
@@ -71,6 +74,7 @@ pub fn run() -> ExitCode {
     let (answer, session) = match command {
         Command::Eval(command) => command.run(session),
         Command::Compare(command) => command.run(session),
+        Command::Price(command) => command.run(session),
         Command::Memory(command) => command.run(session),
         Command::Model(command) => command.run(session),
         Command::Collective(command) => command.run(session),

@@ -75,6 +75,12 @@ impl Session {
         load::catalog_documents(&self.options.catalog, &mut self.sources, &self.sink)
     }
 
+    /// A file of TOML.
+    pub(super) fn document(&mut self, path: &Path) -> Option<Node> {
+        self.reads(path);
+        load::read(path, &mut self.sources, &self.sink)
+    }
+
     /// A scenario with the user's settings in it.
     pub(super) fn scenario(&mut self, path: &Path) -> Option<Node> {
         self.settings_used = true;

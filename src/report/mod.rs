@@ -18,6 +18,7 @@ mod memory;
 mod metrics;
 mod model;
 mod page;
+mod pricing;
 mod settings;
 mod table;
 
@@ -36,5 +37,6 @@ pub use memory::{ServingMemory, serving_memory_json, serving_memory_page, traini
 pub use metrics::{METRICS, metric};
 pub use model::{ModelSheet, model_grid, model_json, model_page};
 pub use page::{Block, Grid, Page, Section};
+pub use pricing::{pricing_grid, pricing_json, pricing_page};
 pub use settings::{Origin, Setting, settings};
 pub use table::{Style, table};

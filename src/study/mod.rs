@@ -7,6 +7,7 @@ mod collective;
 mod collective_range;
 mod compare;
 mod fabric;
+pub mod pricing;
 
 pub use break_even::{BreakEven, Level, Turn, Variable, break_even};
 pub use break_even_map::{BreakEvenMap, Hinge, MapRow, PRICE_RATIOS};

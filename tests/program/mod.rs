@@ -1,5 +1,7 @@
 //! The program, run as a user runs it.
 
+#![allow(dead_code, reason = "each file of tests uses a part of it")]
+
 use assert_cmd::Command;
 
 #[allow(dead_code, reason = "not every test reads a scenario")]

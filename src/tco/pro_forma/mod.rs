@@ -151,13 +151,47 @@ pub struct ProForma {
     pub short_in: Option<usize>,
 }
 
+impl Debt {
+    /// Borrows against the purchases of year 0 and pays back.
+    fn borrow(&self, years: &mut [Year]) {
+        let most = years[0].bought * self.share.get();
+        let serviced = years.len().min(self.tenor as usize + 1);
+        let (borrowed, instalments): (Usd, Vec<Instalment>) = match self.repayment {
+            Repayment::Level => (most, finance::level_debt(most, self.rate, self.tenor)),
+            Repayment::Sculpted { cover } => {
+                let cash: Vec<Usd> = years[1..serviced].iter().map(Year::available).collect();
+                let sculpted = finance::sculpted_debt(&cash, self.rate, cover);
+                // Where all of it is not needed, each year serves its part of the smaller amount.
+                let part = if sculpted.borrowed > most { most / sculpted.borrowed } else { 1.0 };
+                let scaled = |one: &Instalment| Instalment {
+                    interest: one.interest * part,
+                    principal: one.principal * part,
+                    owed: one.owed * part,
+                };
+                (sculpted.borrowed * part, sculpted.instalments.iter().map(scaled).collect())
+            }
+        };
+        years[0].borrowed = borrowed * (1.0 - self.fee.get());
+        for (year, instalment) in years.iter_mut().skip(1).zip(&instalments) {
+            year.interest = instalment.interest;
+            year.principal = instalment.principal;
+        }
+        // A debt that outlives the project is paid back from what it is sold for.
+        if let (Some(last), Some(still)) = (years.last_mut(), instalments.get(serviced.saturating_sub(2)))
+            && self.tenor as usize >= serviced
+        {
+            last.principal += still.owed;
+        }
+    }
+}
+
 impl Project {
     /// Adds up its years.
     pub fn pro_forma(&self) -> ProForma {
         let mut years = self.operations();
         self.tax_years(&mut years, |year, due| year.tax_without_debt = due);
         if let Some(debt) = self.debt {
-            self.borrow(&debt, &mut years);
+            debt.borrow(&mut years);
         }
         self.tax_years(&mut years, |year, due| year.tax = due);
         let unlevered: Vec<Usd> = years.iter().map(Year::unlevered).collect();
@@ -195,37 +229,6 @@ impl Project {
             owed = owed - worked_off;
         }
         years
-    }
-
-    fn borrow(&self, debt: &Debt, years: &mut [Year]) {
-        let most = years[0].bought * debt.share.get();
-        let serviced = years.len().min(debt.tenor as usize + 1);
-        let (borrowed, instalments): (Usd, Vec<Instalment>) = match debt.repayment {
-            Repayment::Level => (most, finance::level_debt(most, debt.rate, debt.tenor)),
-            Repayment::Sculpted { cover } => {
-                let cash: Vec<Usd> = years[1..serviced].iter().map(Year::available).collect();
-                let sculpted = finance::sculpted_debt(&cash, debt.rate, cover);
-                // Where all of it is not needed, each year serves its part of the smaller amount.
-                let part = if sculpted.borrowed > most { most / sculpted.borrowed } else { 1.0 };
-                let scaled = |one: &Instalment| Instalment {
-                    interest: one.interest * part,
-                    principal: one.principal * part,
-                    owed: one.owed * part,
-                };
-                (sculpted.borrowed * part, sculpted.instalments.iter().map(scaled).collect())
-            }
-        };
-        years[0].borrowed = borrowed * (1.0 - debt.fee.get());
-        for (year, instalment) in years.iter_mut().skip(1).zip(&instalments) {
-            year.interest = instalment.interest;
-            year.principal = instalment.principal;
-        }
-        // A debt that outlives the project is paid back from what it is sold for.
-        if let (Some(last), Some(still)) = (years.last_mut(), instalments.get(serviced.saturating_sub(2))) {
-            if debt.tenor as usize >= serviced {
-                last.principal += still.owed;
-            }
-        }
     }
 
     /// Tax of each year, interest as it stands being deducted.

@@ -1,0 +1,64 @@
+//! Where renting turns into owning.
+
+use std::sync::Arc;
+
+use super::{Answer, Bought, PricedOffer};
+use crate::units::{Fraction, SECONDS_PER_YEAR, Seconds, Usd};
+
+/// Where the order of an owned and a rented offer turns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OfferTurn {
+    /// Owning costs less from this share of the hours in use on; above one it never does.
+    Utilisation(f64),
+    /// What has been paid for owning, from the beginning on, is less than for renting after this time; at the job's
+    /// utilisation, not discounted. None where it never is.
+    Time(Option<Seconds>),
+}
+
+/// Where the order of two offers turns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OfferBreakEven {
+    /// The names of the owned and the rented one.
+    pub between: (Arc<str>, Arc<str>),
+    /// Where.
+    pub turn: OfferTurn,
+}
+
+/// Of each owned and each rented offer that can be.
+pub(super) fn all(offers: &[PricedOffer]) -> Vec<OfferBreakEven> {
+    let answered = || offers.iter().filter_map(|offer| Some((&offer.name, offer.outcome.as_ref().ok()?)));
+    let owned = answered().filter(|(_, answer)| matches!(answer.bought, Bought::Own(_)));
+    let mut found = Vec::new();
+    for (own_name, own) in owned {
+        for (rent_name, rent) in answered() {
+            let Bought::Rent(rented) = &rent.bought else { continue };
+            let between = (own_name.clone(), rent_name.clone());
+            let utilisation = OfferTurn::Utilisation(utilisation(own, rented.hour.price));
+            found.push(OfferBreakEven { between: between.clone(), turn: utilisation });
+            found.push(OfferBreakEven { between, turn: OfferTurn::Time(time(own, rented.hour.price)) });
+        }
+    }
+    found
+}
+
+/// The share of hours in use at which an owned accelerator at work costs as much an hour of use as a rented one.
+fn utilisation(own: &Answer, price: crate::units::UsdPerHour) -> f64 {
+    let (bought, at_work) = counts(own);
+    own.per_gpu_hour * (bought / at_work) / price
+}
+
+/// When owning has cost less altogether. Parts that wear out before are not bought again in this.
+fn time(own: &Answer, price: crate::units::UsdPerHour) -> Option<Seconds> {
+    let costs = &own.evaluation.built.costs;
+    let (_, at_work) = counts(own);
+    let used: Fraction = own.evaluation.scenario.finance.utilisation;
+    let year = Seconds::new(SECONDS_PER_YEAR);
+    let rent_per_year: Usd = (price * at_work * used.get()).over(year);
+    let saved = rent_per_year - costs.opex_per_year;
+    (saved > Usd::ZERO).then(|| year * (costs.capex / saved))
+}
+
+fn counts(own: &Answer) -> (f64, f64) {
+    let at_work = f64::from(own.evaluation.scenario.cluster.accelerators);
+    (own.evaluation.built.drivers.accelerators as f64, at_work)
+}

@@ -1,0 +1,236 @@
+//! An owned cluster: its project's years, the price that it must sell for, and how it fares as the market's price falls.
+
+use std::sync::Arc;
+
+use roots::{SimpleConvergency, find_root_brent};
+
+use super::file::{DebtFile, OwnFile, PathFile, RepaymentWord, SellFile};
+use crate::evaluate::Evaluation;
+use crate::finance::present_value;
+use crate::tco::{Contract, CostLine, Debt, Income, Outlay, ProForma, Project, Repayment, Spending, Year};
+use crate::units::{Factor, Fraction, Rate, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
+
+/// What an hour is sold for, or saves.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Earnings {
+    /// It is sold.
+    Sold,
+    /// It is not rented at the price of the offer of that name.
+    Saved {
+        /// The offer.
+        offer: Arc<str>,
+        /// Its price of an accelerator's hour.
+        price: UsdPerHour,
+    },
+    /// Nothing: there is no price to hold it against.
+    None,
+}
+
+/// How an owned cluster fares on one path of the market's price.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OnPath {
+    /// The path's name.
+    pub name: String,
+    /// The project's years.
+    pub years: ProForma,
+}
+
+/// What owning comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Owned {
+    /// What its hours earn.
+    pub earnings: Earnings,
+    /// The project's years; none where they earn nothing.
+    pub years: Option<ProForma>,
+    /// The price of an hour, the same for all and always, at which the project earns its discount rate: its levelised cost.
+    pub levelised: Option<UsdPerHour>,
+    /// The one at which its owners earn what they want.
+    pub floor: Option<UsdPerHour>,
+    /// The mean price of an hour in the first year.
+    pub price: Option<UsdPerHour>,
+    /// Each path of the study.
+    pub paths: Vec<OnPath>,
+}
+
+/// The highest price of an hour that is tried, in dollars.
+const DEAREST: f64 = 1e6;
+
+/// The whole years of a project's horizon, or none where they are not whole.
+pub(super) fn horizon(evaluation: &Evaluation) -> Option<u32> {
+    let years = evaluation.scenario.finance.horizon / Seconds::new(SECONDS_PER_YEAR);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be whole and small")]
+    (years.fract() == 0.0 && (1.0..=100.0).contains(&years)).then_some(years as u32)
+}
+
+/// What owning comes to over `years` whole years; `saved` is the offer that is not rented, and its price.
+pub(super) fn owned(
+    evaluation: &Evaluation,
+    wanted: &OwnFile,
+    saved: Option<(Arc<str>, UsdPerHour)>,
+    paths: &[PathFile],
+    years: u32,
+) -> Owned {
+    let ground = Ground::new(evaluation, wanted, years);
+    let (earnings, income) = match (&wanted.sell, saved) {
+        (Some(sell), _) => (Earnings::Sold, Some(ground.income(sell, &[Factor::ONE]))),
+        (None, Some((offer, price))) => (Earnings::Saved { offer, price }, Some(ground.flat(price))),
+        (None, None) => (Earnings::None, None),
+    };
+    let target = wanted.target_return.map(Rate::from);
+    Owned {
+        earnings,
+        years: income.as_ref().map(|income| ground.project(income).pro_forma()),
+        levelised: ground.price_for(ground.discount, Year::unlevered),
+        floor: target.and_then(|target| ground.price_for(target, Year::owners)),
+        price: income.as_ref().map(|income| income.price(0)),
+        paths: wanted.sell.as_ref().map_or_else(Vec::new, |sell| {
+            let on = |path: &PathFile| OnPath {
+                name: path.name.clone(),
+                years: ground.project(&ground.income(sell, &path.prices)).pro_forma(),
+            };
+            paths.iter().map(on).collect()
+        }),
+    }
+}
+
+/// What does not depend on what hours are sold for.
+struct Ground<'a> {
+    wanted: &'a OwnFile,
+    years: u32,
+    /// Share of the accelerators there, in each year.
+    delivered: Vec<f64>,
+    accelerators: f64,
+    utilisation: Fraction,
+    discount: Rate,
+    outlays: Vec<Outlay>,
+    running: Vec<Usd>,
+}
+
+impl<'a> Ground<'a> {
+    fn new(evaluation: &Evaluation, wanted: &'a OwnFile, years: u32) -> Self {
+        let finance = &evaluation.scenario.finance;
+        let sold = wanted.sell.as_ref().map_or(&[Fraction::ONE][..], |sell| &sell.delivered);
+        let delivered: Vec<f64> =
+            (0..years as usize).map(|year| sold.get(year).or(sold.last()).map_or(1.0, |share| share.get())).collect();
+        let lines = &evaluation.built.costs.lines;
+        let running = |year: u32| -> Usd {
+            let of = |line: &CostLine| match line.spending {
+                Spending::Opex { escalation } => line.amount * (1.0 + escalation.get()).powf(f64::from(year)),
+                Spending::Capex { .. } => Usd::ZERO,
+            };
+            lines.iter().map(of).sum::<Usd>() * delivered[year as usize]
+        };
+        Self {
+            outlays: lines.iter().flat_map(|line| outlays(line, evaluation, wanted, &delivered)).collect(),
+            running: (0..years).map(running).collect(),
+            accelerators: f64::from(evaluation.scenario.cluster.accelerators),
+            utilisation: finance.utilisation,
+            discount: Rate::from(finance.cost_of_capital),
+            wanted,
+            years,
+            delivered,
+        }
+    }
+
+    /// What is sold, the market's price going along a path.
+    fn income(&self, sell: &SellFile, path: &[Factor]) -> Income {
+        let price = |year: usize| sell.market * path.get(year).or(path.last()).map_or(1.0, |ratio| ratio.get());
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be whole years")]
+        let years = |time: Seconds| (time / Seconds::new(SECONDS_PER_YEAR)) as u32;
+        let contract = |one: &super::file::ContractFile| Contract {
+            share: one.share,
+            price: one.price,
+            years: years(one.term),
+            prepaid: one.prepaid,
+        };
+        Income {
+            market: (0..self.years as usize).map(price).collect(),
+            contracts: sell.contracts.iter().map(contract).collect(),
+            ..self.flat(sell.market)
+        }
+    }
+
+    /// All hours at one price, always.
+    fn flat(&self, price: UsdPerHour) -> Income {
+        Income {
+            accelerators: self.delivered.iter().map(|share| share * self.accelerators).collect(),
+            utilisation: self.utilisation,
+            market: vec![price],
+            contracts: Vec::new(),
+        }
+    }
+
+    fn project(&self, income: &Income) -> Project {
+        Project {
+            years: self.years,
+            outlays: self.outlays.clone(),
+            running: self.running.clone(),
+            revenue: income.revenue(),
+            prepaid: income.prepaid(),
+            debt: self.wanted.debt.as_ref().map(debt),
+            tax: self.wanted.tax.map(|(tax, _)| tax),
+            discount: self.discount,
+        }
+    }
+
+    /// The flat price at which a flow of the project is worth nothing at a rate; none where no price does that.
+    fn price_for(&self, rate: Rate, flow: fn(&Year) -> Usd) -> Option<UsdPerHour> {
+        let worth = |price: f64| {
+            let years = self.project(&self.flat(UsdPerHour::new(price))).pro_forma().years;
+            let flow: Vec<Usd> = years.iter().map(flow).collect();
+            // The base number, because a root is looked for.
+            present_value(rate, &flow).value()
+        };
+        if worth(0.0) >= 0.0 || worth(DEAREST) <= 0.0 {
+            return None;
+        }
+        let mut exact = SimpleConvergency { eps: 1e-12, max_iter: 200 };
+        find_root_brent(0.0, DEAREST, worth, &mut exact).ok().map(UsdPerHour::new)
+    }
+}
+
+fn debt(file: &DebtFile) -> Debt {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be whole years")]
+    let tenor = (file.tenor / Seconds::new(SECONDS_PER_YEAR)) as u32;
+    let repayment = match file.repayment {
+        RepaymentWord::Level => Repayment::Level,
+        RepaymentWord::Sculpted => Repayment::Sculpted { cover: file.cover.unwrap_or(Factor::ONE) },
+    };
+    Debt { share: file.share, rate: file.yearly(), tenor, fee: file.fee, repayment }
+}
+
+/// The purchases of a line: as deliveries come, and again whenever what was bought has come to its end before the horizon.
+/// Accelerators, and what is written off with them, bring the residual value when the project ends; of what lasts longer, the
+/// part of its life that is left.
+fn outlays(line: &CostLine, evaluation: &Evaluation, wanted: &OwnFile, delivered: &[f64]) -> Vec<Outlay> {
+    let Spending::Capex { life } = line.spending else { return Vec::new() };
+    let years = life / Seconds::new(SECONDS_PER_YEAR);
+    let end = delivered.len() as f64;
+    let with_accelerators = life == evaluation.scenario.finance.accelerator_life;
+    let written_off = wanted.tax.map_or(super::file::DepreciationWord::StraightLine, |(_, word)| word).over(years);
+    let mut outlays = Vec::new();
+    let mut before = 0.0;
+    for (year, share) in delivered.iter().enumerate() {
+        let amount = line.amount * (share - before);
+        before = *share;
+        if amount <= Usd::ZERO {
+            continue;
+        }
+        let mut bought = year as f64;
+        // A life that ends with the horizon is not begun again for a rounding error.
+        while bought < end - 1e-9 {
+            let last = bought + years >= end - 1e-9;
+            let left =
+                if with_accelerators { wanted.residual.get() } else { ((bought + years - end) / years).max(0.0) };
+            outlays.push(Outlay {
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a year of the project")]
+                year: bought as u32,
+                amount,
+                resale: if last { amount * left } else { Usd::ZERO },
+                written_off,
+            });
+            bought += years;
+        }
+    }
+    outlays
+}

@@ -1,0 +1,177 @@
+//! A rented cluster: its price, how long it is paid for, and what comes with it.
+
+use std::sync::Arc;
+
+use super::file::{PricedBy, RentFile};
+use crate::catalog::provider::{Offer, Provider, Term};
+use crate::catalog::{Catalog, Entry};
+use crate::diagnostics::{Code, Diagnostic, Sink, Span};
+use crate::evaluate::Evaluation;
+use crate::provenance::Basis;
+use crate::units::{Bytes, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
+
+/// A price of an hour, and where it comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HourPrice {
+    /// The price of one accelerator's hour.
+    pub price: UsdPerHour,
+    /// Whose offer it is, in words.
+    pub from: String,
+    /// The day that it is of.
+    pub date: String,
+    /// How it was come by.
+    pub basis: Basis,
+}
+
+/// A rented offer, found.
+#[derive(Clone, Debug)]
+pub(super) struct Rent {
+    /// The price.
+    pub hour: HourPrice,
+    /// The provider, where it is one of the catalog.
+    pub provider: Option<Arc<Entry<Provider>>>,
+    /// The least time that is paid for.
+    pub minimum: Seconds,
+    /// From the order to the first hour, as is usual with the provider.
+    pub usual_wait: Option<Seconds>,
+    wanted: RentFile,
+}
+
+/// What renting comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rented {
+    /// The price of an hour.
+    pub hour: HourPrice,
+    /// The time that is paid for.
+    pub paid: Seconds,
+    /// The least time that would be.
+    pub minimum: Seconds,
+    /// Accelerators' hours.
+    pub compute: Usd,
+    /// Data that leaves.
+    pub egress: Usd,
+    /// Data that is kept.
+    pub storage: Usd,
+}
+
+impl Rented {
+    /// All of it.
+    pub fn total(&self) -> Usd {
+        self.compute + self.egress + self.storage
+    }
+}
+
+const TERABYTE: Bytes = Bytes::new(1e12);
+const MONTH: Seconds = Seconds::new(SECONDS_PER_YEAR / 12.0);
+
+impl Rent {
+    /// Finds what an offer names; mistakes go to the sink.
+    pub(super) fn bind(
+        wanted: &RentFile,
+        accelerator: &str,
+        at: &Span,
+        catalog: &Catalog,
+        sink: &Sink,
+    ) -> Option<Self> {
+        let provider = match &wanted.provider {
+            Some(id) => Some(catalog.providers.find(id, &id.at, sink)?),
+            None => None,
+        };
+        let hour = match (&provider, wanted.price) {
+            (Some(provider), None) => listed(provider, wanted, accelerator, at, sink)?,
+            (_, Some(price)) => written(price, wanted),
+            (None, None) => return None,
+        };
+        let term = match wanted.term {
+            Term::OneYear => Seconds::new(SECONDS_PER_YEAR),
+            Term::ThreeYears => Seconds::new(3.0 * SECONDS_PER_YEAR),
+            Term::OnDemand | Term::Spot | Term::Block | Term::Owned => Seconds::ZERO,
+        };
+        let usual_wait = provider.as_ref().and_then(|provider| provider.provisioning).map(|time| time.value);
+        let charged = |what: &str, bytes: Bytes, has_price: bool| {
+            if bytes > Bytes::ZERO && !has_price {
+                let message = format!("what {what} costs is not known of this offer");
+                let hint = "leave it out, or put the provider's price into an overlay of its catalog file";
+                sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "this offer").hint(hint));
+            }
+        };
+        let of_provider = provider.as_deref();
+        charged("egress", wanted.egress, of_provider.is_some_and(|provider| provider.egress_per_tb.is_some()));
+        charged("storage", wanted.storage, of_provider.is_some_and(|provider| provider.storage_per_tb_month.is_some()));
+        Some(Self {
+            hour,
+            minimum: wanted.minimum.unwrap_or(Seconds::ZERO).max(term),
+            usual_wait,
+            provider,
+            wanted: wanted.clone(),
+        })
+    }
+
+    /// What a job of so long costs on it.
+    pub(super) fn rented(&self, evaluation: &Evaluation, run: Seconds) -> Rented {
+        let committed = self.minimum.saturating_sub(run);
+        let paid = run + committed * (1.0 - self.wanted.reused.get());
+        let accelerators = f64::from(evaluation.scenario.cluster.accelerators);
+        let charged = |of: fn(&Provider) -> Option<crate::units::Ranged<Usd>>| {
+            self.provider.as_deref().and_then(|provider| of(provider)).map_or(Usd::ZERO, |range| range.value)
+        };
+        Rented {
+            hour: self.hour.clone(),
+            paid,
+            minimum: self.minimum,
+            compute: (self.hour.price * accelerators).over(paid),
+            egress: charged(|provider| provider.egress_per_tb) * (self.wanted.egress / TERABYTE),
+            storage: charged(|provider| provider.storage_per_tb_month)
+                * (self.wanted.storage / TERABYTE)
+                * (run / MONTH),
+        }
+    }
+}
+
+/// A price that the study writes.
+fn written(price: UsdPerHour, wanted: &RentFile) -> HourPrice {
+    let (price, of) = match (wanted.priced_by, wanted.accelerators) {
+        (PricedBy::Instance, Some(count)) => (price / f64::from(count), format!("an instance of {count}")),
+        _ => (price, "one accelerator".to_owned()),
+    };
+    let date = wanted.date.clone().unwrap_or_default().0;
+    HourPrice { price, from: format!("written in the study, as the price of {of}"), date, basis: Basis::Quote }
+}
+
+/// A provider's list price: of several the lowest.
+fn listed(
+    provider: &Entry<Provider>,
+    wanted: &RentFile,
+    accelerator: &str,
+    at: &Span,
+    sink: &Sink,
+) -> Option<HourPrice> {
+    let named = |offer: &&Offer| wanted.instance.as_ref().is_none_or(|instance| instance.id == offer.instance);
+    let all = provider.offers_of(accelerator, wanted.term);
+    let fitting: Vec<&Offer> = all.into_iter().filter(named).collect();
+    let Some(best) = fitting.first() else {
+        let known: Vec<String> = provider
+            .offers
+            .iter()
+            .filter(|offer| &*offer.accelerator == accelerator)
+            .map(|offer| format!("{} {}", offer.instance, offer.term))
+            .collect();
+        let hint = if known.is_empty() {
+            let place = "see `clusterplan catalog list provider --format json`";
+            format!("it has no price of that accelerator at all: {place}, or write price = \"$2.40/h\"")
+        } else {
+            format!("it has {}; or write price = \"$2.40/h\"", known.join(", "))
+        };
+        let message = format!("`{}` has no offer of `{accelerator}` for \"{}\"", provider.id, wanted.term);
+        sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "this offer").hint(hint));
+        return None;
+    };
+    let region = best.region.as_ref().map_or_else(String::new, |region| format!(", {region}"));
+    let lowest = if fitting.len() > 1 { format!("the lowest of {} prices: ", fitting.len()) } else { String::new() };
+    Some(HourPrice {
+        price: best.price_per_accelerator_hour,
+        from: format!("{}: {lowest}{}{region}", provider.name, best.instance),
+        date: best.evidence.date.clone(),
+        basis: best.evidence.basis,
+    })
+}
