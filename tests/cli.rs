@@ -122,13 +122,13 @@ fn wrong_arguments_are_mistakes_too() {
 
 #[test]
 fn json_has_groups_with_their_basis_and_bare_numbers() {
-    let object = json(&["eval", MIXTRAL]);
+    let object = json(&["eval", MIXTRAL, "--set", "training.data.raw=1 PB", "--set", "training.data.cleaned=160 TB"]);
     assert!(object["serving"].is_null(), "nothing is served");
     for metric in METRICS.iter().filter(|metric| metric.group != Group::Serving) {
         let (group, name) = metric.key.split_once('.').unwrap();
         assert!(object[group][name].is_number() || object[group][name].is_boolean(), "{}", metric.key);
     }
-    for group in ["memory", "training", "goodput", "fabric", "facility", "cost"] {
+    for group in ["memory", "training", "data", "goodput", "fabric", "facility", "cost"] {
         assert!(object[group]["basis"].is_string(), "{group}");
     }
     assert!(object["cost"]["lines"].as_array().unwrap().len() > 5);
@@ -137,7 +137,8 @@ fn json_has_groups_with_their_basis_and_bare_numbers() {
 
 #[test]
 fn csv_has_a_column_a_figure() {
-    let answer = run(&["eval", MIXTRAL, "--format", "csv"]);
+    let data = ["--set", "training.data.raw=1 PB", "--set", "training.data.cleaned=160 TB"];
+    let answer = run(&[&["eval", MIXTRAL, "--format", "csv"], &data[..]].concat());
     let mut reader = csv::Reader::from_reader(answer.stdout.as_bytes());
     let header: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
     let keys: Vec<&str> = METRICS.iter().map(|metric| metric.key).collect();
@@ -147,7 +148,11 @@ fn csv_has_a_column_a_figure() {
     assert_eq!(rows.len(), 1);
     let numbers = rows[0].iter().skip(1).filter(|cell| cell.parse::<f64>().is_ok()).count();
     let serving = METRICS.iter().filter(|metric| metric.group == Group::Serving).count();
-    assert_eq!(numbers, METRICS.len() - serving - 1, "all but `memory.fits` and serving's are numbers");
+    assert_eq!(
+        numbers,
+        METRICS.len() - serving - 2,
+        "all but `memory.fits`, `data.storage_suffices` and serving's are numbers"
+    );
     assert!(run(&["eval", MIXTRAL, "--format", "csv", "--bom"]).stdout.starts_with('\u{feff}'));
 }
 

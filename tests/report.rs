@@ -113,7 +113,10 @@ fn keys_that_scripts_rely_on_are_there() {
 fn every_figure_of_a_scenario_is_finite() {
     for name in SCENARIOS {
         let evaluation = evaluated(name);
-        for metric in METRICS.iter().filter(|metric| metric.group != Group::Serving) {
+        // What is said of data is optional.
+        let given = ["data.raw", "data.cleaned", "data.tokenised", "data.epochs", "data.preparation"];
+        let of_data = |key: &str| given.iter().any(|start| key.starts_with(start));
+        for metric in METRICS.iter().filter(|metric| metric.group != Group::Serving && !of_data(metric.key)) {
             assert!(metric.value(&evaluation).is_some(), "{name}: {}", metric.key);
         }
     }
@@ -144,11 +147,23 @@ fn parts_add_up_exactly() {
             sum(&evaluation, &parts.each_ref().map(String::as_str)),
             number(&evaluation, "training.exposed_communication_s")
         );
-        let parts = ["launch", "accumulation", "step", "stragglers"].map(|part| format!("training.other_{part}_s"));
+        let parts =
+            ["launch", "accumulation", "step", "stragglers", "data"].map(|part| format!("training.other_{part}_s"));
         assert_eq!(sum(&evaluation, &parts.each_ref().map(String::as_str)), number(&evaluation, "training.other_s"));
-        let lost = ["checkpoint", "rework", "detection", "restart"].map(|part| format!("goodput.lost_{part}_ratio"));
+        let lost = ["checkpoint", "rework", "detection", "restart", "spares", "network"]
+            .map(|part| format!("goodput.lost_{part}_ratio"));
         let whole = number(&evaluation, "goodput.ratio") + sum(&evaluation, &lost.each_ref().map(String::as_str));
         assert!((whole - 1.0).abs() < 1e-9, "{whole}");
+        let causes = ["accelerator", "memory", "host", "nic", "switch", "optic", "cable", "software", "job"]
+            .map(|cause| format!("goodput.interruptions_{cause}_per_day"));
+        let causes = sum(&evaluation, &causes.each_ref().map(String::as_str));
+        assert!((causes / number(&evaluation, "goodput.interruptions_per_day") - 1.0).abs() < 1e-9, "{causes}");
+        // What is lost by cause is what the run costs beyond its useful time.
+        let lost = ["checkpoint", "accelerator", "memory", "host", "nic", "network", "software"]
+            .map(|cause| format!("goodput.lost_{cause}_usd"));
+        let lost = sum(&evaluation, &lost.each_ref().map(String::as_str));
+        let useless = number(&evaluation, "cost.usd_per_run") * (1.0 - number(&evaluation, "goodput.ratio"));
+        assert!((lost / useless - 1.0).abs() < 1e-9, "{lost}, {useless}");
     }
 }
 

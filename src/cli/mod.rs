@@ -12,6 +12,7 @@ mod model;
 mod network;
 mod options;
 mod price;
+mod scaling;
 mod schema;
 mod session;
 mod validate;
@@ -46,6 +47,8 @@ enum Command {
     Compare(compare::Compare),
     /// Own, neocloud or hyperscaler: what a job costs end to end, returns, and where renting turns into owning
     Price(price::Price),
+    /// The same work on more and more GPUs: how much faster, what does not shrink, and where more do not pay
+    Scaling(scaling::ScalingCommand),
     /// Bytes of an accelerator by component: whether it fits, by how much, and what else would
     Memory(memory::Memory),
     /// Parameters, weights, cache and operations of a model: of the catalog, or read from its config.json
@@ -75,6 +78,7 @@ pub fn run() -> ExitCode {
         Command::Eval(command) => command.run(session),
         Command::Compare(command) => command.run(session),
         Command::Price(command) => command.run(session),
+        Command::Scaling(command) => command.run(session),
         Command::Memory(command) => command.run(session),
         Command::Model(command) => command.run(session),
         Command::Collective(command) => command.run(session),

@@ -19,23 +19,23 @@ pub use value::{Date, Entry, Node, Table, Value};
 ///
 /// `Default` is the first variant; it only ever stands in for a value whose mistake has been reported.
 macro_rules! choices {
-    ($(#[$doc:meta])* pub enum $name:ident {
+    ($(#[$doc:meta])* $vis:vis enum $name:ident {
         $(#[$first_doc:meta])* $first:ident = $first_word:literal,
         $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)*
     }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-        pub enum $name {
+        $vis enum $name {
             $(#[$first_doc])* #[default] $first,
             $($(#[$variant_doc])* $variant,)*
         }
 
         impl $name {
             /// All of them, in order.
-            pub const ALL: &'static [Self] = &[Self::$first, $(Self::$variant),*];
+            $vis const ALL: &'static [Self] = &[Self::$first, $(Self::$variant),*];
 
             /// The word that text uses.
-            pub const fn word(self) -> &'static str {
+            $vis const fn word(self) -> &'static str {
                 match self {
                     Self::$first => $first_word,
                     $(Self::$variant => $word,)*

@@ -14,6 +14,8 @@ pub struct Bases {
     pub training: Basis,
     /// Serving.
     pub serving: Basis,
+    /// The way of the data, and storage.
+    pub data: Basis,
     /// Failures and recovery.
     pub goodput: Basis,
     /// Counts and prices of the fabric.
@@ -42,6 +44,8 @@ pub struct Evidence {
     pub training: Vec<Input>,
     /// Of serving.
     pub serving: Vec<Input>,
+    /// Of the way of the data, and of storage.
+    pub data: Vec<Input>,
     /// Of failures and recovery.
     pub goodput: Vec<Input>,
     /// Of counts and prices of the fabric.
@@ -83,7 +87,9 @@ impl Evidence {
             training: step.map_or_else(Vec::new, |constants| {
                 [model, accelerator, constants, fields(&cluster.collectives), fabric.clone()].concat()
             }),
-            goodput: [fields(&cluster.reliability), fields(&cluster.storage)].concat(),
+            data: fields(&cluster.storage).into_iter().chain(defaults_of("training.data.", scenario)).collect(),
+            goodput: [fields(&cluster.reliability), fields(&cluster.network_reliability), fields(&cluster.storage)]
+                .concat(),
             fabric: fabric.into_iter().chain(prices).collect(),
             facility: [fields(&cluster.node), fields(&cluster.site), fields(&cluster.power)].concat(),
             cost: lines.collect(),
@@ -100,6 +106,12 @@ fn allowances(entry: &Entry<MemoryAllowance>, own: &str) -> Vec<Input> {
     fields(entry).into_iter().filter(kept).collect()
 }
 
+/// Keys below a prefix that the scenario left to their defaults.
+fn defaults_of(prefix: &'static str, scenario: &Scenario) -> impl Iterator<Item = Input> {
+    let below = scenario.assumed.iter().filter(move |assumption| assumption.key.starts_with(prefix));
+    below.map(|assumption| Input { name: assumption.key.to_owned(), basis: Basis::Assumed })
+}
+
 /// Every sourced field of an entry.
 fn fields<T>(entry: &Entry<T>) -> Vec<Input> {
     let named = |basis: Basis| move |field: &String| Input { name: format!("{}.{field}", entry.id), basis };
@@ -113,6 +125,7 @@ impl From<&Evidence> for Bases {
             memory: of(&evidence.memory),
             training: of(&evidence.training),
             serving: of(&evidence.serving),
+            data: of(&evidence.data),
             goodput: of(&evidence.goodput),
             fabric: of(&evidence.fabric),
             facility: of(&evidence.facility),

@@ -1,8 +1,10 @@
 //! One scenario's answer, with all that a report shows.
 
-use super::{Bases, BuiltCluster, Evidence, Found, Infeasible, Point, Prepared, ServingPoint, serving_point};
+use super::{
+    Bases, BuiltCluster, Evidence, Failures, Found, Infeasible, Point, Prepared, Run, ServingPoint, serving_point,
+};
 use crate::memory::MemoryFootprint;
-use crate::scenario::{Assumption, Scenario};
+use crate::scenario::{Assumption, Scenario, Training};
 use crate::tco::{CostTotals, UnitCosts};
 use crate::topology::{PartKind, Tier};
 use crate::units::{Bytes, Seconds};
@@ -33,6 +35,10 @@ pub struct Evaluation {
     pub built: BuiltCluster,
     /// The training job's figures, where there is one.
     pub point: Option<Point>,
+    /// The run: its stages, one after the other.
+    pub run: Option<Run>,
+    /// What interrupts it, and what that costs it.
+    pub failures: Option<Failures>,
     /// Serving's, where it is asked for.
     pub serving: Option<ServingPoint>,
     /// Dollars an hour; useful hours are those of the training job, and all hours in serving.
@@ -123,6 +129,22 @@ fn finite(built: &BuiltCluster, point: Option<&Point>, unit_costs: &UnitCosts) -
     broken.map_or(Ok(()), |(what, value)| Err(Infeasible::NotFinite { what, value }))
 }
 
+/// What a training job comes to.
+struct Trained {
+    point: Point,
+    run: Run,
+    usable_memory: Bytes,
+    failures: Failures,
+}
+
+fn train(scenario: &Scenario, training: &Training, built: &BuiltCluster) -> Result<Trained, Infeasible> {
+    let prepared = Prepared::new(scenario, training, built);
+    let point = prepared.point(&training.layout)?;
+    let run = prepared.run(&training.plan, &point)?;
+    let point = prepared.of_run(&point, run.duration);
+    Ok(Trained { point, run, usable_memory: prepared.usable_memory, failures: prepared.failures })
+}
+
 /// Evaluates a scenario with the layout that it has: one that is searched must have been found before.
 ///
 /// # Errors
@@ -130,11 +152,10 @@ fn finite(built: &BuiltCluster, point: Option<&Point>, unit_costs: &UnitCosts) -
 /// is no number.
 pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
     let built = BuiltCluster::new(&scenario.cluster, &scenario.finance)?;
-    let point = scenario.training.as_ref().map(|training| {
-        let prepared = Prepared::new(&scenario, training, &built);
-        prepared.point(&training.layout).map(|point| (point, prepared.usable_memory))
+    let trained = scenario.training.as_ref().map(|training| train(&scenario, training, &built)).transpose()?;
+    let (point, run, usable, failures) = trained.map_or((None, None, None, None), |trained| {
+        (Some(trained.point), Some(trained.run), Some(trained.usable_memory), Some(trained.failures))
     });
-    let (point, usable) = point.transpose()?.unzip();
     let serving = scenario.serving.as_ref().map(|serving| serving_point(serving, &scenario.cluster)).transpose()?;
     let usable_memory = usable.or(serving.map(|serving| serving.usable)).unwrap_or(Bytes::ZERO);
     let unit_costs = point.map_or_else(
@@ -146,5 +167,5 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
     );
     finite(&built, point.as_ref(), &unit_costs)?;
     let bases = Bases::from(&Evidence::new(&scenario, &built));
-    Ok(Evaluation { scenario, built, point, serving, unit_costs, usable_memory, bases, found: None })
+    Ok(Evaluation { scenario, built, point, run, failures, serving, unit_costs, usable_memory, bases, found: None })
 }

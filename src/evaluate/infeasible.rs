@@ -102,6 +102,22 @@ pub enum Infeasible {
     /// Something whose memory is known and whose time is not.
     #[error("the step time of {0} is not modelled; its memory is: ask `clusterplan memory`")]
     Untimed(&'static str),
+    /// Checkpoints that are asked for faster than they are stored.
+    #[error("a checkpoint every {interval} of work is not stored in time: it takes {storing} to store")]
+    CheckpointTooSoon {
+        /// Useful work between two checkpoints.
+        interval: Seconds,
+        /// How long one is not yet stored.
+        storing: Seconds,
+    },
+    /// A stage of the run that cannot be.
+    #[error("stage \"{name}\": {reason}")]
+    Stage {
+        /// What it is called.
+        name: String,
+        /// Why.
+        reason: Box<Infeasible>,
+    },
     /// Inputs whose figures are no numbers.
     #[error("{what} is {value}, which is no number that anything could be built by")]
     NotFinite {

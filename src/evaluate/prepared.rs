@@ -1,15 +1,15 @@
 //! What does not depend on the layout, bound once; and one layout's evaluation.
 
 use super::step::StepInputs;
-use super::{BuiltCluster, Infeasible};
+use super::{BuiltCluster, Failures, Infeasible};
 use crate::memory::{self, MemoryFootprint};
 use crate::parallelism::Layout;
-use crate::reliability::{ADAM_STATE_PER_PARAMETER, Checkpoint, Components, Goodput, Interruptions, Recovery, goodput};
+use crate::reliability::Goodput;
 use crate::scenario::{Scenario, Training};
 use crate::tco::{CostTotals, UnitCosts};
 use crate::training::{StepModel, TrainingEstimate};
-use crate::units::{Bytes, Factor, Seconds, Usd};
-use crate::workload::{Offload, TrainingJob};
+use crate::units::{Bandwidth, Bytes, Factor, Seconds, Usd};
+use crate::workload::{DataPipeline, Offload, TrainingJob};
 
 /// The useful share of wall time below which a run is taken as never ending.
 const LEAST_GOODPUT: f64 = 0.01;
@@ -23,10 +23,12 @@ pub struct Prepared {
     pub accelerators: u32,
     /// Memory that a job may use.
     pub usable_memory: Bytes,
-    allowances: memory::Software,
-    mtbf: Seconds,
-    checkpoint: Checkpoint,
-    recovery: Recovery,
+    pub(super) allowances: memory::Software,
+    /// What interrupts the job, and what that costs it.
+    pub failures: Failures,
+    checkpoint_interval: Option<Seconds>,
+    data: DataPipeline,
+    storage_read: Bandwidth,
     costs: CostTotals,
 }
 
@@ -63,7 +65,7 @@ pub struct Fit {
 }
 
 /// What a step's time is not known of.
-fn untimed(layout: &Layout, job: &TrainingJob) -> Option<&'static str> {
+pub(super) fn untimed(layout: &Layout, job: &TrainingJob) -> Option<&'static str> {
     let without = [
         (layout.shard_ranks > 0, "sharding in groups"),
         (job.offload != Offload::None, "offloading"),
@@ -78,16 +80,6 @@ impl Prepared {
         let cluster = &scenario.cluster;
         let allowances =
             memory::Software::new(&training.memory, training.framework_memory, training.software.attention_kernel);
-        let parameters = training.transformer.parameters().total() as f64;
-        let units = f64::from(cluster.storage_units);
-        let trays = cluster.node.accelerators / cluster.node.accelerators_per_tray;
-        let nics_per_tray = u64::from(cluster.node.nic_slots.count / trays);
-        let components = Components {
-            accelerators: u64::from(cluster.accelerators),
-            nics: u64::from(cluster.accelerators / cluster.node.accelerators_per_tray) * nics_per_tray,
-            links: built.drivers.cables,
-            hosts: u64::from(cluster.accelerators / cluster.node.accelerators_per_tray),
-        };
         Self {
             step: StepInputs {
                 transformer: training.transformer,
@@ -107,15 +99,10 @@ impl Prepared {
             accelerators: cluster.accelerators,
             usable_memory: allowances.usable(cluster.accelerator.memory_capacity),
             allowances,
-            mtbf: Interruptions::new(&cluster.reliability.mtbf, &components).mtbf(),
-            checkpoint: Checkpoint::new(
-                ADAM_STATE_PER_PARAMETER * parameters,
-                cluster.storage.write_bandwidth.value * units,
-                cluster.storage.read_bandwidth.value * units,
-                training.checkpoint,
-                cluster.reliability.recovery.snapshot.value,
-            ),
-            recovery: Recovery::from(&cluster.reliability.recovery),
+            failures: Failures::new(cluster, training, built),
+            checkpoint_interval: training.checkpoint_interval,
+            data: training.plan.data,
+            storage_read: cluster.storage.read_bandwidth.value * f64::from(cluster.storage_units),
             costs: CostTotals::new(&built.costs, &built.drivers, u64::from(cluster.accelerators), &scenario.finance),
         }
     }
@@ -150,12 +137,20 @@ impl Prepared {
     pub fn timed(&self, fit: Fit) -> Result<Point, Infeasible> {
         let Fit { layout, worst_stage, memory } = fit;
         untimed(&layout, &self.step.job).map_or(Ok(()), |what| Err(Infeasible::Untimed(what)))?;
-        let step = self.step.estimate(&layout);
+        let step = self.fed(self.step.estimate(&layout));
         let iteration = step.iteration();
-        let goodput = goodput(self.mtbf, &self.checkpoint, self.recovery, iteration);
+        let hazards = &self.failures.hazards;
+        let goodput = match self.checkpoint_interval {
+            Some(interval) if interval < hazards.checkpoint.pending => {
+                return Err(Infeasible::CheckpointTooSoon { interval, storing: hazards.checkpoint.pending });
+            }
+            // Nothing is kept within a step.
+            Some(interval) => hazards.goodput_at(interval.max(iteration)),
+            None => hazards.goodput(iteration),
+        };
         if goodput.ratio < LEAST_GOODPUT || goodput.ratio.is_nan() {
             let (ratio, interval) = (goodput.ratio, goodput.checkpoint_interval);
-            return Err(Infeasible::Endless { ratio, mtbf: self.mtbf, interval });
+            return Err(Infeasible::Endless { ratio, mtbf: hazards.mtbf, interval });
         }
         let duration = iteration * self.step.job.steps();
         Ok(Point {
@@ -168,5 +163,17 @@ impl Prepared {
             unit_costs: self.costs.unit_costs(goodput.ratio),
             run: self.costs.run(duration, goodput.ratio),
         })
+    }
+
+    /// A step with its wait for data.
+    pub(super) fn fed(&self, mut step: TrainingEstimate) -> TrainingEstimate {
+        let supply = self.data.supply(step.tokens, self.storage_read, self.accelerators);
+        step.other.data = self.data.wait(supply, step.iteration());
+        step
+    }
+
+    /// The point with the time and cost of a run that is more than steps of one kind.
+    pub(super) fn of_run(&self, point: &Point, duration: Seconds) -> Point {
+        Point { duration, run: self.costs.run(duration, point.goodput.ratio), ..*point }
     }
 }

@@ -7,7 +7,9 @@
 mod checkpoint;
 mod failures;
 mod goodput;
+mod spares;
 
-pub use checkpoint::{ADAM_STATE_PER_PARAMETER, Checkpoint, daly_interval, young_interval};
-pub use failures::{Components, Interruptions};
-pub use goodput::{Goodput, Losses, Recovery, goodput, goodput_at};
+pub use checkpoint::{Checkpoint, CheckpointPath, best_interval, checkpoint_size, daly_interval, young_interval};
+pub use failures::{Components, Interruptions, network_stalls};
+pub use goodput::{Goodput, Hazards, Losses, Recovery};
+pub use spares::{spare_wait, spares_for};

@@ -5,6 +5,7 @@ use super::layout_search;
 use super::metrics::{metric, of_group};
 use super::page::{Block, Grid, Page, Section};
 use super::settings::{Origin, Setting, settings, work_in_words};
+use super::stages::stage_grid;
 use crate::evaluate::{Evaluation, PartLine};
 use crate::tco::{CostLine, Spending};
 use crate::topology::PartKind;
@@ -60,6 +61,7 @@ pub fn evaluation_page(evaluation: &Evaluation) -> Page {
         }
         let mut blocks = vec![Block::Grid(grid)];
         match group {
+            Group::Training => blocks.extend(evaluation.run.as_ref().and_then(stage_grid).map(Block::Grid)),
             Group::Fabric => {
                 blocks.push(Block::Grid(parts(&evaluation.built.parts)));
                 for network in evaluation.built.side.iter().filter(|network| !network.parts.is_empty()) {

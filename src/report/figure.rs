@@ -3,7 +3,7 @@
 use crate::evaluate::{Bases, Evaluation, Evidence, Input};
 use crate::provenance::Basis;
 use crate::units::{
-    Bytes, CarbonMass, FlopRate, Joules, Quantity, Seconds, TokenRate, Usd, UsdPerHour, Watts, significant,
+    Bandwidth, Bytes, CarbonMass, FlopRate, Joules, Quantity, Seconds, TokenRate, Usd, UsdPerHour, Watts, significant,
 };
 
 /// The value of a figure, in the unit that its key names.
@@ -51,6 +51,12 @@ pub enum Unit {
     Count,
     /// Events a day.
     PerDay,
+    /// Hours of work.
+    Hours,
+    /// 10^9 bytes a second.
+    GbytesPerSecond,
+    /// How many of a thing each GPU has, or takes.
+    PerGpu,
     /// 10^12 floating-point operations a second.
     TflopsPerSecond,
     /// Tokens a second.
@@ -81,6 +87,9 @@ impl Unit {
             Self::Ratio | Self::Quotient => "ratio",
             Self::Count => "count",
             Self::PerDay => "per_day",
+            Self::Hours => "h",
+            Self::GbytesPerSecond => "gbytes_per_s",
+            Self::PerGpu => "per_gpu",
             Self::TflopsPerSecond => "tflops_per_s",
             Self::TokensPerSecond => "tokens_per_s",
             Self::Watts => "w",
@@ -107,7 +116,9 @@ impl Unit {
             Self::Seconds => Seconds::new(number).to_string(),
             Self::Days => format!("{} days", significant(number, 4)),
             Self::Ratio => percent(number),
-            Self::Count | Self::Flag | Self::Quotient => significant(number, 4),
+            Self::Count | Self::Flag | Self::Quotient | Self::PerGpu => significant(number, 4),
+            Self::Hours => format!("{} h", significant(number, 4)),
+            Self::GbytesPerSecond => scaled::<Bandwidth>(number * 1e9),
             Self::PerDay => format!("{} a day", significant(number, 4)),
             Self::TflopsPerSecond => scaled::<FlopRate>(number * 1e12),
             Self::TokensPerSecond => scaled::<TokenRate>(number),
@@ -159,6 +170,8 @@ pub enum Group {
     Training,
     /// Serving.
     Serving,
+    /// The way of the data, and storage.
+    Data,
     /// Failures and what they cost.
     Goodput,
     /// The scale-out network.
@@ -171,8 +184,16 @@ pub enum Group {
 
 impl Group {
     /// All of them, in order.
-    pub const ALL: &'static [Self] =
-        &[Self::Memory, Self::Training, Self::Serving, Self::Goodput, Self::Fabric, Self::Facility, Self::Cost];
+    pub const ALL: &'static [Self] = &[
+        Self::Memory,
+        Self::Training,
+        Self::Serving,
+        Self::Data,
+        Self::Goodput,
+        Self::Fabric,
+        Self::Facility,
+        Self::Cost,
+    ];
 
     /// The first word of its figures' keys.
     pub const fn word(self) -> &'static str {
@@ -180,6 +201,7 @@ impl Group {
             Self::Memory => "memory",
             Self::Training => "training",
             Self::Serving => "serving",
+            Self::Data => "data",
             Self::Goodput => "goodput",
             Self::Fabric => "fabric",
             Self::Facility => "facility",
@@ -193,6 +215,7 @@ impl Group {
             Self::Memory => "Memory of a GPU, on the pipeline stage that needs most",
             Self::Training => "Training step and run",
             Self::Serving => "Serving",
+            Self::Data => "Data and storage",
             Self::Goodput => "Failures and goodput",
             Self::Fabric => "Fabric",
             Self::Facility => "Facility",
@@ -206,6 +229,7 @@ impl Group {
             Self::Memory => &evidence.memory,
             Self::Training => &evidence.training,
             Self::Serving => &evidence.serving,
+            Self::Data => &evidence.data,
             Self::Goodput => &evidence.goodput,
             Self::Fabric => &evidence.fabric,
             Self::Facility => &evidence.facility,
@@ -219,6 +243,7 @@ impl Group {
             Self::Memory => bases.memory,
             Self::Training => bases.training,
             Self::Serving => bases.serving,
+            Self::Data => bases.data,
             Self::Goodput => bases.goodput,
             Self::Fabric => bases.fabric,
             Self::Facility => bases.facility,

@@ -44,6 +44,10 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
             "Fewer accelerators, faster storage, asynchronous checkpoints or a shorter iteration leave more of the time."
         }
         Infeasible::Untimed(_) => "Leave it out to time the rest.",
+        Infeasible::CheckpointTooSoon { .. } => {
+            "Leave training.checkpoint_interval out, make it longer, or add cluster.storage_units."
+        }
+        Infeasible::Stage { reason, .. } => advice(reason),
         Infeasible::NotFinite { .. } => {
             "One of the inputs is zero, or too far from what is built: look at the overlays of the catalog."
         }

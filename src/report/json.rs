@@ -11,6 +11,7 @@ use super::layout_search::{self, nearest_object, reasons_object};
 use super::metrics::{METRICS, of_group};
 use super::page::Grid;
 use super::settings::{Origin, settings};
+use super::stages::stage_objects;
 use crate::evaluate::{Evaluation, Infeasible, PartLine, SideBill};
 use crate::search::Nearest;
 use crate::study::{BreakEven, Comparison, Turn, Variable, Variant};
@@ -89,6 +90,9 @@ fn evaluation_object(evaluation: &Evaluation) -> Json {
             continue;
         }
         match group {
+            Group::Training => {
+                fields.extend(evaluation.run.as_ref().map(|run| ("stages".to_owned(), stage_objects(run))));
+            }
             Group::Fabric => {
                 fields.insert("parts".to_owned(), evaluation.built.parts.iter().map(part_object).collect());
                 fields.insert("side_networks".to_owned(), evaluation.built.side.iter().map(side_object).collect());

@@ -1,7 +1,11 @@
 //! Every figure of an evaluation, one row each: the one origin of JSON keys, CSV headers, tables and the glossary.
 
 use super::figure::{Group, Metric, Unit, Value};
-use crate::units::{Bytes, Quantity, SECONDS_PER_DAY, Seconds, Usd, UsdPerHour, Watts};
+use crate::evaluate::Evaluation;
+use crate::reliability::{daly_interval, young_interval};
+use crate::scenario::RunPlan;
+use crate::units::{Bandwidth, Bytes, Quantity, SECONDS_PER_DAY, Seconds, Usd, UsdPerHour, Watts};
+use crate::workload::CheckpointMode;
 
 /// `"key": Unit, "label", "description"; "formula" from ["input", ...] => extractor`, by group.
 macro_rules! metrics {
@@ -107,8 +111,8 @@ metrics! {
             from ["training.optimizer", "training.layout.sharding", "accelerators.memory_bandwidth"]
             => |e| seconds(e.point?.step.optimizer);
         "training.other_s": Seconds, "  Other", "What is neither arithmetic nor communication nor bubble nor optimizer.";
-            "launch + accumulation + fixed + stragglers"
-            from ["training.other_launch_s", "training.other_accumulation_s", "training.other_step_s", "training.other_stragglers_s"]
+            "launch + accumulation + fixed + stragglers + data"
+            from ["training.other_launch_s", "training.other_accumulation_s", "training.other_step_s", "training.other_stragglers_s", "training.other_data_s"]
             => |e| seconds(e.point?.step.other.total());
         "training.other_launch_s": Seconds, "    Launching kernels", "Layers that wait for the host to launch their kernels.";
             "what the host's launch time adds to a layer x layers x microbatches"
@@ -122,6 +126,9 @@ metrics! {
         "training.other_stragglers_s": Seconds, "    Stragglers", "Waiting for the slowest of many ranks, and for the allocator.";
             "all else x growth per logarithm of nodes" from ["cluster.accelerators", "efficiency/training.scale"]
             => |e| seconds(e.point?.step.other.stragglers);
+        "training.other_data_s": Seconds, "    Waiting for data", "Steps that are faster than their data come.";
+            "time to read, and to tokenise, a step's tokens beyond the step's own; all of it where nothing is read ahead"
+            from ["data.read_available_gbytes_per_s", "training.data", "training.global_batch", "training.sequence_length"] => |e| seconds(e.point?.step.other.data);
         "training.mfu_ratio": Ratio, "MFU", "Model FLOPs utilisation, causal attention counted once (half of full).";
             "model FLOPs of a step, causal attention / iteration / accelerators / dense peak"
             from ["training.model", "training.iteration_s", "accelerators.peak_dense"]
@@ -141,12 +148,24 @@ metrics! {
             "sequences x tokens of a sequence / iteration"
             from ["training.global_batch", "training.sequence_length", "training.iteration_s"]
             => |e| number(e.point?.step.token_rate().value());
-        "training.steps_count": Count, "Steps of the run", "Optimizer steps that the run's tokens take.";
-            "tokens of the run / tokens of a step, rounded up"
-            from ["training.tokens", "training.global_batch", "training.sequence_length"]
-            => |e| count_up(e.scenario.training.as_ref()?.job.steps());
-        "training.duration_days": Days, "Run without failures", "Time of the run if nothing ever failed.";
-            "steps of the run x iteration" from ["training.steps_count", "training.iteration_s"]
+        "training.steps_count": Count, "Steps of the run", "Optimizer steps of all stages and batches.";
+            "sum over stages and batches of tokens / tokens of a step, rounded up"
+            from ["training.tokens", "training.global_batch", "training.sequence_length", "training.stage", "training.ramp"]
+            => |e| count_up(e.run.as_ref()?.steps);
+        "training.evaluation_days": Days, "Pauses for evaluation", "Time in which the model is evaluated and not trained.";
+            "steps of the run / steps between two, rounded down x time of one" from ["training.steps_count", "training.evaluation"]
+            => |e| days(e.run.as_ref()?.evaluation);
+        "training.rollout_days": Days, "Rollouts", "Time of reinforcement learning that writes what is rewarded.";
+            "time of training steps x share / (1 - share)" from ["training.stage"] => |e| days(e.run.as_ref()?.rollout);
+        "training.ramp_days": Days, "Lost to a growing batch", "What steps of small batches take beyond the same tokens in full ones.";
+            "sum over batches of steps x step - tokens / tokens a second with the full batch" from ["training.ramp", "training.iteration_s"]
+            => |e| days(e.run.as_ref()?.ramp);
+        "training.data_wait_days": Days, "Lost to waiting for data", "Over the whole run.";
+            "sum over stages of steps x wait of a step" from ["training.other_data_s", "training.steps_count"]
+            => |e| days(e.run.as_ref()?.data_wait);
+        "training.duration_days": Days, "Run without failures", "Time of the run if nothing ever failed: its stages, and pauses for evaluation.";
+            "sum over stages of steps x step + rollouts + pauses"
+            from ["training.steps_count", "training.iteration_s", "training.rollout_days", "training.evaluation_days"]
             => |e| days(e.point?.duration);
         "training.effective_days": Days, "Run with failures", "Wall time of the run.";
             "run without failures / goodput" from ["training.duration_days", "goodput.ratio"]
@@ -161,31 +180,167 @@ metrics! {
             from ["memory.kv_cache_bytes", "serving.input_tokens", "serving.output_tokens", "serving.kv_cache", "serving.replicas_count"]
             => |e| Some(Value::Count(e.serving?.max_concurrency));
     }
+    Data {
+        "data.raw_bytes": Bytes, "Gathered", "Raw data.";
+            "as given" from ["training.data.raw"] => |e| bytes(plan(e)?.data.raw?);
+        "data.cleaned_bytes": Bytes, "Cleaned", "What filters and deduplication leave.";
+            "as given" from ["training.data.cleaned"] => |e| bytes(plan(e)?.data.cleaned?);
+        "data.tokenised_bytes": Bytes, "Tokenised", "The cleaned data as numbers of tokens.";
+            "cleaned / text of a token x size of a token" from ["data.cleaned_bytes", "training.data.text_per_token", "training.data.token_size"]
+            => |e| bytes(plan(e)?.data.tokenised()?);
+        "data.epochs_ratio": Quotient, "Times that the data is read", "Tokens of the run over those of the data.";
+            "tokens of the run / (cleaned / text of a token)" from ["training.tokens", "data.cleaned_bytes", "training.data.text_per_token"]
+            => |e| number(e.scenario.training.as_ref()?.job.tokens / plan(e)?.data.tokens()?);
+        "data.preparation_core_h": Hours, "Preparation, core-hours", "Cleaning all of it and tokenising what is left.";
+            "gathered / rate of cleaning + cleaned / rate of tokenising" from ["data.raw_bytes", "data.cleaned_bytes", "training.data.clean_rate", "training.data.tokenise_rate"]
+            => |e| plan(e)?.data.preparation()?.in_unit("h").and_then(number);
+        "data.preparation_days": Days, "  on the cores given", "Before training begins.";
+            "core-hours / cores" from ["data.preparation_core_h", "training.data.cores"]
+            => |e| days(plan(e)?.data.preparation()? / f64::from(plan(e)?.data.cores));
+        "data.read_gbytes_per_s": GbytesPerSecond, "Training reads", "What loaders read while it runs.";
+            "tokens of a step x size of what is stored of one / iteration" from ["training.tokens_per_s", "training.data.stored", "training.data.token_size", "training.data.text_per_token"]
+            => |e| gbytes_per_s(read_rate(e)?);
+        "data.read_gbytes_per_s_per_gpu": GbytesPerSecond, "  a GPU", "The same of one GPU.";
+            "what training reads / accelerators at work" from ["data.read_gbytes_per_s", "cluster.accelerators"]
+            => |e| gbytes_per_s(read_rate(e)? / f64::from(e.scenario.cluster.accelerators));
+        "data.read_available_gbytes_per_s": GbytesPerSecond, "  the storage gives", "Read bandwidth of all its units.";
+            "read bandwidth of a unit x units" from ["cluster.storage", "cluster.storage_units", "storage.read_bandwidth"]
+            => |e| gbytes_per_s(e.scenario.training.as_ref().map(|_| storage_read(e))?);
+        "data.loader_cores_per_gpu": PerGpu, "Cores that tokenise, a GPU", "Busy while training runs; none where tokens are stored.";
+            "text of the tokens a second / rate of tokenising / accelerators" from ["training.tokens_per_s", "training.data.tokenise_rate", "training.data.stored"]
+            => |e| number(plan(e)?.data.busy_cores(e.point?.step.tokens, e.point?.step.iteration()) / f64::from(e.scenario.cluster.accelerators));
+        "data.prefetch_bytes_per_gpu": Bytes, "Read ahead, a GPU", "Memory of the hosts that steps read ahead take.";
+            "steps ahead x what a step reads / accelerators" from ["training.data.prefetch", "data.read_gbytes_per_s", "training.iteration_s"]
+            => |e| bytes(plan(e)?.data.read(e.point?.step.tokens) * f64::from(plan(e)?.data.prefetch) / f64::from(e.scenario.cluster.accelerators));
+        "data.checkpoint_write_gbytes_per_s": GbytesPerSecond, "Checkpoints take", "The write bandwidth with which each is stored before the next.";
+            "checkpoint / best interval" from ["goodput.checkpoint_bytes", "goodput.daly_interval_s", "training.checkpoint"]
+            => |e| gbytes_per_s(checkpoint_rate(e)?);
+        "data.write_available_gbytes_per_s": GbytesPerSecond, "  the storage takes", "Write bandwidth of all its units.";
+            "write bandwidth of a unit x units" from ["cluster.storage", "cluster.storage_units", "storage.write_bandwidth"]
+            => |e| gbytes_per_s(e.scenario.training.as_ref().map(|_| storage_write(e))?);
+        "data.storage_needed_bytes": Bytes, "Capacity needed", "What loaders read, once, and two checkpoints: the last, and the one that is being written.";
+            "what is stored of the data, or of the run's tokens where they are not given + 2 x checkpoint" from ["data.cleaned_bytes", "data.tokenised_bytes", "training.tokens", "goodput.checkpoint_bytes"]
+            => |e| bytes(capacity_needed(e)?);
+        "data.storage_bytes": Bytes, "  the storage has", "Usable capacity of all its units.";
+            "capacity of a unit x units" from ["cluster.storage", "cluster.storage_units", "storage.capacity"]
+            => |e| bytes(e.scenario.training.as_ref().map(|_| e.scenario.cluster.storage.capacity * f64::from(e.scenario.cluster.storage_units))?);
+        "data.storage_units_needed_count": Count, "Units of storage needed", "For the capacity, the reading and the checkpoints.";
+            "the most of capacity, reading and checkpoints over those of a unit, rounded up"
+            from ["data.storage_needed_bytes", "data.read_gbytes_per_s", "data.checkpoint_write_gbytes_per_s", "cluster.storage"]
+            => |e| storage_units(e);
+        "data.storage_suffices": Flag, "Storage suffices", "Whether the units that are bought are that many.";
+            "units needed <= units" from ["data.storage_units_needed_count", "cluster.storage_units"]
+            => |e| Some(Value::Flag(storage_units(e)?.number()? <= f64::from(e.scenario.cluster.storage_units)));
+    }
     Goodput {
         "goodput.ratio": Ratio, "Goodput", "Useful share of the wall time of the run.";
             "interval of work / expected wall time of an interval with its checkpoint and its failures (Daly's model)"
             from ["goodput.mtbf_s", "goodput.checkpoint_interval_s", "reliability.recovery"] => |e| number(e.point?.goodput.ratio);
         "goodput.lost_checkpoint_ratio": Ratio, "  Lost to checkpoints", "Share of the wall time that waits for checkpoints.";
-            "stall of a checkpoint / wall time of an interval" from ["goodput.checkpoint_interval_s", "training.checkpoint", "storage.write_bandwidth"]
+            "stall of a checkpoint / wall time of an interval" from ["goodput.checkpoint_interval_s", "training.checkpoint", "goodput.checkpoint_stall_s"]
             => |e| number(e.point?.goodput.lost.checkpoint);
         "goodput.lost_rework_ratio": Ratio, "  Lost to work done again", "Share of the wall time that repeats work since the last stored checkpoint.";
-            "expected work lost at a failure x failures / wall time" from ["goodput.mtbf_s", "goodput.checkpoint_interval_s", "storage.write_bandwidth"]
+            "expected work lost at a failure x failures / wall time" from ["goodput.mtbf_s", "goodput.checkpoint_interval_s", "goodput.checkpoint_pending_s"]
             => |e| number(e.point?.goodput.lost.rework);
         "goodput.lost_detection_ratio": Ratio, "  Lost until noticed", "Share of the wall time in which a failure is not yet noticed or understood.";
             "time of detection x failures / wall time" from ["goodput.mtbf_s", "reliability.recovery"]
             => |e| number(e.point?.goodput.lost.detection);
-        "goodput.lost_restart_ratio": Ratio, "  Lost to restarts", "Share of the wall time that replaces the node, starts the job and reads the checkpoint.";
-            "(restart + reading the checkpoint) x failures / wall time" from ["goodput.mtbf_s", "reliability.recovery", "storage.read_bandwidth"]
+        "goodput.lost_restart_ratio": Ratio, "  Lost to restarts", "Share of the wall time that replaces the node, starts the job, reads the checkpoint, and runs the first steps slowly.";
+            "(restart + reading the checkpoint + rewarming) x failures / wall time" from ["goodput.mtbf_s", "reliability.recovery", "goodput.checkpoint_read_s"]
             => |e| number(e.point?.goodput.lost.restart);
+        "goodput.lost_spares_ratio": Ratio, "  Lost waiting for spares", "Share of the wall time in which no spare is left and a repair is awaited.";
+            "mean wait for a spare x failures / wall time" from ["goodput.mtbf_s", "goodput.spare_hosts_count", "goodput.interruptions_of_hosts_per_day", "reliability.recovery"]
+            => |e| number(e.point?.goodput.lost.spares);
+        "goodput.lost_network_ratio": Ratio, "  Lost to stalls of the network", "Share of the wall time that waits for links that flap and, on RoCE, for pauses that spread, without being interrupted.";
+            "sum over links and cards of time of a stall / time between them" from ["fabric.cables_count", "fabrics.transport", "network_reliability.link_flap", "network_reliability.pause_storm"]
+            => |e| number(e.point?.goodput.lost.network);
         "goodput.mtbf_s": Seconds, "Mean time between interruptions", "Of the whole job: any component at work stops it.";
             "1 / sum over causes of components / mean time between their failures" from ["cluster.accelerators", "fabric.cables_count", "reliability.mtbf"]
             => |e| seconds(e.point?.goodput.mtbf);
         "goodput.interruptions_per_day": PerDay, "Interruptions", "Of the whole job, in a day.";
             "a day / mean time between interruptions" from ["goodput.mtbf_s"] => |e| number(e.point?.goodput.interruptions_per_day);
+        "goodput.interruptions_accelerator_per_day": PerDay, "  Accelerators", "Interruptions by accelerators, their memory left out.";
+            "accelerators at work / mean time between failures" from ["cluster.accelerators", "reliability.mtbf"]
+            => |e| number(e.failures?.interruptions.accelerator);
+        "goodput.interruptions_memory_per_day": PerDay, "  Memory (HBM)", "Interruptions by the memory of accelerators.";
+            "accelerators at work / mean time between failures" from ["cluster.accelerators", "reliability.mtbf"]
+            => |e| number(e.failures?.interruptions.memory);
+        "goodput.interruptions_host_per_day": PerDay, "  Hosts", "Interruptions by processors, disks, power supplies and unplanned maintenance.";
+            "hosts at work / mean time between failures" from ["cluster.accelerators", "reliability.mtbf"]
+            => |e| number(e.failures?.interruptions.host);
+        "goodput.interruptions_nic_per_day": PerDay, "  Network cards", "Interruptions by network cards.";
+            "cards at work / mean time between failures" from ["cluster.accelerators", "network_reliability.mtbf"]
+            => |e| number(e.failures?.interruptions.nic);
+        "goodput.interruptions_switch_per_day": PerDay, "  Switches", "Interruptions by switches of any tier.";
+            "switches / mean time between failures" from ["fabric.leaf_switches_count", "fabric.spine_switches_count", "fabric.core_switches_count", "network_reliability.mtbf"]
+            => |e| number(e.failures?.interruptions.switch);
+        "goodput.interruptions_optic_per_day": PerDay, "  Optical modules", "Interruptions by optical modules.";
+            "modules / mean time between failures" from ["fabric.optics_count", "network_reliability.mtbf"]
+            => |e| number(e.failures?.interruptions.optic);
+        "goodput.interruptions_cable_per_day": PerDay, "  Cables", "Interruptions by cables.";
+            "cables / mean time between failures" from ["fabric.cables_count", "network_reliability.mtbf"]
+            => |e| number(e.failures?.interruptions.cable);
+        "goodput.interruptions_software_per_day": PerDay, "  Software", "Interruptions by bugs, dependencies and hangs without a known cause.";
+            "hosts at work / mean time between failures" from ["cluster.accelerators", "reliability.mtbf"]
+            => |e| number(e.failures?.interruptions.software);
+        "goodput.interruptions_job_per_day": PerDay, "  Jobs of a shared cluster", "Interruptions that no component explains, in shared clusters only.";
+            "hosts at work, up to those of the largest job measured / mean time between" from ["cluster.tenancy", "cluster.accelerators", "reliability.job_level"]
+            => |e| number(e.failures?.interruptions.job);
+        "goodput.interruptions_of_hosts_per_day": PerDay, "Interruptions that take a host out", "Of accelerators, their memory, hosts and cards: those that need a spare.";
+            "accelerators + memory + hosts + cards" from ["goodput.interruptions_accelerator_per_day", "goodput.interruptions_memory_per_day",
+                "goodput.interruptions_host_per_day", "goodput.interruptions_nic_per_day"]
+            => |e| number(e.failures?.interruptions.of_hosts());
+        "goodput.spare_hosts_count": Count, "Spare hosts", "Hosts that stand by: those of spare nodes, and trays that a rack at work leaves idle.";
+            "nodes bought beyond those at work x hosts of each" from ["cluster.spares", "cluster.accelerators"]
+            => |e| Some(Value::Count(e.failures?.spare_hosts));
+        "goodput.enough_spare_hosts_count": Count, "  that would be enough", "The fewest with which an average failure waits less than a minute for one.";
+            "least S with repair / a x P(Poisson(a) > S) within a minute, a being failures of hosts in the time of a repair"
+            from ["goodput.interruptions_of_hosts_per_day", "reliability.recovery"] => |e| Some(Value::Count(e.failures?.enough_spare_hosts));
+        "goodput.checkpoint_bytes": Bytes, "Checkpoint", "Size of a checkpoint of the whole job: weights and optimizer states.";
+            "parameters x (bytes of a weight + of optimizer state)" from ["training.model", "training.precision", "training.optimizer"]
+            => |e| bytes(e.failures?.hazards.checkpoint.size);
+        "goodput.checkpoint_stall_s": Seconds, "  Training waits for it", "The copy to the hosts, and the storage where checkpoints block.";
+            "copy to the hosts, and size / write bandwidth where blocking" from ["training.checkpoint", "goodput.checkpoint_bytes", "storage.write_bandwidth", "reliability.recovery"]
+            => |e| seconds(e.failures?.hazards.checkpoint.stall);
+        "goodput.checkpoint_pending_s": Seconds, "  Stored in the background in", "After which a failure falls back to it and not to the one before.";
+            "size / write bandwidth of the storage; in memory, over the network cards of all hosts" from ["training.checkpoint", "goodput.checkpoint_bytes", "storage.write_bandwidth", "nics.speed"]
+            => |e| seconds(e.failures?.hazards.checkpoint.pending);
+        "goodput.checkpoint_read_s": Seconds, "  Read in", "What a restart takes to read it.";
+            "size / read bandwidth of the storage; in memory, a host's part over its network cards" from ["training.checkpoint", "goodput.checkpoint_bytes", "storage.read_bandwidth", "nics.speed"]
+            => |e| seconds(e.failures?.hazards.checkpoint.read);
         "goodput.checkpoint_interval_s": Seconds, "Checkpoint interval", "Useful work between two checkpoints.";
-            "Daly's optimum, not below an iteration nor below the time in which the checkpoint before is stored"
-            from ["goodput.mtbf_s", "training.checkpoint", "training.iteration_s", "storage.write_bandwidth", "reliability.recovery"]
+            "the best, found numerically, not below an iteration nor below the time in which the checkpoint before is stored; or as the scenario says"
+            from ["goodput.mtbf_s", "goodput.checkpoint_stall_s", "goodput.checkpoint_pending_s", "training.iteration_s", "training.checkpoint_interval"]
             => |e| seconds(e.point?.goodput.checkpoint_interval);
+        "goodput.daly_interval_s": Seconds, "  by Daly's formula", "To higher order, whatever the storage and the iteration allow.";
+            "sqrt(2 C M) (1 + sqrt(C / 2M) / 3 + C / 18M) - C" from ["goodput.checkpoint_stall_s", "goodput.mtbf_s"]
+            => |e| seconds(daly_interval(e.failures?.hazards.checkpoint.stall, e.failures?.hazards.mtbf));
+        "goodput.young_interval_s": Seconds, "  by Young's formula", "To first order.";
+            "sqrt(2 C M)" from ["goodput.checkpoint_stall_s", "goodput.mtbf_s"]
+            => |e| seconds(young_interval(e.failures?.hazards.checkpoint.stall, e.failures?.hazards.mtbf));
+        "goodput.lost_checkpoint_usd": Usd, "Lost to checkpoints", "Of the cost of the run.";
+            "cost of the run x share" from ["cost.usd_per_run", "goodput.lost_checkpoint_ratio"] => |e| lost(e, e.point?.goodput.lost.checkpoint);
+        "goodput.lost_accelerator_usd": Usd, "Lost to accelerators", "What their failures cost: work done again, detection, restart, and their part of waiting for spares.";
+            "cost of the run x (shares of failures x part of interruptions + share of spares x part of those of hosts)"
+            from ["cost.usd_per_run", "goodput.lost_rework_ratio", "goodput.lost_detection_ratio", "goodput.lost_restart_ratio", "goodput.lost_spares_ratio", "goodput.interruptions_accelerator_per_day"]
+            => |e| lost_to_host_part(e, e.failures?.interruptions.accelerator);
+        "goodput.lost_memory_usd": Usd, "Lost to memory (HBM)", "The same of the memory of accelerators.";
+            "as for accelerators" from ["cost.usd_per_run", "goodput.interruptions_memory_per_day"]
+            => |e| lost_to_host_part(e, e.failures?.interruptions.memory);
+        "goodput.lost_host_usd": Usd, "Lost to hosts", "The same of hosts.";
+            "as for accelerators" from ["cost.usd_per_run", "goodput.interruptions_host_per_day"]
+            => |e| lost_to_host_part(e, e.failures?.interruptions.host);
+        "goodput.lost_nic_usd": Usd, "Lost to network cards", "The same of network cards.";
+            "as for accelerators" from ["cost.usd_per_run", "goodput.interruptions_nic_per_day"]
+            => |e| lost_to_host_part(e, e.failures?.interruptions.nic);
+        "goodput.lost_network_usd": Usd, "Lost to the network", "Failures of switches, modules and cables, and stalls without a failure.";
+            "cost of the run x (shares of failures x part of interruptions + share of stalls)"
+            from ["cost.usd_per_run", "goodput.interruptions_switch_per_day", "goodput.interruptions_optic_per_day", "goodput.interruptions_cable_per_day", "goodput.lost_network_ratio"]
+            => |e| lost(e, of_failures(e, e.failures?.interruptions.of_network())? + e.point?.goodput.lost.network);
+        "goodput.lost_software_usd": Usd, "Lost to software", "Failures of software, and in shared clusters of jobs.";
+            "cost of the run x shares of failures x part of interruptions"
+            from ["cost.usd_per_run", "goodput.interruptions_software_per_day", "goodput.interruptions_job_per_day"]
+            => |e| lost(e, of_failures(e, e.failures?.interruptions.software + e.failures?.interruptions.job)?);
     }
     Fabric {
         "fabric.tiers_count": Count, "Tiers of switches", "One: leaf; two: and spine; three: and core.";
@@ -283,6 +438,71 @@ metrics! {
             "annualised / 8,760 h x run with failures / utilisation"
             from ["cost.annualised_per_year_usd", "training.effective_days", "finance.utilisation"] => |e| usd(e.point?.run);
     }
+}
+
+/// The run around the step.
+fn plan(e: &Evaluation) -> Option<&RunPlan> {
+    e.scenario.training.as_ref().map(|training| &training.plan)
+}
+
+/// What loaders read in a second.
+fn read_rate(e: &Evaluation) -> Option<Bandwidth> {
+    let step = e.point?.step;
+    Some(plan(e)?.data.read(step.tokens) / step.iteration())
+}
+
+fn storage_read(e: &Evaluation) -> Bandwidth {
+    e.scenario.cluster.storage.read_bandwidth.value * f64::from(e.scenario.cluster.storage_units)
+}
+
+fn storage_write(e: &Evaluation) -> Bandwidth {
+    e.scenario.cluster.storage.write_bandwidth.value * f64::from(e.scenario.cluster.storage_units)
+}
+
+/// Write bandwidth that stores a checkpoint within the best interval; none where they go to the memory of hosts.
+fn checkpoint_rate(e: &Evaluation) -> Option<Bandwidth> {
+    let (training, hazards) = (e.scenario.training.as_ref()?, e.failures?.hazards);
+    if training.checkpoint == CheckpointMode::InMemory {
+        return Some(Bandwidth::ZERO);
+    }
+    Some(hazards.checkpoint.size / daly_interval(hazards.checkpoint.stall, hazards.mtbf))
+}
+
+fn capacity_needed(e: &Evaluation) -> Option<Bytes> {
+    let data = &plan(e)?.data;
+    let whole = data.tokens().unwrap_or(e.scenario.training.as_ref()?.job.tokens);
+    Some(data.read(whole) + e.failures?.hazards.checkpoint.size * 2.0)
+}
+
+fn storage_units(e: &Evaluation) -> Option<Value> {
+    let unit = &e.scenario.cluster.storage;
+    let shares = [
+        capacity_needed(e)? / unit.capacity,
+        read_rate(e)? / unit.read_bandwidth.value,
+        checkpoint_rate(e)? / unit.write_bandwidth.value,
+    ];
+    count_up(shares.into_iter().fold(0.0, f64::max))
+}
+
+fn gbytes_per_s(rate: Bandwidth) -> Option<Value> {
+    rate.in_unit("GB/s").and_then(number)
+}
+
+/// A share of the cost of the run.
+fn lost(e: &Evaluation, share: f64) -> Option<Value> {
+    usd(e.point?.run * share)
+}
+
+/// The share of the wall time that interruptions of so many a day cost, spares apart.
+fn of_failures(e: &Evaluation, per_day: f64) -> Option<f64> {
+    let lost = e.point?.goodput.lost;
+    Some((lost.rework + lost.detection + lost.restart) * (per_day / e.failures?.interruptions.total()))
+}
+
+/// What interruptions of so many a day cost that take a host out.
+fn lost_to_host_part(e: &Evaluation, per_day: f64) -> Option<Value> {
+    let spares = e.point?.goodput.lost.spares * (per_day / e.failures?.interruptions.of_hosts());
+    lost(e, of_failures(e, per_day)? + spares)
 }
 
 /// The figure of that key.

@@ -19,7 +19,9 @@ mod metrics;
 mod model;
 mod page;
 mod pricing;
+mod scaling;
 mod settings;
+mod stages;
 mod table;
 
 pub use calibration::{CalibrationTitle, calibration_grid, calibration_json, calibration_page, calibration_toml};
@@ -38,5 +40,6 @@ pub use metrics::{METRICS, metric};
 pub use model::{ModelSheet, model_grid, model_json, model_page};
 pub use page::{Block, Grid, Page, Section};
 pub use pricing::{pricing_grid, pricing_json, pricing_page};
+pub use scaling::{scaling_grid, scaling_json, scaling_page};
 pub use settings::{Origin, Setting, settings};
 pub use table::{Style, table};

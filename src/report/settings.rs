@@ -3,7 +3,7 @@
 use crate::catalog::side_network::Purpose;
 use crate::evaluate::{Evaluation, ServingPoint};
 use crate::parallelism::Layout;
-use crate::scenario::{Lengths, Scenario, Serving, Software, TierCount, Training};
+use crate::scenario::{Lengths, RunPlan, Scenario, Serving, Software, TierCount, Training};
 use crate::units::significant;
 
 /// A key of the scenario and its value, written as the scenario writes it.
@@ -89,6 +89,8 @@ fn cluster(scenario: &Scenario) -> Vec<(&'static str, String)> {
         ("cluster.networks.out_of_band", network(Purpose::OutOfBand)),
         ("cluster.fabric_spares", cluster.fabric_spares.get().to_string()),
         ("cluster.reliability", cluster.reliability.id.clone()),
+        ("cluster.network_reliability", cluster.network_reliability.id.clone()),
+        ("cluster.tenancy", cluster.tenancy.to_string()),
     ];
     if let Some(sites) = &topology.sites {
         all.extend([
@@ -118,7 +120,7 @@ fn software(software: &Software) -> Vec<(&'static str, String)> {
 
 fn training(training: &Training) -> Vec<(&'static str, String)> {
     let job = &training.job;
-    vec![
+    let mut all = vec![
         ("training.model", training.model.id.clone()),
         ("training.precision", job.precision.to_string()),
         ("training.gradients", job.gradients.to_string()),
@@ -129,7 +131,10 @@ fn training(training: &Training) -> Vec<(&'static str, String)> {
         ("training.global_batch", job.global_batch.to_string()),
         ("training.tokens", job.tokens.to_string()),
         ("training.checkpoint", training.checkpoint.to_string()),
-    ]
+    ];
+    all.extend(run(&training.plan));
+    all.extend(training.checkpoint_interval.map(|interval| ("training.checkpoint_interval", interval.to_string())));
+    all
 }
 
 fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
@@ -150,6 +155,38 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         ("serving.layout.expert", layout.expert.to_string()),
         ("serving.layout.attention_data", layout.attention_data.to_string()),
     ]
+}
+
+/// What surrounds the step; stages have a table of their own.
+fn run(plan: &RunPlan) -> Vec<(&'static str, String)> {
+    let data = &plan.data;
+    let mut all = Vec::new();
+    if let Some(ramp) = &plan.ramp {
+        all.extend([
+            ("training.ramp.from", ramp.from.to_string()),
+            ("training.ramp.step", ramp.step.to_string()),
+            ("training.ramp.tokens", ramp.tokens.to_string()),
+        ]);
+    }
+    if let Some(pause) = &plan.evaluation {
+        all.extend([
+            ("training.evaluation.every", pause.every.to_string()),
+            ("training.evaluation.time", pause.time.to_string()),
+        ]);
+    }
+    all.extend(data.raw.map(|raw| ("training.data.raw", raw.to_string())));
+    all.extend(data.cleaned.map(|cleaned| ("training.data.cleaned", cleaned.to_string())));
+    all.extend([
+        ("training.data.stored", data.stored.to_string()),
+        ("training.data.token_size", data.token_size.to_string()),
+        ("training.data.text_per_token", data.text_per_token.to_string()),
+        ("training.data.clean_rate", data.clean_rate.to_string()),
+        ("training.data.tokenise_rate", data.tokenise_rate.to_string()),
+        ("training.data.cores", data.cores.to_string()),
+        ("training.data.loader_cores", data.loader_cores.to_string()),
+        ("training.data.prefetch", data.prefetch.to_string()),
+    ]);
+    all
 }
 
 pub(super) fn of_layout(layout: &Layout) -> Vec<(&'static str, String)> {

@@ -7,12 +7,15 @@ mod resolve;
 mod search;
 mod software;
 
-pub use file::{CompareFile, Lengths, ScenarioFile, ServingEngine, SoftwareDate, TierCount, TopologyKind};
+pub use file::{
+    CompareFile, Lengths, ScenarioFile, ServingEngine, SoftwareDate, StageKind, Tenancy, TierCount, TopologyKind,
+};
 pub use fits::{MANAGER_PART, check_adapter, check_fabric_prices, check_site_prices};
 pub use keys::KEYS;
 pub use resolve::{
-    Assumption, BoundFabric, BoundLongHaul, BoundSideNetwork, Cluster, FABRIC_SPARES, Finance, LinkParts, Scenario,
-    Serving, SiteChoice, TopologyChoice, Training, USUAL_LONG_HAUL, check_side_prices,
+    Assumption, BoundFabric, BoundLongHaul, BoundSideNetwork, Cluster, EvaluationPause, FABRIC_SPARES, Finance,
+    LinkParts, Ramp, RunPlan, Scenario, Serving, SiteChoice, Stage, TopologyChoice, Training, USUAL_LONG_HAUL,
+    check_side_prices,
 };
 pub use search::LayoutSearch;
 pub use software::{Communication, MissingEfficiency, Overlap, Software, StepEfficiency};

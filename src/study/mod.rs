@@ -8,6 +8,7 @@ mod collective_range;
 mod compare;
 mod fabric;
 pub mod pricing;
+mod scaling;
 
 pub use break_even::{BreakEven, Level, Turn, Variable, break_even};
 pub use break_even_map::{BreakEvenMap, Hinge, MapRow, PRICE_RATIOS};
@@ -15,3 +16,4 @@ pub use collective::{Call, CallAnswer, CallLine, Placed, call, calls_together};
 pub use collective_range::{Extrapolation, RangeInputs, TimeRange, Times, time_ranges};
 pub use compare::{Axis, Case, Comparison, Question, Variant, compare};
 pub use fabric::{FabricLine, FabricQuote, QuoteInputs, quote};
+pub use scaling::{Curve, Gain, Growth, Scaling, ScalingPoint, SerialPart, scaling};

@@ -35,12 +35,14 @@ pub struct OtherTime {
     pub step: Seconds,
     /// Waiting for the slowest of many ranks, and for the allocator.
     pub stragglers: Seconds,
+    /// Waiting for data that come more slowly than they are used.
+    pub data: Seconds,
 }
 
 impl OtherTime {
     /// All of it.
     pub fn total(&self) -> Seconds {
-        self.launch + self.accumulation + self.step + self.stragglers
+        self.launch + self.accumulation + self.step + self.stragglers + self.data
     }
 }
 

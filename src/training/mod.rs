@@ -7,8 +7,10 @@
 mod communication;
 mod estimate;
 mod layer;
+mod run;
 mod shard;
 mod step;
 
 pub use estimate::{ExposedCommunication, OtherTime, TrainingEstimate};
+pub use run::{StageStep, stage_step};
 pub use step::StepModel;

@@ -119,7 +119,7 @@ impl StepModel {
             exposed,
             bubble,
             optimizer,
-            other: OtherTime { launch, accumulation, step: self.efficiency.step, stragglers },
+            other: OtherTime { launch, accumulation, step: self.efficiency.step, stragglers, data: Seconds::ZERO },
             model_flops: flops(AttentionCount::Causal),
             hardware_flops: flops(AttentionCount::Causal)
                 + self.repeated_flops(layout) * (sequences * f64::from(length)),

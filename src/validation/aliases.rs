@@ -1,5 +1,6 @@
 //! Published names and the catalog's: a table of patterns in which the first match holds.
 
+use super::reliability::{Cause, Figure, Fleet};
 use crate::catalog::model::Norm;
 use crate::diagnostics::Sink;
 use crate::document::{Node, Reader};
@@ -207,6 +208,9 @@ pub struct Aliases {
     conventions: Vec<Convention>,
     designs: Vec<Alias<Design>>,
     parts: Vec<Alias<PartAlias>>,
+    fleets: Vec<Alias<Supported<Fleet>>>,
+    failure_figures: Vec<Alias<Supported<Figure>>>,
+    failure_causes: Vec<Alias<Cause>>,
 }
 
 impl Aliases {
@@ -275,6 +279,9 @@ impl Aliases {
                 Some(id) => PartAlias::Switch(id),
                 None => PartAlias::Node(r.get("node")),
             }),
+            fleets: aliases(r, "fleet", |r| supported(r, Fleet::read)),
+            failure_figures: aliases(r, "failure_figure", |r| supported(r, |r| r.get("figure"))),
+            failure_causes: aliases(r, "failure_cause", |r| r.get("cause")),
         }
     }
 
@@ -346,6 +353,21 @@ impl Aliases {
     /// The catalog's part of a name.
     pub(super) fn part(&self, name: &str) -> Option<&PartAlias> {
         first(&self.parts, name)
+    }
+
+    /// The fleet of a case, or why there is none.
+    pub(super) fn fleet(&self, case: &str) -> Option<&Supported<Fleet>> {
+        first(&self.fleets, case)
+    }
+
+    /// What a metric of failures is, or why it is none of the model's.
+    pub(super) fn failure_figure(&self, metric: &str) -> Option<&Supported<Figure>> {
+        first(&self.failure_figures, metric)
+    }
+
+    /// The component that a cause is put down to.
+    pub(super) fn failure_cause(&self, metric: &str) -> Option<&Cause> {
+        first(&self.failure_causes, metric)
     }
 
     /// How a FLOP rate of that kind counts in that source.

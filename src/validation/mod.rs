@@ -10,6 +10,7 @@ mod known_model;
 mod kv;
 mod memory;
 mod outcome;
+mod reliability;
 mod render;
 mod table;
 mod tolerance;
@@ -39,6 +40,8 @@ choices! {
         Kv = "kv",
         /// Memory of training by component.
         Memory = "memory",
+        /// Failures and the useful time that they leave.
+        Reliability = "reliability",
     }
 }
 
@@ -51,7 +54,15 @@ pub const TOLERANCES: &str = include_str!("../../tests/validation/tolerances.tom
 impl Domain {
     /// The domain whose tables have the columns of this one.
     pub fn of_table(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|domain| table::rows(text, domain.columns()).is_ok())
+        Self::ALL.iter().copied().find(|domain| domain.rows(text).is_ok())
+    }
+
+    /// The rows of a table of the domain.
+    fn rows(self, text: &str) -> Result<Vec<Row>, TableError> {
+        match self {
+            Self::Reliability => table::rows_with_short_ends(text, self.columns()),
+            _ => table::rows(text, self.columns()),
+        }
     }
 
     /// Columns that a table of the domain must have.
@@ -62,6 +73,7 @@ impl Domain {
             Self::Collectives => collectives::COLUMNS,
             Self::Kv => kv::COLUMNS,
             Self::Memory => memory::COLUMNS,
+            Self::Reliability => reliability::COLUMNS,
         }
     }
 
@@ -73,6 +85,7 @@ impl Domain {
             Self::Collectives => include_str!("../../tests/validation/collectives.csv"),
             Self::Kv => include_str!("../../tests/validation/kv.csv"),
             Self::Memory => include_str!("../../tests/validation/memory.csv"),
+            Self::Reliability => include_str!("../../tests/validation/reliability.csv"),
         }
     }
 }
@@ -92,7 +105,7 @@ impl Validation {
     /// # Errors
     /// Where the text is no CSV, or lacks a column that every table of the domain has.
     pub fn new(domain: Domain, text: &str, catalog: &Catalog, aliases: &Aliases) -> Result<Self, TableError> {
-        let table = table::rows(text, domain.columns())?;
+        let table = domain.rows(text)?;
         let cell = |row: &Row, column| row.text(column).unwrap_or_default().to_owned();
         let result = |row: &Row| {
             let training = || training::case(row, catalog, aliases);
@@ -101,9 +114,11 @@ impl Validation {
                 topology::case(row, &design, catalog, aliases)
             };
             let memory = || memory::case(row, catalog, aliases);
+            let failures = || reliability::case(row, &table, catalog, aliases);
             let collectives = || collectives::case(row, catalog, aliases);
             let ((id, group, band), predict): (_, &dyn Fn() -> (Vec<Fill>, Outcome)) = match domain {
                 Domain::Memory => ((cell(row, "id"), cell(row, "source"), None), &memory),
+                Domain::Reliability => ((cell(row, "id"), cell(row, "case"), None), &failures),
                 Domain::Training => ((cell(row, "id"), cell(row, "source"), None), &training),
                 Domain::Topology => {
                     let id = format!("{}, {}", cell(row, "name"), cell(row, "parameter"));

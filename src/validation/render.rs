@@ -12,6 +12,7 @@ pub fn validation_page(validations: &[Validation]) -> Page {
         let (rows, groups) = match validation.domain {
             Domain::Training => ("Training runs", "Training runs by source"),
             Domain::Topology => ("Networks", "Networks by design"),
+            Domain::Reliability => ("Failures", "Failures by case"),
             Domain::Memory => ("Memory of training", "Memory of training by source"),
             Domain::Kv => ("Caches and weights", "Caches and weights by figure"),
             Domain::Collectives => ("Collective operations", "Collective operations by run and payload"),

@@ -100,19 +100,36 @@ impl Row {
 
 /// The rows of a CSV text, trimmed; `needed` columns must be there.
 pub(super) fn rows(text: &str, needed: &[&'static str]) -> Result<Vec<Row>, TableError> {
-    let mut reader =
-        csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.trim_start_matches('\u{feff}').as_bytes());
+    read(text, needed, false)
+}
+
+/// The same of a table whose `needed` columns stand first and whose rows may lack cells behind them: of such a row,
+/// nothing else is taken, because nobody knows which cells it lacks.
+pub(super) fn rows_with_short_ends(text: &str, needed: &[&'static str]) -> Result<Vec<Row>, TableError> {
+    read(text, needed, true)
+}
+
+fn read(text: &str, needed: &[&'static str], short_ends: bool) -> Result<Vec<Row>, TableError> {
+    let text = text.trim_start_matches('\u{feff}');
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).flexible(short_ends).from_reader(text.as_bytes());
     let head: Vec<String> = reader.headers().map_err(|error| csv_error(&error))?.iter().map(str::to_owned).collect();
-    let columns: Vec<&str> =
-        needed.iter().copied().filter(|column| !head.iter().any(|found| found == column)).collect();
+    let place = |column: &&'static str| head.iter().position(|found| found == column);
+    let columns: Vec<&str> = needed.iter().copied().filter(|column| place(column).is_none()).collect();
     if !columns.is_empty() {
         return Err(TableError::MissingColumns { columns, found: head });
     }
+    let sure = needed.iter().filter_map(place).max().map_or(0, |last| last + 1);
     let row = |record: csv::StringRecord| {
-        let cells = head.iter().cloned().zip(record.iter().map(str::to_owned));
-        Row { cells: cells.filter(|(_, cell)| !cell.is_empty()).collect() }
+        let whole = record.len() == head.len();
+        if !whole && !(sure..head.len()).contains(&record.len()) {
+            let line = record.position().map_or(0, csv::Position::line);
+            return Err(TableError::Ragged { line, cells: record.len() as u64, columns: head.len() as u64 });
+        }
+        let taken = if whole { head.len() } else { sure };
+        let cells = head.iter().cloned().zip(record.iter().map(str::to_owned)).take(taken);
+        Ok(Row { cells: cells.filter(|(_, cell)| !cell.is_empty()).collect() })
     };
-    reader.records().map(|record| record.map(row).map_err(|error| csv_error(&error))).collect()
+    reader.records().map(|record| row(record.map_err(|error| csv_error(&error))?)).collect()
 }
 
 #[cfg(test)]
@@ -138,5 +155,17 @@ mod tests {
         assert_eq!(error.to_string(), "the columns `id`, `gpus` are missing; the columns are name, value");
         let ragged = rows("id,a\n1,2\n1\n", &["id"]).unwrap_err();
         assert!(ragged.to_string().starts_with("line 3 has 1 cells, and the header 2"), "{ragged}");
+    }
+
+    #[test]
+    fn short_rows_are_taken_as_far_as_they_are_sure() {
+        let text = "id,value,source,note\na,1,x,y\nb,2,y\n";
+        let rows = rows_with_short_ends(text, &["id", "value"]).unwrap();
+        assert_eq!(
+            (rows[0].text("source"), rows[1].text("value"), rows[1].text("source")),
+            (Some("x"), Some("2"), None)
+        );
+        let ragged = rows_with_short_ends("id,value,note\na\n", &["id", "value"]).unwrap_err();
+        assert!(ragged.to_string().starts_with("line 2 has 1 cells, and the header 3"), "{ragged}");
     }
 }

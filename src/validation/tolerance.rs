@@ -40,6 +40,7 @@ pub struct Tolerances {
     collectives: DomainTolerances,
     kv: DomainTolerances,
     memory: DomainTolerances,
+    reliability: DomainTolerances,
 }
 
 impl Tolerances {
@@ -57,7 +58,11 @@ impl Tolerances {
             sources: r.tables("memory", SourceTolerance::read),
             misses: r.tables("memory_miss", KnownMiss::read),
         };
-        Self { training, topology: DomainTolerances::default(), collectives, kv, memory }
+        let reliability = DomainTolerances {
+            sources: r.tables("reliability", SourceTolerance::read),
+            misses: r.tables("reliability_miss", KnownMiss::read),
+        };
+        Self { training, topology: DomainTolerances::default(), collectives, kv, memory, reliability }
     }
 
     /// What is outside, a sentence each; a row without a stated tolerance is exact or outside.
@@ -68,6 +73,7 @@ impl Tolerances {
             Domain::Collectives => &self.collectives,
             Domain::Kv => &self.kv,
             Domain::Memory => &self.memory,
+            Domain::Reliability => &self.reliability,
         };
         let mut breaches: Vec<String> = validation.rows.iter().filter_map(|row| stated.breach(row)).collect();
         let known = |id: &str| validation.rows.iter().any(|row| row.id == id);
@@ -156,6 +162,7 @@ mod tests {
             collectives: DomainTolerances::default(),
             kv: DomainTolerances::default(),
             memory: DomainTolerances::default(),
+            reliability: DomainTolerances::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 mod bind;
 mod cache;
 mod census;
+mod data;
 mod detail;
 mod hf;
 mod inference;
@@ -16,6 +17,7 @@ pub(crate) mod shapes;
 pub use bind::Untrainable;
 pub use cache::{CacheNumbers, Keeps, LayerCache, SharedBy, layer_caches, numbers_at};
 pub use census::{BlockParameters, Census, block_parameters, census};
+pub use data::{DataPipeline, Stored};
 pub use detail::{Detail, LatentShape};
 pub use hf::{Fill, Imported, import};
 pub use inference::{TokenFlops, token_flops};

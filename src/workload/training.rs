@@ -79,12 +79,14 @@ impl Offload {
 }
 
 choices! {
-    /// Whether training waits until a checkpoint is stored.
+    /// Where checkpoints go, and whether training waits until they are there.
     pub enum CheckpointMode {
         /// Training goes on once the state is copied to the hosts, which store it in the background.
         Asynchronous = "asynchronous",
         /// Training waits until all is stored.
         Blocking = "blocking",
+        /// Training goes on once the state is copied to the hosts, which copy it to the memory of other hosts.
+        InMemory = "in-memory",
     }
 }
 

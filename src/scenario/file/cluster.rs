@@ -19,6 +19,16 @@ const LEAST_BETWEEN: Bandwidth = Bandwidth::new(125e3);
 const MOST_BETWEEN: Bandwidth = Bandwidth::new(125e15);
 
 choices! {
+    /// Who has the cluster.
+    pub enum Tenancy {
+        /// One job, tuned and watched.
+        Dedicated = "dedicated",
+        /// Many people's jobs, which also end for reasons that are no component's.
+        Shared = "shared",
+    }
+}
+
+choices! {
     /// The kind of network topology.
     pub enum TopologyKind {
         /// Fat tree whose leaves each serve one rail: NIC i of every node of a unit.
@@ -65,6 +75,10 @@ pub struct ClusterFile {
     pub fabric_spares: Option<Fraction>,
     /// Failure rates.
     pub reliability: Option<Reference>,
+    /// Failure rates of the network.
+    pub network_reliability: Option<Reference>,
+    /// Who has the cluster.
+    pub tenancy: Option<Tenancy>,
 }
 
 /// `cluster.networks`: ids, or "none".
@@ -158,6 +172,8 @@ impl ClusterFile {
                 .unwrap_or_default(),
             fabric_spares: r.optional("fabric_spares"),
             reliability: r.optional("reliability"),
+            network_reliability: r.optional("network_reliability"),
+            tenancy: r.optional("tenancy"),
         }
     }
 }

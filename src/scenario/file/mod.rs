@@ -3,14 +3,17 @@
 mod cluster;
 mod compare;
 mod finance;
+mod run;
 mod serving;
 mod software;
 mod training;
 
 pub(super) use cluster::{ClusterFile, NetworksFile, SitesFile, TopologyFile};
-pub use cluster::{TierCount, TopologyKind};
+pub use cluster::{Tenancy, TierCount, TopologyKind};
 pub use compare::CompareFile;
 pub(super) use finance::FinanceFile;
+pub use run::StageKind;
+pub(super) use run::{DataFile, RampFile, StageFile};
 pub(super) use serving::ServingFile;
 pub use serving::{Lengths, ServingEngine};
 pub use software::SoftwareDate;

@@ -1,12 +1,17 @@
 //! `[training]`: the job and its layout.
 
 use super::cluster::MOST_ACCELERATORS;
+use super::run::{DataFile, EvaluationFile, RampFile, StageFile};
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{FromNode, Node, Reader};
 use crate::parallelism::{Objective, RankOrder, Recompute, Schedule, Sharding};
-use crate::units::{Factor, Quantity, Tokens};
+use crate::units::{Factor, Quantity, SECONDS_PER_YEAR, Seconds, Tokens};
 use crate::workload::{CheckpointMode, GradientPrecision, Offload, Optimizer, Precision};
+
+/// The shortest and the longest useful work between checkpoints.
+const SHORTEST_INTERVAL: Seconds = Seconds::new(1.0);
+const LONGEST_INTERVAL: Seconds = Seconds::new(SECONDS_PER_YEAR);
 
 /// `[training]`
 #[derive(Clone, Debug, Default)]
@@ -39,8 +44,18 @@ pub struct TrainingFile {
     pub tokens_at: Span,
     /// How checkpoints are written.
     pub checkpoint: Option<CheckpointMode>,
+    /// Useful work between two of them.
+    pub checkpoint_interval: Option<Seconds>,
     /// The layout.
     pub layout: LayoutFile,
+    /// Stages of the run.
+    pub stages: Vec<StageFile>,
+    /// A batch that grows.
+    pub ramp: Option<RampFile>,
+    /// Pauses for evaluation.
+    pub evaluation: Option<EvaluationFile>,
+    /// The way of the data.
+    pub data: Option<DataFile>,
 }
 
 /// A batch in sequences, or in tokens.
@@ -104,7 +119,12 @@ impl TrainingFile {
             tokens: positive_tokens(r),
             tokens_at: r.place("tokens"),
             checkpoint: r.optional("checkpoint"),
+            checkpoint_interval: r.optional_within("checkpoint_interval", &(SHORTEST_INTERVAL..=LONGEST_INTERVAL)),
             layout: layout(r),
+            stages: r.tables("stage", StageFile::read),
+            ramp: r.optional_table("ramp", RampFile::read),
+            evaluation: r.optional_table("evaluation", EvaluationFile::read),
+            data: r.optional_table("data", DataFile::read),
         }
     }
 }
@@ -159,7 +179,7 @@ fn layout(r: &mut Reader<'_>) -> LayoutFile {
 }
 
 impl LayoutFile {
-    fn read(r: &mut Reader<'_>) -> Self {
+    pub(super) fn read(r: &mut Reader<'_>) -> Self {
         let search = r.optional("search");
         // What a search does not find must be given.
         let mut degree = |key| if search.is_some() { r.optional(key) } else { Some(r.get(key)) };

@@ -7,11 +7,11 @@ use super::{Defaults, Share, by_default, default_share};
 use crate::catalog::collective_efficiency::CollectiveEfficiency;
 use crate::catalog::fabric::Link;
 use crate::catalog::{
-    Accelerator, Cable, Catalog, Component, Entry, Fabric, LongHaul, Nic, Node, Optic, PowerProfile, PriceBook,
-    Reference, Reliability, Site, Storage, Switch,
+    Accelerator, Cable, Catalog, Component, Entry, Fabric, LongHaul, NetworkReliability, Nic, Node, Optic,
+    PowerProfile, PriceBook, Reference, Reliability, Site, Storage, Switch,
 };
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
-use crate::scenario::file::{ScenarioFile, TierCount, TopologyKind};
+use crate::scenario::file::{ScenarioFile, Tenancy, TierCount, TopologyKind};
 use crate::scenario::fits::{
     MANAGER_PART, check_adapter, check_fabric_prices, check_priced, check_site_prices, check_wires, topology,
 };
@@ -190,6 +190,10 @@ pub struct Cluster {
     pub fabric_spares: Fraction,
     /// How often things fail.
     pub reliability: Arc<Entry<Reliability>>,
+    /// How often parts of networks fail.
+    pub network_reliability: Arc<Entry<NetworkReliability>>,
+    /// Who has it.
+    pub tenancy: Tenancy,
     /// How power follows load.
     pub power: Arc<Entry<PowerProfile>>,
     /// What collectives reach.
@@ -217,6 +221,14 @@ pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaul
             catalog.reliability.find(&id, &id.at, sink)
         }
     };
+    let network_reliability = by_default(
+        "cluster.network_reliability",
+        wanted.network_reliability.as_ref(),
+        "usual",
+        &wanted.node.at,
+        defaults,
+    );
+    let network_reliability = catalog.network_reliability.find(&network_reliability, &network_reliability.at, sink);
     let power = catalog.power_profiles.find("gpu-server", &wanted.node.at, sink);
     let collectives = catalog.collective_efficiency.find("nccl", &wanted.node.at, sink);
     let spares = wanted.spares.unwrap_or_else(|| defaults.or("cluster.spares", None, Share(default_share(0.03))).0);
@@ -260,6 +272,8 @@ pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaul
         networks: networks?,
         fabric_spares,
         reliability: reliability?,
+        network_reliability: network_reliability?,
+        tenancy: defaults.or("cluster.tenancy", wanted.tenancy, Tenancy::Dedicated),
         power: power?,
         collectives: collectives?,
     })

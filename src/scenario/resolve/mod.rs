@@ -2,6 +2,7 @@
 
 mod cluster;
 mod finance;
+mod run;
 mod serving;
 mod side_networks;
 mod training;
@@ -10,6 +11,7 @@ pub use cluster::{
     BoundFabric, BoundLongHaul, Cluster, FABRIC_SPARES, LinkParts, SiteChoice, TopologyChoice, USUAL_LONG_HAUL,
 };
 pub use finance::Finance;
+pub use run::{EvaluationPause, Ramp, RunPlan, Stage};
 pub use serving::Serving;
 pub use side_networks::{BoundSideNetwork, check_side_prices};
 pub use training::Training;

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use super::run::{self, RunPlan};
 use super::{Cluster, Defaults};
 use crate::catalog::memory_allowance::FrameworkMemory;
 use crate::catalog::training_efficiency::{Framework, TrainingEfficiency};
 use crate::catalog::{Catalog, Entry, MemoryAllowance, Model};
-use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::parallelism::{Layout, Recompute, Schedule, Sharding, Space};
 use crate::scenario::file::{LayoutFile, ScenarioFile, TrainingFile, sequences};
 use crate::scenario::search::LayoutSearch;
 use crate::scenario::software::{Communication, MissingEfficiency, Overlap, Software, StepEfficiency};
-use crate::units::{Factor, Tokens};
+use crate::units::{Factor, Seconds, Tokens};
 use crate::workload::{CheckpointMode, GradientPrecision, Offload, Optimizer, TrainingJob, Transformer};
 
 /// The training job and how it is spread.
@@ -34,6 +35,10 @@ pub struct Training {
     pub efficiency: StepEfficiency,
     /// How checkpoints are written.
     pub checkpoint: CheckpointMode,
+    /// Useful work between them; none where it is the best.
+    pub checkpoint_interval: Option<Seconds>,
+    /// The run around the step.
+    pub plan: RunPlan,
     /// What the software keeps in memory beside the model.
     pub memory: Arc<Entry<MemoryAllowance>>,
     /// What of it the framework keeps.
@@ -62,14 +67,7 @@ pub(super) fn work(
     check_tokens(wanted, &job, sink);
     check_offload(wanted, sink);
     let model = catalog.models.find(&wanted.model, &wanted.model.at, sink)?;
-    if let Some(positions) = model.learned_positions.filter(|positions| *positions < job.sequence_length) {
-        let message = format!(
-            "`{}` has {positions} learned positions, fewer than a sequence of {} tokens",
-            model.id, job.sequence_length
-        );
-        let hint = format!("a sequence_length of {positions} or less");
-        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.model.at, "this model").hint(hint));
-    }
+    check_positions(&model, &job, &wanted.model.at, sink);
     let transformer = Transformer::try_from(&model.part).map_err(|reason| {
         sink.push(Diagnostic::new(Code::Unsupported, reason.to_string()).at(&wanted.model.at, "this model"));
     });
@@ -82,6 +80,18 @@ pub(super) fn work(
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "says nothing here").hint("leave it out"));
     }
     Some((model, transformer, job))
+}
+
+/// Sequences are no longer than learned positions reach.
+pub(super) fn check_positions(model: &Entry<Model>, job: &TrainingJob, at: &Span, sink: &Sink) {
+    if let Some(positions) = model.learned_positions.filter(|positions| *positions < job.sequence_length) {
+        let message = format!(
+            "`{}` has {positions} learned positions, fewer than a sequence of {} tokens",
+            model.id, job.sequence_length
+        );
+        let hint = format!("a sequence_length of {positions} or less");
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "this model").hint(hint));
+    }
 }
 
 /// Weights are offloaded in parts, which is what sharding makes of them.
@@ -133,9 +143,14 @@ pub(super) fn bind(
         sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "needed for this"));
     }
     let (model, transformer, job) = work?;
+    let transformer = transformer?;
+    let around =
+        run::Surroundings { model: &model, job, vocab: transformer.vocab, cluster, framework: software.framework };
+    let plan = run::bind(wanted, &around, defaults, sink);
     let layout = layout(&wanted.layout, cluster, software.framework, defaults, sink);
     Some(Training {
-        transformer: transformer?,
+        plan,
+        transformer,
         model,
         job,
         search: search(&wanted.layout, &layout, file.software.overlap),
@@ -143,6 +158,7 @@ pub(super) fn bind(
         software,
         efficiency: efficiency.ok()?,
         checkpoint: defaults.or("training.checkpoint", wanted.checkpoint, CheckpointMode::Asynchronous),
+        checkpoint_interval: wanted.checkpoint_interval,
         framework_memory: framework_memory?,
         memory,
         efficiency_source: constants,
@@ -199,7 +215,7 @@ fn software(
     Software { date, framework, attention_kernel, overlap, communication }
 }
 
-fn layout(
+pub(super) fn layout(
     wanted: &LayoutFile,
     cluster: &Cluster,
     framework: Framework,

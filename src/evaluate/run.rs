@@ -1,0 +1,157 @@
+//! The whole run: its stages one after the other, each batch of a growing one by itself, with pauses for evaluation.
+
+use super::prepared::untimed;
+use super::{Infeasible, Point, Prepared};
+use crate::memory;
+use crate::parallelism::Layout;
+use crate::scenario::{RunPlan, Stage, StageKind};
+use crate::training::{TrainingEstimate, stage_step};
+use crate::units::{Seconds, Tokens};
+use crate::workload::TrainingJob;
+
+/// What a stage takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StageTime {
+    /// What it is called.
+    pub name: String,
+    /// What it does.
+    pub kind: StageKind,
+    /// Its tokens.
+    pub tokens: Tokens,
+    /// Tokens of a sequence.
+    pub sequence_length: u32,
+    /// Sequences of its full batch.
+    pub global_batch: u32,
+    /// Its layout.
+    pub layout: Layout,
+    /// Its step with the full batch.
+    pub step: TrainingEstimate,
+    /// Optimizer steps.
+    pub steps: f64,
+    /// Time of training.
+    pub training: Seconds,
+    /// Part of that time in which steps wait for data.
+    pub data_wait: Seconds,
+    /// Part of it that a batch below the full one costs beyond what its tokens take with the full one.
+    pub ramp: Seconds,
+    /// Time of writing what is rewarded.
+    pub rollout: Seconds,
+}
+
+/// A run without failures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Its stages.
+    pub stages: Vec<StageTime>,
+    /// Optimizer steps.
+    pub steps: f64,
+    /// Pauses for evaluation.
+    pub evaluation: Seconds,
+    /// Steps that wait for data.
+    pub data_wait: Seconds,
+    /// What small batches at the beginning cost.
+    pub ramp: Seconds,
+    /// Rollouts.
+    pub rollout: Seconds,
+    /// All of it.
+    pub duration: Seconds,
+}
+
+impl Prepared {
+    /// The whole run, with the layout of `point` wherever a stage has none of its own.
+    ///
+    /// # Errors
+    /// When a stage's layout or batch cannot be, or does not fit.
+    pub fn run(&self, plan: &RunPlan, point: &Point) -> Result<Run, Infeasible> {
+        let stages: Vec<StageTime> =
+            plan.stages_of(&self.step.job).iter().map(|stage| self.stage(stage, point)).collect::<Result<_, _>>()?;
+        let steps: f64 = stages.iter().map(|stage| stage.steps).sum();
+        let pauses =
+            plan.evaluation.map_or(Seconds::ZERO, |pause| pause.time * (steps / f64::from(pause.every)).floor());
+        let sum = |part: fn(&StageTime) -> Seconds| -> Seconds { stages.iter().map(part).sum() };
+        let rollout = sum(|stage| stage.rollout);
+        Ok(Run {
+            steps,
+            evaluation: pauses,
+            data_wait: sum(|stage| stage.data_wait),
+            ramp: sum(|stage| stage.ramp),
+            rollout,
+            duration: sum(|stage| stage.training) + rollout + pauses,
+            stages,
+        })
+    }
+
+    fn stage(&self, stage: &Stage, point: &Point) -> Result<StageTime, Infeasible> {
+        let within = |reason| Infeasible::Stage { name: stage.name.clone(), reason: Box::new(reason) };
+        let layout = match &stage.layout {
+            Some(own) => own.over(self.accelerators).map_err(|error| within(error.into()))?,
+            None => point.layout,
+        };
+        let step = self.stage_estimate(stage, &stage.job, &layout).map_err(within)?;
+        let full_rate = stage.job.tokens_per_step() / stage_step(stage, &step).step;
+        let mut time = StageTime {
+            name: stage.name.clone(),
+            kind: stage.kind,
+            tokens: stage.job.tokens,
+            sequence_length: stage.job.sequence_length,
+            global_batch: stage.job.global_batch,
+            layout,
+            step,
+            steps: 0.0,
+            training: Seconds::ZERO,
+            data_wait: Seconds::ZERO,
+            ramp: Seconds::ZERO,
+            rollout: Seconds::ZERO,
+        };
+        for job in stage.batches() {
+            let step = if job.global_batch == stage.job.global_batch {
+                step
+            } else {
+                self.stage_estimate(stage, &job, &layout).map_err(within)?
+            };
+            let (steps, of_step) = (job.steps(), stage_step(stage, &step));
+            time.steps += steps;
+            time.training += of_step.step * steps;
+            time.rollout += of_step.rollout * steps;
+            time.data_wait += step.other.data * steps;
+            if job.global_batch < stage.job.global_batch {
+                time.ramp += (of_step.step * steps).saturating_sub(job.tokens / full_rate);
+            }
+        }
+        Ok(time)
+    }
+
+    /// A step of a stage with that batch, if it can be and fits.
+    fn stage_estimate(
+        &self,
+        stage: &Stage,
+        job: &TrainingJob,
+        layout: &Layout,
+    ) -> Result<TrainingEstimate, Infeasible> {
+        layout.check(&self.step.transformer, job)?;
+        untimed(layout, job).map_or(Ok(()), |what| Err(Infeasible::Untimed(what)))?;
+        self.check_memory(stage.kind, job, layout)?;
+        let step = crate::training::StepModel { job: *job, ..self.step };
+        Ok(self.fed(step.estimate(layout)))
+    }
+
+    /// Adapters keep neither gradients nor optimizer states of the frozen model.
+    fn check_memory(&self, kind: StageKind, job: &TrainingJob, layout: &Layout) -> Result<(), Infeasible> {
+        let (model, allowances) = (&self.step.transformer, &self.allowances);
+        let (stage, footprint) = if kind == StageKind::Lora {
+            let frozen = memory::all_stages(model, job, layout, allowances).map(|footprint| memory::MemoryFootprint {
+                gradients: crate::units::Bytes::ZERO,
+                optimizer: crate::units::Bytes::ZERO,
+                ..footprint
+            });
+            let worst = (0..).zip(frozen).max_by(|a, b| a.1.total().value().total_cmp(&b.1.total().value()));
+            worst.unwrap_or_else(|| memory::worst(model, job, layout, allowances))
+        } else {
+            memory::worst(model, job, layout, allowances)
+        };
+        if footprint.fits(self.usable_memory) {
+            return Ok(());
+        }
+        Err(Infeasible::Memory { stage, footprint, usable: self.usable_memory })
+    }
+}
