@@ -356,5 +356,53 @@ fn engines_logs_are_explained() {
     // GiB would leave 54,400: the peak of activations and the memory that the driver keeps are the difference.
     let small = model("llama-3.1-8b");
     let rtx = fits(&small, &over(1), &vllm(8_192, 0.9), &CacheFormats::of(&small), Bytes::new(23.5 * GIB), (2_048, 0));
-    near(rtx.pool / Bytes::new(131_072.0), 41_408.0, 0.035);
+    near(rtx.pool / Bytes::new(131_072.0), 41_408.0, 0.04);
+}
+
+#[test]
+fn peaks_of_sampling_follow_the_vocabulary() {
+    // llm-d-incubation/llm-d-planner, src/planner/capacity_planner.py: activation peaks on an H100, where vLLM takes 1,024
+    // requests, the same at 16,000 and 32,000 tokens.
+    let peak = |id: &str, batched_tokens| {
+        let engine = Engine { requests: 1_024, ..vllm(batched_tokens, 0.9) };
+        engine.activations(&model(id), 1) / Bytes::new(GIB)
+    };
+    for (id, logged) in [("llama-3.1-8b", 4.76), ("qwen3-0.6b", 5.56), ("gpt-oss-20b", 7.38)] {
+        near(peak(id, 8_192), logged, 0.02);
+        near(peak(id, 2_048), peak(id, 8_192), 1e-12);
+    }
+}
+
+#[test]
+fn tokens_and_requests_of_a_hybrid_are_told_apart() {
+    // vllm-project/vllm#40691: Qwen3.5 27B holds "290,864 tokens" and "33.04x at 32,768", which would be 1,082,655. Both
+    // follow from 1,487 blocks. A block is as long as makes its page hold a recurrent state, 784 tokens: 371 blocks of
+    // the attention layers are 290,864 tokens, were every fourth block theirs. But a request of 32,768 takes 42 of those
+    // and one for each of the three times as many recurrent layers.
+    let hybrid = model("qwen3.5-27b");
+    let pages = Pages { paging: Paging::UnifiedPages, block: 16, batched_tokens: 0 };
+    let of = |tokens| sequence_bytes(&hybrid, &CacheFormats::of(&hybrid), pages, &ServingLayout::SINGLE, tokens);
+    let page = Bytes::new(784.0 * 2.0 * 4.0 * 256.0 * 2.0);
+    assert_eq!(of(784) - of(0), page * 16.0);
+    assert_eq!(of(785) - of(0), page * 32.0);
+    near(of(32_768) / (page * 16.0), 45.0, 1e-12);
+    near(page * 16.0 * 1_487.0 / of(32_768), 33.04, 2e-4);
+    assert_eq!(1_487 / 4 * 784, 290_864);
+}
+
+#[test]
+fn a_hybrid_in_eight_bits_fits_where_attention_in_all_layers_would_not() {
+    // AlexsJones/llmfit#203: Qwen3.5 9B in q8_0 at 8,192 tokens was said not to fit 16 GB, and took 8.5.
+    let qwen = r#"{"model_type": "qwen3_5_text", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 16,
+        "num_key_value_heads": 4, "head_dim": 256, "intermediate_size": 12288, "vocab_size": 248320,
+        "full_attention_interval": 4, "linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_key_head_dim": 128,
+        "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4, "tie_word_embeddings": false,
+        "mamba_ssm_dtype": "float32", "dtype": "bfloat16"}"#;
+    let qwen = config(qwen);
+    let q8 = Format::named("q8_0").unwrap();
+    // llama.cpp leaves the token embedding in the host's memory.
+    let table = 248_320.0 * 4_096.0;
+    let weights = q8.bytes(census(&qwen).total() as f64 - table);
+    let cache = sequence_bytes(&qwen, &CacheFormats::of(&qwen), Pages::BOUND, &ServingLayout::SINGLE, 8_192);
+    near((weights + cache) / Bytes::new(1e9), 8.5, 0.05);
 }

@@ -201,3 +201,51 @@ fn what_cannot_be_read_is_refused_by_name() {
         .join("---\n")
     );
 }
+
+/// Qwen3 30B-A3B, and what is said of its formats.
+fn experts(quantisation: &str, beside: Option<&str>) -> Result<Imported, String> {
+    let text = format!(
+        r#"{{"model_type": "qwen3_moe", "hidden_size": 2048, "num_hidden_layers": 48, "num_attention_heads": 32,
+        "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 6144, "moe_intermediate_size": 768,
+        "num_experts": 128, "num_experts_per_tok": 8, "norm_topk_prob": true, "decoder_sparse_step": 1,
+        "mlp_only_layers": [], "vocab_size": 151936, "tie_word_embeddings": false, "torch_dtype": "bfloat16"
+        {quantisation}}}"#
+    );
+    imported(&text, beside)
+}
+
+#[test]
+fn formats_by_group_and_by_layer_are_told_apart() {
+    let bytes =
+        |model: &Imported| weight_bytes(&model.model).map(|(_, bytes)| bytes).sum::<clusterplan::units::Bytes>();
+    let plain = experts("", None).unwrap();
+    let weights = |parameters: u64, bits: f64| clusterplan::units::Bytes::new(parameters as f64 * bits / 8.0);
+    // Experts of three matrices of 2048 x 768 in 4 bits with a 16-bit scale for 128, attention in FP8.
+    let in_experts = 48 * 128 * 3 * 2_048 * 768;
+    let in_attention = 48 * (2 * 2_048 * 32 * 128 + 2 * 2_048 * 4 * 128);
+    let group = |number: &str, bits: u32, size: &str, target: &str| {
+        format!(r#"{{"targets": ["{target}"], "weights": {{"num_bits": {bits}, "type": "{number}"{size}}}}}"#)
+    };
+    let groups = format!(
+        r#", "quantization_config": {{"quant_method": "compressed-tensors", "format": "mixed-precision", "ignore": ["lm_head"],
+        "config_groups": {{"group_0": {}, "group_1": {}}}}}"#,
+        group("int", 4, r#", "group_size": 128"#, "re:.*experts.*"),
+        group("float", 8, "", "re:.*self_attn.*"),
+    );
+    let found = experts(&groups, None).unwrap();
+    let saved = weights(in_experts, 16.0 - 4.125) + weights(in_attention, 8.0);
+    assert!(((bytes(&plain) - bytes(&found)) / saved - 1.0).abs() < 1e-9);
+    // NVIDIA's file lists layers: here attention of the first twelve in FP8.
+    let listed: Vec<String> =
+        (0..12).map(|layer| format!(r#""model.layers.{layer}.self_attn.q_proj": {{"quant_algo": "FP8"}}"#)).collect();
+    let beside = |layers: &str| {
+        format!(r#"{{"quantization": {{"quant_algo": "MIXED_PRECISION", "quantized_layers": {{{layers}}}}}}}"#)
+    };
+    let found = experts("", Some(&beside(&listed.join(", ")))).unwrap();
+    let saved = weights(in_attention / 4, 8.0);
+    assert!(((bytes(&plain) - bytes(&found)) / saved - 1.0).abs() < 1e-9);
+    let two = format!(r#"{}, "model.layers.13.self_attn.q_proj": {{"quant_algo": "NVFP4"}}"#, listed.join(", "));
+    assert!(experts("", Some(&beside(&two))).unwrap_err().contains("two formats for attention"));
+    let single = groups.replace("re:.*self_attn.*", "model.layers.3.self_attn.q_proj");
+    assert!(experts(&single, None).unwrap_err().contains("model.layers.3.self_attn.q_proj"));
+}

@@ -48,6 +48,11 @@ impl<'a> Config<'a> {
         keys.iter().find_map(|key| self.table.get(key))
     }
 
+    /// The names of all entries.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.table.entries.iter().map(|entry| entry.key.clone()).collect()
+    }
+
     /// The place of the first of these keys that is there, or of the whole table.
     pub(super) fn place(&self, keys: &[&str]) -> Span {
         keys.iter().find_map(|key| self.table.get(key)).map_or_else(|| self.at.clone(), |node| node.at.clone())

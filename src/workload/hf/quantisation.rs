@@ -1,7 +1,7 @@
 //! Number formats of a checkpoint: the base, what is quantised and what is left out of it.
 
 use super::{Config, config::CODE};
-use crate::catalog::model::{Format, Formats, Model, Module, ModuleFormat, Number};
+use crate::catalog::model::{Block, Feed, Format, Formats, Mixer, Model, Module, ModuleFormat, Number};
 use crate::diagnostics::Sink;
 use crate::document::{Node, Value};
 
@@ -96,9 +96,15 @@ fn checkpoint(table: &Config<'_>, model: &Model, formats: &mut Formats) {
     }
     let left_out = table.list(&["modules_to_not_convert", "ignore", "exclude_modules"]).unwrap_or_default();
     // The method of gpt-oss is for experts alone.
-    let modules: &[Module] = if method == "mxfp4" { &[Module::Experts] } else { &Formats::LINEAR };
-    apply(format, modules, left_out, model, formats);
+    let groups = table.table("config_groups");
+    let modules = match groups.and_then(|groups| groups.table("group_0")) {
+        _ if method == "mxfp4" => vec![Module::Experts],
+        Some(group) => targets(&group, table),
+        None => Formats::LINEAR.to_vec(),
+    };
+    apply(format, &modules, left_out, model, formats);
     formats.activations = activations;
+    further_groups(table, formats);
     if table.node(&["kv_cache_scheme"]).is_some_and(|node| node.as_str() == Some("FP8")) {
         formats.kv_cache = Some(fp8);
     } else if let Some(scheme) = table.table("kv_cache_scheme") {
@@ -133,16 +139,86 @@ fn group(table: &Config<'_>) -> Option<(Format, Option<Format>)> {
         };
         return by_algorithm(table, word);
     };
-    if groups.table("group_1").is_some() {
-        table.refuse("config_groups", "several groups of formats");
-        return None;
-    }
     let group = groups.table("group_0")?;
     let packed = table.text(&["format"]).is_some_and(|format| format.contains("mxfp4"));
     let weights = group.table("weights").map(|weights| numbers(&weights, table, packed))??;
     let inputs = group.table("input_activations").and_then(|inputs| numbers(&inputs, table, packed));
     let inputs = inputs.or(if weights.number == Number::Fp4 && !packed { Some(weights) } else { None });
     Some((weights, inputs))
+}
+
+/// The kinds of modules that a group's targets name: all projections, or some by their names.
+fn targets(group: &Config<'_>, table: &Config<'_>) -> Vec<Module> {
+    let names = group.list(&["targets"]).unwrap_or_default();
+    let names: Vec<&str> = names.iter().filter_map(Node::as_str).collect();
+    if names.is_empty() || names.contains(&"Linear") {
+        return Formats::LINEAR.to_vec();
+    }
+    let named = names.into_iter().filter_map(|name| {
+        let whole = left_out_by(name).filter(|(_, layer)| layer.is_none()).map(|(module, _)| module);
+        if whole.is_none() {
+            table.refuse("config_groups", &format!("a format for \"{name}\" alone"));
+        }
+        whole
+    });
+    named.collect()
+}
+
+/// The groups after the first, each of whole kinds of modules that its targets name.
+fn further_groups(table: &Config<'_>, formats: &mut Formats) {
+    let Some(groups) = table.table("config_groups") else { return };
+    let packed = table.text(&["format"]).is_some_and(|format| format.contains("mxfp4"));
+    for index in 1..Module::ALL.len() {
+        let Some(group) = groups.table(&format!("group_{index}")) else { break };
+        let Some(format) = group.table("weights").and_then(|weights| numbers(&weights, table, packed)) else { return };
+        for module in targets(&group, table) {
+            formats.modules.retain(|(known, _)| *known != module);
+            formats.modules.push((module, ModuleFormat { format, kept_layers: 0 }));
+        }
+        let inputs = group.table("input_activations").and_then(|inputs| numbers(&inputs, table, packed));
+        // One format stands for all inputs: the widest, so that no input is taken as less than it is.
+        formats.activations = match (formats.activations, inputs) {
+            (Some(one), Some(other)) => Some(if other.bits() > one.bits() { other } else { one }),
+            _ => None,
+        };
+    }
+}
+
+/// Formats layer by layer (`MIXED_PRECISION`): one for all layers of a kind of module that are listed, the base for the
+/// others.
+fn by_layer(table: &Config<'_>, model: &Model, formats: &mut Formats) {
+    let Some(layers) = table.table("quantized_layers") else { return table.missing(&["quantized_layers"]) };
+    let mut found: Vec<(Module, Format, Vec<u32>)> = Vec::new();
+    for name in layers.names() {
+        let Some(entry) = layers.table(&name) else { continue };
+        let Some(word) = entry.text(&["quant_algo"]) else { return entry.missing(&["quant_algo"]) };
+        let Some((format, _)) = by_algorithm(&entry, word) else { return };
+        let Some((module, Some(layer))) = left_out_by(&name) else {
+            return table.refuse("quantized_layers", &format!("a format for \"{name}\""));
+        };
+        match found.iter_mut().find(|(known, ..)| *known == module) {
+            Some((_, known, layers)) if *known == format => layers.push(layer),
+            Some(_) => return table.refuse("quantized_layers", &format!("two formats for {module} by layer")),
+            None => found.push((module, format, vec![layer])),
+        }
+    }
+    let of = |module: Module| {
+        let has = |block: &&Block| match module {
+            Module::Attention => block.mixer != Mixer::None,
+            Module::Mlp => matches!(block.feed, Feed::Mlp(_)),
+            _ => block.moe().is_some(),
+        };
+        model.blocks.iter().filter(has).map(|block| block.layers).sum::<u32>()
+    };
+    formats.modules = found
+        .into_iter()
+        .map(|(module, format, mut layers)| {
+            layers.sort_unstable();
+            layers.dedup();
+            let covered = u32::try_from(layers.len()).unwrap_or(u32::MAX);
+            (module, ModuleFormat { format, kept_layers: of(module).saturating_sub(covered) })
+        })
+        .collect();
 }
 
 fn numbers(weights: &Config<'_>, table: &Config<'_>, packed: bool) -> Option<Format> {
@@ -190,7 +266,10 @@ fn by_algorithm(table: &Config<'_>, word: &str) -> Option<(Format, Option<Format
 
 /// The file that NVIDIA's Model Optimizer writes beside the configuration.
 fn model_optimizer(table: &Config<'_>, model: &Model, formats: &mut Formats) {
-    if let Some((format, activations)) = table.text(&["quant_algo"]).and_then(|word| by_algorithm(table, word)) {
+    let algorithm = table.text(&["quant_algo"]);
+    if algorithm == Some("MIXED_PRECISION") {
+        by_layer(table, model, formats);
+    } else if let Some((format, activations)) = algorithm.and_then(|word| by_algorithm(table, word)) {
         let left_out = table.list(&["exclude_modules"]).unwrap_or_default();
         apply(format, &Formats::LINEAR, left_out, model, formats);
         formats.activations = activations;
