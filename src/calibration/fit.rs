@@ -91,6 +91,18 @@ pub struct Fit {
 /// # Errors
 /// Where the model fails at the priors, or nothing can be fitted.
 pub fn fit(constants: usize, errors: impl Fn(&[f64]) -> Option<Vec<f64>>) -> Result<Fit, FitError> {
+    minimise(constants, errors, ROUNDS)
+}
+
+/// The same from constants that are nearly right, by slopes alone.
+///
+/// # Errors
+/// As above.
+pub fn fit_near(constants: usize, errors: impl Fn(&[f64]) -> Option<Vec<f64>>) -> Result<Fit, FitError> {
+    minimise(constants, errors, 0)
+}
+
+fn minimise(constants: usize, errors: impl Fn(&[f64]) -> Option<Vec<f64>>, rounds: usize) -> Result<Fit, FitError> {
     let start = errors(&vec![0.0; constants]).ok_or(FitError::NotFinite)?;
     if constants == 0 || start.is_empty() {
         return Err(FitError::Nothing);
@@ -99,12 +111,17 @@ pub fn fit(constants: usize, errors: impl Fn(&[f64]) -> Option<Vec<f64>>) -> Res
         return Err(FitError::NotFinite);
     }
     let mut problem = Problem { errors, at: DVector::zeros(constants) };
-    for round in 0..ROUNDS {
+    let slopes =
+        |problem| LevenbergMarquardt::new().with_patience(20).with_ftol(1e-6).with_xtol(1e-5).minimize(problem).0;
+    if rounds == 0 {
+        problem = slopes(problem);
+    }
+    for round in 0..rounds {
         let moved = (0..TRIED).take_while(|_| problem.try_each()).count();
         if moved == 0 && round > 0 {
             break;
         }
-        problem = LevenbergMarquardt::new().with_patience(20).with_ftol(1e-6).with_xtol(1e-5).minimize(problem).0;
+        problem = slopes(problem);
     }
     let left = problem.jacobian().and_then(|jacobian| (jacobian.transpose() * jacobian).try_inverse());
     let left = left.map_or_else(

@@ -9,5 +9,5 @@ mod fit;
 mod nccl_log;
 
 pub use collectives::{CollectiveCalibration, FittedConstant, HeldOut, LoggedRun, calibrate_collectives};
-pub use fit::{Errors, Fit, FitError, Prior, fit};
+pub use fit::{Errors, Fit, FitError, Prior, fit, fit_near};
 pub use nccl_log::{LogError, NcclLog, Point, read_nccl_log};

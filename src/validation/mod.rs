@@ -136,6 +136,16 @@ impl Validation {
         Ok(Self { domain, rows })
     }
 
+    /// The same of a table of collectives, each row by constants that were fitted without its source.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn collectives_leaving_out(text: &str, catalog: &Catalog, aliases: &Aliases) -> Result<Self, TableError> {
+        let table = table::rows(text, Domain::Collectives.columns())?;
+        let rows = collectives::cases_leaving_out(&table, catalog, aliases, |row| excluded(row, aliases));
+        Ok(Self { domain: Domain::Collectives, rows })
+    }
+
     /// Figures of all rows.
     pub fn summary(&self) -> Summary {
         Summary::of(&self.rows)

@@ -11,6 +11,10 @@
 //!
 //! What is compared is `time_us`, out of place.
 
+mod hold_out;
+
+pub(super) use hold_out::cases_leaving_out;
+
 use super::aliases::Aliases;
 use super::outcome::{Fill, Outcome, Prediction};
 use super::table::{Row, Unusable};
@@ -46,55 +50,98 @@ pub(super) fn case(row: &Row, catalog: &Catalog, aliases: &Aliases) -> (Vec<Fill
         Ok(Some(measured)) if measured > 0.0 => measured,
         _ => return (filled, Outcome::Excluded("no numeric value of time_us".to_owned())),
     };
-    let outcome = predict(row, catalog, aliases, &mut filled).map_or_else(
-        |Unusable(reason)| Outcome::Skipped(reason),
-        |(predicted, ranks)| {
-            Outcome::Predicted(Prediction {
-                metric: "time_us".to_owned(),
-                measured,
-                predicted,
-                convention: None,
-                gpus: Some(ranks),
-            })
-        },
-    );
-    (filled, outcome)
+    let set = catalog.collective_efficiency.get("nccl");
+    let predicted = RowCall::of(row, catalog, aliases, &mut filled).and_then(|call| {
+        let set = set.ok_or_else(|| unusable("the catalog has no collective constants"))?;
+        call.prediction(set, measured)
+    });
+    (filled, predicted.map_or_else(|Unusable(reason)| Outcome::Skipped(reason), Outcome::Predicted))
 }
 
-/// Microseconds and ranks.
-fn predict(row: &Row, catalog: &Catalog, aliases: &Aliases, filled: &mut Vec<Fill>) -> Result<(f64, u32), Unusable> {
-    let set =
-        catalog.collective_efficiency.get("nccl").ok_or_else(|| unusable("the catalog has no collective constants"))?;
-    let kind = kind(row)?;
-    let ranks = row.needed_count("n_gpus")?;
-    let ranks_per_domain = row.needed_count("gpus_per_node")?.min(ranks);
-    let mut group = Group {
-        ranks,
-        ranks_per_domain,
-        nics_per_domain: 0.0,
-        network_share: 1.0,
-        all_to_all_share: 1.0,
-        relayed: 0.0,
-        more_switches: 0.0,
-        sites: 1,
-        distance: Meters::ZERO,
-    };
-    let scale_up = scale_up(row, set, aliases, filled)?;
-    let network = if group.domains() > 1 {
-        let nics = row.needed_count("nics_per_node")?;
-        group.nics_per_domain = if ranks_per_domain == 1 { 1.0 } else { f64::from(nics) };
-        network(row, set, aliases)?
-    } else {
-        Network::default()
-    };
-    let wires = Wires::typical(set, scale_up, network);
-    let allowed = allowed(row);
-    let bytes =
-        row.number("size_bytes")?.filter(|bytes| *bytes > 0.0).ok_or_else(|| unusable("size_bytes is missing"))?;
-    let gpus = gpus_per_process(row, aliases, filled)?;
-    let choice = choose(kind, Bytes::new(bytes), &group, &wires, gpus, allowed.as_deref())
-        .ok_or_else(|| unusable("none of the allowed algorithms serves this collective"))?;
-    Ok((choice.time.time / Seconds::new(1e-6), ranks))
+/// What a row ran, on what.
+#[derive(Clone, Debug)]
+struct RowCall {
+    kind: Collective,
+    payload: Bytes,
+    group: Group,
+    links: ScaleUpLinks,
+    /// Class and line rate of the network cards, where the call crosses the network.
+    network: Option<(String, Bandwidth)>,
+    allowed: Option<Vec<Algorithm>>,
+    gpus_per_process: u32,
+}
+
+/// The links of a row's GPU.
+#[derive(Clone, Debug)]
+struct ScaleUpLinks {
+    kind: String,
+    line_rate: Bandwidth,
+    in_network_reduction: bool,
+}
+
+impl RowCall {
+    fn of(row: &Row, catalog: &Catalog, aliases: &Aliases, filled: &mut Vec<Fill>) -> Result<Self, Unusable> {
+        let set = catalog
+            .collective_efficiency
+            .get("nccl")
+            .ok_or_else(|| unusable("the catalog has no collective constants"))?;
+        let kind = kind(row)?;
+        let ranks = row.needed_count("n_gpus")?;
+        let ranks_per_domain = row.needed_count("gpus_per_node")?.min(ranks);
+        let mut group = Group {
+            ranks,
+            ranks_per_domain,
+            nics_per_domain: 0.0,
+            network_share: 1.0,
+            all_to_all_share: 1.0,
+            relayed: 0.0,
+            more_switches: 0.0,
+            sites: 1,
+            distance: Meters::ZERO,
+        };
+        let links = scale_up(row, set, aliases, filled)?;
+        let network = if group.domains() > 1 {
+            let nics = row.needed_count("nics_per_node")?;
+            group.nics_per_domain = if ranks_per_domain == 1 { 1.0 } else { f64::from(nics) };
+            Some(network(row, set, aliases)?)
+        } else {
+            None
+        };
+        let allowed = allowed(row);
+        let bytes =
+            row.number("size_bytes")?.filter(|bytes| *bytes > 0.0).ok_or_else(|| unusable("size_bytes is missing"))?;
+        let gpus_per_process = gpus_per_process(row, aliases, filled)?;
+        Ok(Self { kind, payload: Bytes::new(bytes), group, links, network, allowed, gpus_per_process })
+    }
+
+    /// Its time with a set of constants.
+    fn time(&self, set: &CollectiveEfficiency) -> Option<Seconds> {
+        let links = set.scale_up.get(&self.links.kind)?;
+        let scale_up = ScaleUp::typical(self.links.line_rate, links, self.links.in_network_reduction);
+        let network = match &self.network {
+            Some((class, line_rate)) => Network {
+                line_rate: *line_rate,
+                efficiency: set.network.get(class)?.value,
+                switch_latency: Seconds::ZERO,
+            },
+            None => Network::default(),
+        };
+        let wires = Wires::typical(set, scale_up, network);
+        let allowed = self.allowed.as_deref();
+        let choice = choose(self.kind, self.payload, &self.group, &wires, self.gpus_per_process, allowed)?;
+        Some(choice.time.time)
+    }
+
+    fn prediction(&self, set: &CollectiveEfficiency, measured: f64) -> Result<Prediction, Unusable> {
+        let time = self.time(set).ok_or_else(|| unusable("none of the allowed algorithms serves this collective"))?;
+        Ok(Prediction {
+            metric: "time_us".to_owned(),
+            measured,
+            predicted: time / Seconds::new(1e-6),
+            convention: None,
+            gpus: Some(self.group.ranks),
+        })
+    }
 }
 
 fn unusable(reason: &str) -> Unusable {
@@ -113,11 +160,12 @@ fn scale_up(
     set: &CollectiveEfficiency,
     aliases: &Aliases,
     filled: &mut Vec<Fill>,
-) -> Result<ScaleUp, Unusable> {
+) -> Result<ScaleUpLinks, Unusable> {
     let gpu = row.needed("gpu")?;
     let links = aliases.links(gpu).ok_or_else(|| Unusable(format!("links of gpu \"{gpu}\" are unknown")))?;
-    let kind = set.scale_up.get(&links.kind);
-    let kind = kind.ok_or_else(|| Unusable(format!("no collective constants for links \"{}\"", links.kind)))?;
+    if !set.scale_up.contains_key(&links.kind) {
+        return Err(Unusable(format!("no collective constants for links \"{}\"", links.kind)));
+    }
     if let Some(because) = &links.because {
         filled.push(Fill {
             field: "gpu",
@@ -125,21 +173,23 @@ fn scale_up(
             rule: because.clone(),
         });
     }
-    Ok(ScaleUp::typical(links.line_rate, kind, links.in_network_reduction))
+    Ok(ScaleUpLinks {
+        kind: links.kind.clone(),
+        line_rate: links.line_rate,
+        in_network_reduction: links.in_network_reduction,
+    })
 }
 
-fn network(row: &Row, set: &CollectiveEfficiency, aliases: &Aliases) -> Result<Network, Unusable> {
+/// Class and line rate of a row's network cards.
+fn network(row: &Row, set: &CollectiveEfficiency, aliases: &Aliases) -> Result<(String, Bandwidth), Unusable> {
     let fabric = row.needed("fabric")?;
     let class = set.network.contains_key(fabric).then_some(fabric).or_else(|| aliases.network_class(fabric));
     let class = class.ok_or_else(|| Unusable(format!("class of fabric \"{fabric}\" is unknown")))?;
-    let efficiency =
-        set.network.get(class).ok_or_else(|| Unusable(format!("no collective constants for \"{class}\"")))?;
+    if !set.network.contains_key(class) {
+        return Err(Unusable(format!("no collective constants for \"{class}\"")));
+    }
     let gbps = row.number("nic_gbps")?.filter(|gbps| *gbps > 0.0).ok_or_else(|| unusable("nic_gbps is missing"))?;
-    Ok(Network {
-        line_rate: Bandwidth::new(gbps * 1e9 / 8.0),
-        efficiency: efficiency.value,
-        switch_latency: Seconds::ZERO,
-    })
+    Ok((class.to_owned(), Bandwidth::new(gbps * 1e9 / 8.0)))
 }
 
 fn gpus_per_process(row: &Row, aliases: &Aliases, filled: &mut Vec<Fill>) -> Result<u32, Unusable> {
