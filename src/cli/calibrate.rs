@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
+use super::calibrate_collectives::HeldOutCollectives;
 use super::catalog::today;
 use super::network::{Network, NetworkArguments, gpus};
 use super::options::Format;
@@ -22,6 +23,8 @@ use crate::units::Bytes;
 /// `clusterplan calibrate`
 #[derive(Debug, Subcommand)]
 pub(super) enum Calibrate {
+    /// The constants of collectives fitted anew without each source of a table: what they are worth where nobody measured
+    Collectives(HeldOutCollectives),
     /// Efficiencies of links and networks from logs of nccl-tests
     NcclTests(NcclTests),
 }
@@ -29,6 +32,7 @@ pub(super) enum Calibrate {
 impl Calibrate {
     pub(super) fn run(&self, session: Session) -> (Answer, Session) {
         match self {
+            Self::Collectives(command) => command.run(session),
             Self::NcclTests(command) => command.run(session),
         }
     }

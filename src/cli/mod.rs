@@ -2,6 +2,7 @@
 
 mod answer;
 mod calibrate;
+mod calibrate_collectives;
 mod catalog;
 mod collective;
 mod compare;

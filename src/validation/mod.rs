@@ -22,7 +22,7 @@ use crate::document::choices;
 
 pub use aliases::Aliases;
 pub use outcome::{CaseResult, Fill, Outcome, Prediction, Summary};
-pub use render::{validation_csv, validation_json, validation_page};
+pub use render::{held_out_page, validation_csv, validation_json, validation_page};
 use table::Row;
 pub use table::TableError;
 pub use tolerance::Tolerances;

@@ -29,6 +29,20 @@ pub fn validation_page(validations: &[Validation]) -> Page {
     Page { title: "How far is the model from what was measured?".to_owned(), sections: sections.collect() }
 }
 
+/// For people: collectives by the catalog's constants, and by constants fitted without each source.
+pub fn held_out_page(within: &Validation, without: &Validation) -> Page {
+    let only = without.rows.iter().filter(|row| matches!(row.outcome, Outcome::Skipped(_))).count();
+    let what = format!(
+        "The catalog's constants were fitted to these runs. Below, those of each source's links and network and of the library are fitted to the other sources alone; {only} rows are of a source that is the only one of its links or network, and stay out."
+    );
+    let sections = vec![
+        Section::new(String::new(), Block::Text(what)),
+        Section::new("With the catalog's constants", Block::Grid(group_grid(within))),
+        Section::new("With constants fitted without the source", Block::Grid(group_grid(without))),
+    ];
+    Page { title: "How far are collectives from runs that nothing was fitted to?".to_owned(), sections }
+}
+
 fn row_grid(rows: &[CaseResult]) -> Grid {
     let mut grid = Grid::new(&["Row", "Metric", "Filled, or why not", "Measured", "Predicted", "Error"], 3);
     grid.rows = rows
