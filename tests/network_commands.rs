@@ -206,6 +206,20 @@ fn cables_beyond_their_reach_are_said() {
 }
 
 #[test]
+fn two_nodes_train_alike_on_every_fabric_and_pay_apart() {
+    let comparison = json("compare scenarios/train-llama3.1-8b-16-h100-two-nodes.toml");
+    let figure = |variant: &Value, group: &str, key: &str| variant["evaluation"][group][key].as_f64().unwrap();
+    let variants = comparison["variants"].as_array().unwrap();
+    assert_eq!(variants.len(), 4);
+    for variant in &variants[1..] {
+        near(figure(variant, "training", "iteration_s"), figure(&variants[0], "training", "iteration_s"), 0.01);
+        assert!(
+            (figure(variant, "cost", "usd_per_run") / figure(&variants[0], "cost", "usd_per_run") - 1.0).abs() > 0.005
+        );
+    }
+}
+
+#[test]
 fn spares_are_a_share_and_one_of_each_model_at_least() {
     let spares = |share: &str| {
         let quote = json(&format!("fabric --node dgx-h100 --fabric roce-400g --accelerators 4096 --spares {share}"));

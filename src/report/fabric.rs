@@ -258,6 +258,11 @@ fn too_long(quote: &FabricQuote) -> Option<String> {
     (count > 0).then(|| format!("{count} cables are longer than their modules or they themselves reach: {advice}"))
 }
 
+/// "1 tier", "2 tiers".
+fn counted(count: u32, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// For people.
 pub fn quote_page(title: String, quote: &FabricQuote) -> Page {
     let topology = &quote.topology;
@@ -291,12 +296,12 @@ pub fn quote_page(title: String, quote: &FabricQuote) -> Page {
             format!("A torus of {} x {} x {} nodes, without switches", sides[0], sides[1], sides[2])
         }
         _ => format!(
-            "{}: {} tiers, {} units of {} nodes, {} pods; leaf to spine {}, spine upwards {}",
+            "{}: {}, {} of {}, {}; leaf to spine {}, spine upwards {}",
             topology.kind,
-            topology.tiers,
-            topology.units,
-            topology.unit_nodes,
-            topology.pods,
+            counted(topology.tiers, "tier"),
+            counted(topology.units, "unit"),
+            counted(topology.unit_nodes, "node"),
+            counted(topology.pods, "pod"),
             ratio(topology.leaf.oversubscription),
             ratio(topology.spine.oversubscription)
         ),
