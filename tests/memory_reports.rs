@@ -12,7 +12,7 @@ use clusterplan::memory::serving::{
     CacheFormats, Engine, Pages, Paging, ServingLayout, fits, rank_weights, sequence_bytes,
 };
 use clusterplan::memory::{Software, footprint, worst};
-use clusterplan::parallelism::{Layout, RankOrder, Recompute, Schedule, Sharding};
+use clusterplan::parallelism::{ContextExchange, Layout, RankOrder, Recompute, Schedule, Sharding};
 use clusterplan::units::{Bytes, Factor, Fraction, Tokens};
 use clusterplan::workload::{
     CacheNumbers, GradientPrecision, LayerKind, Offload, Optimizer, Precision, TrainingJob, Transformer, census,
@@ -71,6 +71,7 @@ fn near(found: f64, wanted: f64, within: f64) {
 const ONE: Layout = Layout {
     tensor: 1,
     context: 1,
+    context_exchange: ContextExchange::AllGather,
     pipeline: 1,
     data: 1,
     expert: 1,

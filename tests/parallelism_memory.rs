@@ -8,7 +8,7 @@ use clusterplan::catalog::model::Norm;
 use clusterplan::catalog::training_efficiency::{AttentionKernel, Framework};
 use clusterplan::diagnostics::{Sink, Sources};
 use clusterplan::memory::{MemoryFootprint, Software, all_stages, footprint, worst};
-use clusterplan::parallelism::{Layout, Module, Modules, RankOrder, Recompute, Schedule, Sharding, StagePlan};
+use clusterplan::parallelism::{ContextExchange, Layout, Module, Modules, RankOrder, Recompute, Schedule, Sharding, StagePlan};
 use clusterplan::units::{Bytes, Factor, Tokens};
 use clusterplan::workload::{
     Detail, Experts, GradientPrecision, Offload, Optimizer, Precision, TrainingJob, Transformer,
@@ -97,7 +97,8 @@ prop_compose! {
         let groups = group > 0 && (data * context).is_multiple_of(group);
         let shard_ranks = if groups { group } else { 0 };
         let virtual_stages = if interleaved { virtual_stages } else { 1 };
-        Layout { tensor, context, pipeline, data, expert, virtual_stages, micro_batch, schedule, sharding, shard_ranks, recompute, sequence_parallel, order }
+        let context_exchange = ContextExchange::AllGather;
+        Layout { tensor, context, context_exchange, pipeline, data, expert, virtual_stages, micro_batch, schedule, sharding, shard_ranks, recompute, sequence_parallel, order }
     }
 }
 

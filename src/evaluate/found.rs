@@ -16,6 +16,8 @@ choices! {
         GlobalBatch = "the batch is no multiple of data x micro_batch",
         /// Heads do not split.
         Heads = "heads do not split over tensor",
+        /// Heads do not split over context ranks.
+        ContextHeads = "heads do not split over tensor x context, as all-to-all needs",
         /// The MLP does not split.
         Ffn = "the MLP does not split over tensor",
         /// The sequence does not split.
@@ -47,6 +49,7 @@ impl From<&LayoutError> for Reason {
     fn from(error: &LayoutError) -> Self {
         match error {
             LayoutError::Heads { .. } | LayoutError::KvHeads { .. } => Self::Heads,
+            LayoutError::ContextHeads { .. } => Self::ContextHeads,
             LayoutError::Ffn { .. } => Self::Ffn,
             LayoutError::Sequence { .. } => Self::Sequence,
             LayoutError::GlobalBatch { .. } => Self::GlobalBatch,

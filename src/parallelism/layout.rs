@@ -21,19 +21,18 @@ choices! {
     }
 }
 
-impl Schedule {
-    /// Idle time over that of 1F1B, with a forward pass and either half of a backward pass equally long
-    /// (DeepSeek-V3, arXiv 2412.19437, table 2): 1F1B idles `(p - 1)(F + B)`, zero bubble `(p - 1)(F + B - 2W)`, DualPipe
-    /// `(p/2 - 1)(F&B + B - 3W)`.
-    pub fn idle_share(self, pipeline: u32) -> f64 {
-        match self {
-            Self::Gpipe | Self::OneF1b | Self::Interleaved => 1.0,
-            Self::ZeroBubble => 1.0 / 3.0,
-            Self::DualPipe => {
-                let stages = f64::from(pipeline);
-                (stages / 2.0 - 1.0).max(0.0) * 2.0 / (3.0 * (stages - 1.0).max(1.0))
-            }
-        }
+choices! {
+    /// How ranks that split the sequence let each query attend to all keys before it.
+    pub enum ContextExchange {
+        /// Keys and values are gathered before attention, and their gradients scattered after (Llama 3, arXiv 2407.21783,
+        /// section 3.3.2).
+        AllGather = "all-gather",
+        /// Blocks of keys and values go round from neighbour to neighbour while attention works on those at hand (ring
+        /// attention, arXiv 2310.01889).
+        Ring = "ring",
+        /// Heads are exchanged for parts of the sequence before attention, and back after (DeepSpeed Ulysses, arXiv
+        /// 2309.14509).
+        AllToAll = "all-to-all",
     }
 }
 
@@ -95,6 +94,8 @@ pub struct Layout {
     pub tensor: u32,
     /// Ranks that split the sequence.
     pub context: u32,
+    /// How they attend to what is on the others.
+    pub context_exchange: ContextExchange,
     /// Stages that split the layers.
     pub pipeline: u32,
     /// Replicas that split the batch.
@@ -124,11 +125,14 @@ impl std::fmt::Display for Layout {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "tensor {}, pipeline {}", self.tensor, self.pipeline)?;
         for (name, degree) in
-            [("virtual stages", self.virtual_stages), ("context", self.context), ("expert", self.expert)]
+            [("virtual stages", self.virtual_stages), ("expert", self.expert), ("context", self.context)]
         {
             if degree > 1 {
                 write!(f, ", {name} {degree}")?;
             }
+        }
+        if self.context > 1 {
+            write!(f, " by {}", self.context_exchange)?;
         }
         let Self { data, micro_batch, schedule, sharding, recompute, .. } = self;
         write!(f, ", data {data}, micro_batch {micro_batch}, {schedule}, sharding {sharding}, recompute {recompute}")?;
@@ -226,6 +230,7 @@ pub(crate) mod tests {
     pub(crate) const SINGLE: Layout = Layout {
         tensor: 1,
         context: 1,
+        context_exchange: ContextExchange::AllGather,
         pipeline: 1,
         data: 1,
         expert: 1,

@@ -1,6 +1,6 @@
 //! Layouts that cannot be, with the numbers that clash and what would work.
 
-use super::{Layout, Schedule};
+use super::{ContextExchange, Layout, Schedule};
 use crate::workload::{TrainingJob, Transformer};
 
 /// Why a layout cannot be.
@@ -59,6 +59,16 @@ pub enum LayoutError {
         /// Context-parallel degree.
         context: u32,
         /// Ranks that would hold a part each.
+        parts: u64,
+    },
+    /// Heads don't split over context ranks too.
+    #[error(
+        "{heads} heads do not split over {parts} ranks (tensor x context), which \"all-to-all\" exchanges them among; \"all-gather\" and \"ring\" split the sequence alone"
+    )]
+    ContextHeads {
+        /// Query heads of the model.
+        heads: u32,
+        /// Ranks that would hold some each.
         parts: u64,
     },
     /// The batch is no multiple of what the replicas take at once.
@@ -190,6 +200,12 @@ impl Layout {
         let fits = kv_heads.is_multiple_of(tensor) || tensor.is_multiple_of(kv_heads);
         ensure(fits, LayoutError::KvHeads { kv_heads, tensor })?;
         ensure(model.ffn.is_multiple_of(tensor), LayoutError::Ffn { ffn: model.ffn, tensor })?;
+        let parts = u64::from(context) * u64::from(tensor);
+        let exchanged = self.context_exchange == ContextExchange::AllToAll && context > 1;
+        ensure(
+            !exchanged || u64::from(model.heads).is_multiple_of(parts),
+            LayoutError::ContextHeads { heads: model.heads, parts },
+        )?;
         let parts = u64::from(context) * u64::from(self.sequence_shards());
         ensure(
             u64::from(sequence_length).is_multiple_of(parts),

@@ -11,7 +11,7 @@ mod space;
 mod stages;
 
 pub use groups::{Groups, RankGroup};
-pub use layout::{Layout, RankOrder, Schedule, Sharding};
+pub use layout::{ContextExchange, Layout, RankOrder, Schedule, Sharding};
 pub use limits::LayoutError;
 pub use recompute::{Module, Modules, Recompute};
 pub use serving::ServingLayout;

@@ -1,6 +1,6 @@
 //! Every layout that a job could have: what each key may be where it is left open.
 
-use super::{Layout, RankOrder, Recompute, Schedule, Sharding};
+use super::{ContextExchange, Layout, RankOrder, Recompute, Schedule, Sharding};
 use crate::document::choices;
 use crate::workload::{TrainingJob, Transformer};
 
@@ -21,6 +21,8 @@ pub struct Space {
     pub tensor: Option<u32>,
     /// Ranks that split the sequence.
     pub context: Option<u32>,
+    /// How they attend to what is on the others.
+    pub context_exchange: Option<ContextExchange>,
     /// Stages that split the layers.
     pub pipeline: Option<u32>,
     /// Ranks that split a layer's experts.
@@ -54,6 +56,7 @@ impl Space {
         Self {
             tensor: None,
             context: None,
+            context_exchange: None,
             pipeline: None,
             expert: None,
             virtual_stages: None,
@@ -84,6 +87,7 @@ impl Space {
                     found.extend(experts.iter().map(|&expert| Layout {
                         tensor,
                         context,
+                        context_exchange: ContextExchange::AllGather,
                         pipeline,
                         data,
                         expert,
@@ -102,15 +106,23 @@ impl Space {
         found
     }
 
-    /// The layouts of those degrees with every microbatch that divides the batch, with and without sequence parallelism.
+    /// The layouts of those degrees with every microbatch that divides the batch, with and without sequence parallelism,
+    /// and every exchange among context ranks.
     pub fn batches(&self, degrees: Layout, job: &TrainingJob) -> Vec<Layout> {
         let sizes = or_all(self.micro_batch, divisors(job.global_batch));
         // On a single tensor rank there is nothing to split along the sequence.
         let split = or_all(self.sequence_parallel, [true, false].into_iter().filter(|on| degrees.tensor > 1 || !on));
-        let both = split.into_iter().flat_map(|sequence_parallel| {
-            sizes.iter().map(move |&micro_batch| Layout { micro_batch, sequence_parallel, ..degrees })
-        });
-        both.collect()
+        // A single context rank has all keys.
+        let exchanges = ContextExchange::ALL.iter().copied();
+        let exchanges = exchanges.filter(|exchange| degrees.context > 1 || *exchange == ContextExchange::AllGather);
+        let mut found = Vec::new();
+        for context_exchange in or_all(self.context_exchange, exchanges) {
+            for &sequence_parallel in &split {
+                let with = |&micro_batch: &u32| Layout { context_exchange, micro_batch, sequence_parallel, ..degrees };
+                found.extend(sizes.iter().map(with));
+            }
+        }
+        found
     }
 
     /// The layouts of those degrees with every schedule; interleaved, with as many chunks of layers as there are layers.

@@ -17,7 +17,7 @@ pub const HEADLINES: &[(&str, &str)] = &[
     ("Fits", "memory.fits"),
     ("Iteration", "training.iteration_s"),
     ("Communication in it", "training.exposed_communication_s"),
-    ("MFU", "training.mfu_ratio"),
+    ("MFU, causal attention", "training.mfu_ratio"),
     ("Tokens a second", "training.tokens_per_s"),
     ("Run without failures", "training.duration_days"),
     ("Replicas", "serving.replicas_count"),

@@ -60,10 +60,12 @@ fn candidates(candidates: &[Candidate]) -> Grid {
         let words = [(overlap.tensor, "tensor"), (overlap.data, "data"), (overlap.expert, "expert")];
         let hidden: Vec<&str> = words.into_iter().filter_map(|(on, name)| on.then_some(name)).collect();
         let split = if layout.tensor > 1 && !layout.sequence_parallel { ", not along the sequence" } else { "" };
+        let context =
+            if layout.context > 1 { format!(", context by {}", layout.context_exchange) } else { String::new() };
         let mut row: Vec<String> = used.iter().map(|(_, degree)| degree(layout).to_string()).collect();
         row.extend([
             layout.schedule.to_string(),
-            format!("{}{split}", layout.sharding),
+            format!("{}{split}{context}", layout.sharding),
             layout.recompute.to_string(),
             if hidden.is_empty() { "none".to_owned() } else { hidden.join(", ") },
             point.step.iteration().to_string(),

@@ -129,7 +129,7 @@ metrics! {
         "training.other_data_s": Seconds, "    Waiting for data", "Steps that are faster than their data come.";
             "time to read, and to tokenise, a step's tokens beyond the step's own; all of it where nothing is read ahead"
             from ["data.read_available_gbytes_per_s", "training.data", "training.global_batch", "training.sequence_length"] => |e| seconds(e.point?.step.other.data);
-        "training.mfu_ratio": Ratio, "MFU", "Model FLOPs utilisation, causal attention counted once (half of full).";
+        "training.mfu_ratio": Ratio, "MFU, causal attention", "Model FLOPs utilisation, causal attention counted once (half of full).";
             "model FLOPs of a step, causal attention / iteration / accelerators / dense peak"
             from ["training.model", "training.iteration_s", "accelerators.peak_dense"]
             => |e| number(e.point?.step.mfu());
@@ -137,11 +137,11 @@ metrics! {
             "model FLOPs of a step, full attention / iteration / accelerators / dense peak"
             from ["training.model", "training.iteration_s", "accelerators.peak_dense"]
             => |e| number(e.point?.step.mfu() * (e.point?.step.model_flops_full_attention / e.point?.step.model_flops));
-        "training.hfu_ratio": Ratio, "HFU", "Hardware FLOPs utilisation: recomputation counted, causal attention.";
+        "training.hfu_ratio": Ratio, "HFU, causal attention", "Hardware FLOPs utilisation: recomputation counted, causal attention.";
             "(model FLOPs + recomputed FLOPs) of a step / iteration / accelerators / dense peak"
             from ["training.model", "training.layout.recompute", "training.iteration_s", "accelerators.peak_dense"]
             => |e| number(e.point?.step.hfu());
-        "training.tflops_per_s_per_gpu": TflopsPerSecond, "Model FLOP rate a GPU", "Model FLOPs, causal attention, of one accelerator in a second.";
+        "training.tflops_per_s_per_gpu": TflopsPerSecond, "Model FLOP rate a GPU, causal attention", "Model FLOPs, causal attention, of one accelerator in a second.";
             "MFU x dense peak" from ["training.mfu_ratio", "accelerators.peak_dense"]
             => |e| e.point?.step.rate_per_accelerator().in_unit("TFLOP/s").and_then(number);
         "training.tokens_per_s": TokensPerSecond, "Tokens a second", "Tokens of the whole job in a second, without failures.";

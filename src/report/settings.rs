@@ -190,7 +190,9 @@ fn run(plan: &RunPlan) -> Vec<(&'static str, String)> {
 }
 
 pub(super) fn of_layout(layout: &Layout) -> Vec<(&'static str, String)> {
-    vec![
+    let exchange =
+        (layout.context > 1).then(|| ("training.layout.context_exchange", layout.context_exchange.to_string()));
+    let mut all = vec![
         ("training.layout.tensor", layout.tensor.to_string()),
         ("training.layout.pipeline", layout.pipeline.to_string()),
         ("training.layout.virtual_stages", layout.virtual_stages.to_string()),
@@ -203,7 +205,9 @@ pub(super) fn of_layout(layout: &Layout) -> Vec<(&'static str, String)> {
         ("training.layout.recompute", layout.recompute.to_string()),
         ("training.layout.sequence_parallel", layout.sequence_parallel.to_string()),
         ("training.layout.order", layout.order.to_string()),
-    ]
+    ];
+    all.extend(exchange);
+    all
 }
 
 /// Ranks among which states are split.
@@ -252,7 +256,7 @@ fn training_in_words(training: &Training, layout: &Layout) -> String {
         degrees.push(format!("virtual stages {}", layout.virtual_stages));
     }
     if layout.context > 1 {
-        degrees.push(format!("context {}", layout.context));
+        degrees.push(format!("context {} by {}", layout.context, layout.context_exchange));
     }
     if layout.expert > 1 {
         degrees.push(format!("expert {}", layout.expert));

@@ -60,6 +60,7 @@ pub const KEYS: &[&str] = &[
     "training.layout.pipeline",
     "training.layout.virtual_stages",
     "training.layout.context",
+    "training.layout.context_exchange",
     "training.layout.expert",
     "training.layout.micro_batch",
     "training.layout.schedule",

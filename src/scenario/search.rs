@@ -22,6 +22,7 @@ impl LayoutSearch {
         match key {
             "training.layout.tensor" => space.tensor.is_none(),
             "training.layout.context" => space.context.is_none(),
+            "training.layout.context_exchange" => space.context_exchange.is_none(),
             "training.layout.pipeline" => space.pipeline.is_none(),
             "training.layout.expert" => space.expert.is_none(),
             "training.layout.virtual_stages" => space.virtual_stages.is_none(),

@@ -71,6 +71,7 @@ fn doublings(a: u32, b: u32) -> f64 {
 fn of_row(layout: &Layout, asked: &Layout) -> f64 {
     doublings(layout.tensor, asked.tensor)
         + doublings(layout.context, asked.context)
+        + changed(layout.context_exchange != asked.context_exchange && layout.context > 1)
         + doublings(layout.pipeline, asked.pipeline)
         + doublings(layout.expert, asked.expert)
         + doublings(layout.micro_batch, asked.micro_batch)

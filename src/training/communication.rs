@@ -3,7 +3,7 @@
 use super::shard::Shard;
 use super::step::StepModel;
 use crate::collectives::{self, Collective, Group};
-use crate::parallelism::{Layout, RankGroup};
+use crate::parallelism::{ContextExchange, Layout, RankGroup};
 use crate::units::{Bytes, Seconds};
 use crate::workload::Experts;
 
@@ -60,15 +60,54 @@ impl StepModel {
         }
     }
 
-    /// Context-parallel communication of one layer: keys and values gathered forward and backward, their gradients
-    /// scattered (Llama 3, arXiv 2407.21783, section 3.3.2).
-    pub(super) fn context_layer(&self, shard: &Shard, layout: &Layout, group: &Group) -> Seconds {
+    /// Exposed context-parallel communication of one layer, whose attention takes so long forward.
+    ///
+    /// Gathered, keys and values travel forward and again backward, and their gradients are scattered (Llama 3, arXiv
+    /// 2407.21783, section 3.3.2). In a ring each of the other ranks' blocks is sent on while attention works on the one
+    /// before, 2.5 times as long backward, where gradients go round too (arXiv 2310.01889, section 3): what it takes longer
+    /// shows. All-to-all exchanges queries, keys, values and outputs before and after attention, which waits for them
+    /// (arXiv 2309.14509, section 3.2); heads that are fewer than ranks are copied.
+    pub(super) fn context_layer(&self, shard: &Shard, layout: &Layout, group: &Group, attention: Seconds) -> Seconds {
         if layout.context == 1 {
             return Seconds::ZERO;
         }
-        let whole = Bytes::new(ACTIVATION * 2.0 * shard.key * shard.tokens * f64::from(layout.context));
-        self.collective(Collective::AllGather, whole, group) * 2.0
-            + self.collective(Collective::ReduceScatter, whole, group)
+        let ranks = f64::from(layout.context);
+        match layout.context_exchange {
+            ContextExchange::AllGather => {
+                let whole = Bytes::new(ACTIVATION * 2.0 * shard.key * shard.tokens * ranks);
+                let exchanged = self.collective(Collective::AllGather, whole, group) * 2.0
+                    + self.collective(Collective::ReduceScatter, whole, group);
+                exchanged * self.efficiency.context_exposed
+            }
+            ContextExchange::Ring => {
+                let block = Bytes::new(ACTIVATION * (shard.key + shard.value) * shard.tokens);
+                let pair = Self::neighbours(group);
+                let forward = self.collective(Collective::SendRecv, block, &pair);
+                let backward = self.collective(Collective::SendRecv, block * 2.0, &pair);
+                let work = attention / ranks;
+                (forward.saturating_sub(work) + backward.saturating_sub(work * 2.5)) * (ranks - 1.0)
+            }
+            ContextExchange::AllToAll => {
+                let heads = shard.key / shard.head_dim;
+                let copies = (ranks / heads).max(1.0);
+                let inward = shard.query + (shard.key + shard.value) * copies;
+                let bytes = |width: f64| Bytes::new(ACTIVATION * width * shard.tokens);
+                let once = self.collective(Collective::AllToAll, bytes(inward), group)
+                    + self.collective(Collective::AllToAll, bytes(shard.output), group);
+                once * 2.0
+            }
+        }
+    }
+
+    /// Two ranks of a group that follow each other; where the group leaves its domain, some of them lie in two.
+    fn neighbours(group: &Group) -> Group {
+        let within_domain = group.domains() == 1;
+        Group {
+            ranks: 2,
+            ranks_per_domain: if within_domain { 2 } else { 1 },
+            nics_per_domain: group.nics_per_domain / f64::from(group.ranks_per_domain),
+            ..*group
+        }
     }
 
     /// Expert-parallel communication of one layer: dispatch and combine, forward and backward.
@@ -85,13 +124,7 @@ impl StepModel {
         if layout.pipeline == 1 {
             return Seconds::ZERO;
         }
-        let within_domain = group.domains() == 1;
-        let pair = Group {
-            ranks: 2,
-            ranks_per_domain: if within_domain { 2 } else { 1 },
-            nics_per_domain: group.nics_per_domain / f64::from(group.ranks_per_domain),
-            ..*group
-        };
+        let pair = Self::neighbours(group);
         let message = Bytes::new(ACTIVATION * shard.hidden * shard.share_tokens);
         self.collective(Collective::SendRecv, message, &pair) * (2.0 * f64::from(layout.virtual_stages))
     }

@@ -6,6 +6,7 @@
 
 mod communication;
 mod estimate;
+mod idle;
 mod layer;
 mod run;
 mod shard;

@@ -1,12 +1,13 @@
 //! A step, assembled.
 
 use super::estimate::{ExposedCommunication, OtherTime, TrainingEstimate};
+use super::idle::{Passes, idle};
 use super::layer::Pass;
 use super::shard::Shard;
 use crate::catalog::memory_allowance::SelectiveRecompute;
 use crate::collectives::{Group, Wires};
 use crate::compute::Silicon;
-use crate::parallelism::{Layout, Module, Modules, RankParameters, Recompute, Sharding, StagePlan};
+use crate::parallelism::{Layout, Module, Modules, RankParameters, Recompute, Schedule, Sharding, StagePlan};
 use crate::scenario::{Overlap, StepEfficiency};
 use crate::topology::Reach;
 use crate::units::{Bytes, FlopRate, Flops, Seconds, Tokens};
@@ -41,6 +42,9 @@ pub struct StepModel {
 #[derive(Clone, Copy, Debug, Default)]
 struct LayerTime {
     compute: Seconds,
+    /// Of the compute, the backward pass, and in it the gradients of weights.
+    backward: Seconds,
+    weights: Seconds,
     exposed: ExposedCommunication,
     launch: Seconds,
 }
@@ -59,7 +63,13 @@ impl LayerTime {
             pipeline: self.exposed.pipeline * count,
             data: self.exposed.data * count,
         };
-        Self { compute: self.compute * count, exposed, launch: self.launch * count }
+        Self {
+            compute: self.compute * count,
+            backward: self.backward * count,
+            weights: self.weights * count,
+            exposed,
+            launch: self.launch * count,
+        }
     }
 
     fn plus(self, other: &Self) -> Self {
@@ -71,7 +81,13 @@ impl LayerTime {
             pipeline: a.pipeline + b.pipeline,
             data: a.data + b.data,
         };
-        Self { compute: self.compute + other.compute, exposed, launch: self.launch + other.launch }
+        Self {
+            compute: self.compute + other.compute,
+            backward: self.backward + other.backward,
+            weights: self.weights + other.weights,
+            exposed,
+            launch: self.launch + other.launch,
+        }
     }
 }
 
@@ -80,7 +96,6 @@ impl StepModel {
     pub fn estimate(&self, layout: &Layout) -> TrainingEstimate {
         let shard = Shard::new(&self.transformer, &self.job, layout);
         let microbatches = f64::from(layout.microbatches(self.job.global_batch));
-        let stages = f64::from(layout.pipeline);
         let layers = f64::from(self.transformer.layers);
 
         let layer = self.average_layer(&shard, layout);
@@ -92,12 +107,13 @@ impl StepModel {
         let mut exposed = stage.times(microbatches).exposed;
         exposed.pipeline = self.pipeline_messages(&shard, layout, &self.group(layout.groups().pipeline))
             * (self.efficiency.pipeline_exposed * microbatches);
-        let bubble = if layout.pipeline > 1 {
-            let idle = layout.schedule.idle_share(layout.pipeline) / f64::from(layout.virtual_stages);
-            (layer.total() * layers + logits) * ((stages - 1.0) / stages * idle)
-        } else {
-            Seconds::ZERO
+        // The loss's gradients come at once: of the backward pass, those of the layers alone can be put off.
+        let passes = Passes {
+            whole: layer.total() * layers + logits,
+            backward: layer.backward * layers,
+            weights: layer.weights * layers,
         };
+        let bubble = idle(layout, &passes);
         let window = if layout.virtual_stages > 1 { stage_time + bubble } else { stage_time };
         let parameters = self.fullest_stage(layout);
         exposed.data = self.data_parallel(layout, &parameters, window, stage_time, microbatches);
@@ -175,18 +191,27 @@ impl StepModel {
         let compute = pass.forward() + pass.backward + again;
         let messages = self.tensor_layer(shard, layout, tensor, expert.is_none(), self.whole_share(layout));
         let exposed_expert = expert.map_or(Seconds::ZERO, |(time, share)| {
-            // Where dispatch and combine are scheduled beside other microbatches' compute, only what exceeds it shows.
-            if self.overlap.expert { time.saturating_sub(compute) } else { time * share }
+            // Where dispatch and combine are scheduled beside other microbatches' compute, only what exceeds it shows;
+            // that is what DualPipe runs two passes side by side for.
+            let hidden = self.overlap.expert || layout.schedule == Schedule::DualPipe;
+            if hidden { time.saturating_sub(compute) } else { time * share }
         });
         let exposed = ExposedCommunication {
             tensor: messages * self.efficiency.tensor_exposed,
-            context: self.context_layer(shard, layout, context) * self.efficiency.context_exposed,
+            context: self.context_layer(shard, layout, context, pass.attention),
             expert: exposed_expert,
             ..ExposedCommunication::default()
         };
         let device = compute + exposed.total();
         let host = if expert.is_some() { self.efficiency.host_moe } else { self.efficiency.host_dense };
-        LayerTime { compute, exposed, launch: device * ((1.0 + (host / device).powi(4)).sqrt().sqrt() - 1.0) }
+        LayerTime {
+            compute,
+            backward: pass.backward + again,
+            // As many operations as the matrix multiplications of the forward pass.
+            weights: pass.linear,
+            exposed,
+            launch: device * ((1.0 + (host / device).powi(4)).sqrt().sqrt() - 1.0),
+        }
     }
 
     /// The share of layers that are computed again from their input.

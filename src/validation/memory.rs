@@ -19,7 +19,7 @@ use crate::catalog::memory_allowance::{FrameworkMemory, SelectiveRecompute};
 use crate::catalog::model::Norm;
 use crate::catalog::training_efficiency::{AttentionKernel, Framework};
 use crate::memory::{Software, worst};
-use crate::parallelism::{Layout, Module, Modules, RankOrder, Recompute, Schedule, Sharding};
+use crate::parallelism::{ContextExchange, Layout, Module, Modules, RankOrder, Recompute, Schedule, Sharding};
 use crate::units::{Bytes, Factor, Fraction, Tokens};
 use crate::workload::{Detail, GradientPrecision, LayerKind, Offload, Optimizer, Precision, TrainingJob, Transformer};
 
@@ -208,6 +208,7 @@ fn read(
     let layout = Layout {
         tensor,
         context,
+        context_exchange: ContextExchange::AllGather,
         pipeline,
         data,
         expert,

@@ -5,7 +5,7 @@ use super::run::{DataFile, EvaluationFile, RampFile, StageFile};
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{FromNode, Node, Reader};
-use crate::parallelism::{Objective, RankOrder, Recompute, Schedule, Sharding};
+use crate::parallelism::{ContextExchange, Objective, RankOrder, Recompute, Schedule, Sharding};
 use crate::units::{Factor, Quantity, SECONDS_PER_YEAR, Seconds, Tokens};
 use crate::workload::{CheckpointMode, GradientPrecision, Offload, Optimizer, Precision};
 
@@ -80,6 +80,8 @@ pub struct LayoutFile {
     pub virtual_stages: Option<u32>,
     /// Context-parallel ranks.
     pub context: Option<u32>,
+    /// How context-parallel ranks attend to what is on the others.
+    pub context_exchange: Option<ContextExchange>,
     /// Expert-parallel ranks.
     pub expert: Option<u32>,
     /// Sequences of a microbatch.
@@ -190,6 +192,7 @@ impl LayoutFile {
             pipeline,
             virtual_stages: r.optional("virtual_stages"),
             context: r.optional("context"),
+            context_exchange: r.optional("context_exchange"),
             expert: r.optional("expert"),
             micro_batch,
             schedule: r.optional("schedule"),

@@ -8,7 +8,7 @@ use crate::catalog::memory_allowance::FrameworkMemory;
 use crate::catalog::training_efficiency::{Framework, TrainingEfficiency};
 use crate::catalog::{Catalog, Entry, MemoryAllowance, Model};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
-use crate::parallelism::{Layout, Recompute, Schedule, Sharding, Space};
+use crate::parallelism::{ContextExchange, Layout, Recompute, Schedule, Sharding, Space};
 use crate::scenario::file::{LayoutFile, ScenarioFile, TrainingFile, sequences};
 use crate::scenario::search::LayoutSearch;
 use crate::scenario::software::{Communication, MissingEfficiency, Overlap, Software, StepEfficiency};
@@ -225,11 +225,18 @@ pub(super) fn layout(
     let virtual_stages = wanted.virtual_stages.unwrap_or(1);
     let usual = if virtual_stages > 1 { Schedule::Interleaved } else { Schedule::OneF1b };
     let order = Software::usual_order(framework);
-    let tensor = wanted.tensor.unwrap_or(1);
+    let (tensor, context) = (wanted.tensor.unwrap_or(1), wanted.context.unwrap_or(1));
+    // Of a single rank the key says nothing, and no default of it is worth a line.
+    let exchange = || {
+        let usual = ContextExchange::AllGather;
+        if context > 1 { defaults.or("training.layout.context_exchange", None, usual) } else { usual }
+    };
+    let context_exchange = wanted.context_exchange.unwrap_or_else(exchange);
     let sharding = defaults.or("training.layout.sharding", wanted.sharding, Sharding::Optimizer);
     Layout {
         tensor,
-        context: wanted.context.unwrap_or(1),
+        context,
+        context_exchange,
         pipeline: wanted.pipeline.unwrap_or(1),
         data: 1,
         expert: wanted.expert.unwrap_or(1),
@@ -249,6 +256,7 @@ fn search(wanted: &LayoutFile, layout: &Layout, overlap: [Option<bool>; 3]) -> O
     let space = Space {
         tensor: wanted.tensor,
         context: wanted.context,
+        context_exchange: wanted.context_exchange,
         pipeline: wanted.pipeline,
         expert: wanted.expert,
         virtual_stages: wanted.virtual_stages,

@@ -3,7 +3,7 @@
 use super::Filled;
 use crate::catalog::training_efficiency::Framework;
 use crate::memory;
-use crate::parallelism::{Layout, Recompute, Schedule, Sharding};
+use crate::parallelism::{ContextExchange, Layout, Recompute, Schedule, Sharding};
 use crate::scenario::Software;
 use crate::units::Bytes;
 use crate::validation::aliases::{Aliases, StatedRecompute};
@@ -33,6 +33,7 @@ pub(super) fn layout(row: &Row, known: &Known<'_>, aliases: &Aliases, filled: &m
     let bare = Layout {
         tensor,
         context,
+        context_exchange: ContextExchange::AllGather,
         pipeline,
         data: 1,
         expert,

@@ -1,0 +1,113 @@
+//! What each kind of parallelism costs: schedules by bubble, memory and messages, exchanges of context ranks, and tensor
+//! ranks within a node and across nodes.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use clusterplan::diagnostics::{Sink, Sources};
+use clusterplan::evaluate::{BuiltCluster, Infeasible, Point, Prepared};
+use clusterplan::load;
+use clusterplan::parallelism::{ContextExchange, Layout, Schedule};
+use clusterplan::scenario::{Scenario, ScenarioFile};
+use clusterplan::units::Seconds;
+
+fn scenario(name: &str) -> (Prepared, Layout) {
+    let (mut sources, sink) = (Sources::default(), Sink::default());
+    let catalog = load::catalog(&[], &mut sources, &sink);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name);
+    let document = load::read(&path, &mut sources, &sink).unwrap();
+    let scenario = Scenario::resolve(&ScenarioFile::read(&document, &sink), &catalog, &sink).unwrap();
+    let built = BuiltCluster::new(&scenario.cluster, &scenario.finance).unwrap();
+    (Prepared::new(&scenario, &built), scenario.training.layout)
+}
+
+static GPT: LazyLock<(Prepared, Layout)> = LazyLock::new(|| scenario("train-gpt3-175b-1k-h100.toml"));
+static LONG: LazyLock<(Prepared, Layout)> = LazyLock::new(|| scenario("train-llama3.1-405b-131k-16k-h100.toml"));
+
+fn gpt(change: impl FnOnce(Layout) -> Layout) -> Result<Point, Infeasible> {
+    GPT.0.point(&change(Layout { tensor: 8, pipeline: 16, virtual_stages: 1, schedule: Schedule::OneF1b, ..GPT.1 }))
+}
+
+fn under(schedule: Schedule, virtual_stages: u32) -> Point {
+    gpt(|layout| Layout { schedule, virtual_stages, ..layout }).unwrap()
+}
+
+#[test]
+fn schedules_trade_idle_time_for_memory_and_messages() {
+    let plain = under(Schedule::OneF1b, 1);
+    let interleaved = under(Schedule::Interleaved, 3);
+    let zero = under(Schedule::ZeroBubble, 1);
+    let dual = under(Schedule::DualPipe, 1);
+    // The same passes: what differs is the order.
+    assert!([interleaved, zero, dual].iter().all(|point| point.step.compute == plain.step.compute));
+    let bubble = |point: &Point| point.step.bubble;
+    assert!((bubble(&interleaved) / bubble(&plain) - 1.0 / 3.0).abs() < 1e-9);
+    assert!(bubble(&dual) < bubble(&zero) && bubble(&zero) < bubble(&interleaved) * 2.0);
+    assert!(bubble(&zero) > Seconds::ZERO && bubble(&zero) < bubble(&plain) * 0.5);
+    // Three chunks send three times as many messages; the others as many as 1F1B.
+    let messages = |point: &Point| point.step.exposed.pipeline;
+    assert!((messages(&interleaved) / messages(&plain) - 3.0).abs() < 1e-9);
+    assert_eq!((messages(&zero), messages(&dual)), (messages(&plain), messages(&plain)));
+    assert!(messages(&plain) > Seconds::ZERO);
+    // Interleaving keeps more in flight; DualPipe holds the weights twice.
+    let activations = |point: &Point| point.memory.activations;
+    assert!(activations(&interleaved) > activations(&plain) && activations(&zero) >= activations(&plain));
+    assert!((dual.memory.weights / plain.memory.weights - 2.0).abs() < 0.2);
+    // GPipe keeps every microbatch.
+    let error = gpt(|layout| Layout { schedule: Schedule::Gpipe, ..layout }).unwrap_err();
+    let Infeasible::Memory { footprint, .. } = error else { panic!("{error}") };
+    assert!(footprint.activations > activations(&plain) * 3.0);
+}
+
+#[test]
+fn uneven_stages_are_paced_by_the_slowest() {
+    // 96 layers, the embedding and the loss: seven layers on most of 14 stages, as many as on each of 14 equal stages of a
+    // model with two layers more; sixteen stages of six are faster, but for the loss on the last.
+    let compute = |pipeline: u32| {
+        let mut prepared = GPT.0;
+        prepared.step.job.global_batch = 2_048;
+        prepared.step.estimate(&Layout {
+            tensor: 8,
+            pipeline,
+            data: 8,
+            virtual_stages: 1,
+            schedule: Schedule::OneF1b,
+            ..GPT.1
+        })
+    };
+    let (even, uneven) = (compute(16), compute(14));
+    let layers = uneven.compute / even.compute;
+    assert!(layers > 7.0 / 7.5 && layers < 7.0 / 6.0, "{layers}");
+}
+
+#[test]
+fn tensor_ranks_across_nodes_wait_longer_than_within() {
+    let of = |tensor: u32, pipeline: u32| gpt(|layout| Layout { tensor, pipeline, ..layout }).unwrap().step;
+    let (within, across) = (of(8, 16), of(16, 8));
+    // Twice as many layers a stage, and each of their messages takes longer.
+    let longer = across.exposed.tensor / within.exposed.tensor / 2.0;
+    assert!(longer > 1.2, "{longer}");
+    assert!(across.iteration() > within.iteration());
+}
+
+#[test]
+fn a_ring_hides_behind_long_attention_and_all_to_all_needs_heads() {
+    let with = |prepared: &Prepared, context_exchange| prepared.point(&Layout { context_exchange, ..LONG.1 });
+    let of = |context_exchange| with(&LONG.0, context_exchange).unwrap().step.exposed.context;
+    let [gathered, ring, exchanged] =
+        [ContextExchange::AllGather, ContextExchange::Ring, ContextExchange::AllToAll].map(of);
+    assert_eq!(ring, Seconds::ZERO);
+    assert!(gathered > Seconds::ZERO && exchanged > Seconds::ZERO);
+    // A sixteenth of the sequence leaves a block 1/256 of the attention to hide 1/16 of the bytes behind.
+    let mut short = LONG.0;
+    short.step.job.sequence_length /= 16;
+    let layout = Layout { context_exchange: ContextExchange::Ring, ..LONG.1 };
+    assert!(short.point(&layout).unwrap().step.exposed.context > Seconds::ZERO);
+    // 128 heads over 8 x 32 ranks.
+    let wide = Layout { context: 32, context_exchange: ContextExchange::AllToAll, ..LONG.1 };
+    let error = LONG.0.point(&wide).unwrap_err().to_string();
+    assert!(error.contains("128 heads do not split over 256 ranks (tensor x context)"), "{error}");
+    assert!(LONG.0.point(&Layout { context_exchange: ContextExchange::Ring, ..wide }).is_ok());
+}
