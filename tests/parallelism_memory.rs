@@ -8,7 +8,9 @@ use clusterplan::catalog::model::Norm;
 use clusterplan::catalog::training_efficiency::{AttentionKernel, Framework};
 use clusterplan::diagnostics::{Sink, Sources};
 use clusterplan::memory::{MemoryFootprint, Software, all_stages, footprint, worst};
-use clusterplan::parallelism::{ContextExchange, Layout, Module, Modules, RankOrder, Recompute, Schedule, Sharding, StagePlan};
+use clusterplan::parallelism::{
+    ContextExchange, Layout, Module, Modules, RankOrder, Recompute, Schedule, Sharding, StagePlan,
+};
 use clusterplan::units::{Bytes, Factor, Tokens};
 use clusterplan::workload::{
     Detail, Experts, GradientPrecision, Offload, Optimizer, Precision, TrainingJob, Transformer,

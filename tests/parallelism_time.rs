@@ -20,7 +20,8 @@ fn scenario(name: &str) -> (Prepared, Layout) {
     let document = load::read(&path, &mut sources, &sink).unwrap();
     let scenario = Scenario::resolve(&ScenarioFile::read(&document, &sink), &catalog, &sink).unwrap();
     let built = BuiltCluster::new(&scenario.cluster, &scenario.finance).unwrap();
-    (Prepared::new(&scenario, &built), scenario.training.layout)
+    let training = scenario.training.as_ref().unwrap();
+    (Prepared::new(&scenario, training, &built), training.layout)
 }
 
 static GPT: LazyLock<(Prepared, Layout)> = LazyLock::new(|| scenario("train-gpt3-175b-1k-h100.toml"));
