@@ -206,6 +206,7 @@ mod tests {
             sharding: Some(Sharding::Optimizer),
             recompute: Some(Recompute::None),
             sequence_parallel: Some(false),
+            context_exchange: Some(ContextExchange::AllGather),
             ..Space::all(ORDER)
         };
         let found: Vec<Layout> = space.layouts(&model, &job, 8).collect();
