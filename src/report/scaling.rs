@@ -14,7 +14,7 @@ const COLUMNS: &[Column] = &[
     ("accelerators_count", "GPUs", Unit::Count),
     ("global_batch_count", "Batch", Unit::Count),
     ("iteration_s", "Step", Unit::Seconds),
-    ("mfu_ratio", "MFU", Unit::Ratio),
+    ("mfu_ratio", "MFU, causal attention", Unit::Ratio),
     ("goodput_ratio", "Goodput", Unit::Ratio),
     ("useful_tokens_per_s", "Useful tokens", Unit::TokensPerSecond),
     ("speedup_ratio", "Speedup", Unit::Quotient),

@@ -12,7 +12,8 @@ pub(super) fn stage_grid(run: &Run) -> Option<Grid> {
     if run.stages.len() < 2 {
         return None;
     }
-    let heads = ["Stage", "Kind", "Layout", "Tokens", "Sequence", "Batch", "Steps", "Step", "MFU", "Rollouts", "All"];
+    let heads =
+        ["Stage", "Kind", "Layout", "Tokens", "Sequence", "Batch", "Steps", "Step", "MFU, causal", "Rollouts", "All"];
     let mut grid = Grid::new(&heads, 3);
     for stage in &run.stages {
         grid.rows.push(vec![
