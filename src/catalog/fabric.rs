@@ -38,6 +38,8 @@ choices! {
         Ecmp = "ecmp",
         /// The same, with each connection split into several flows.
         EcmpQpScaling = "ecmp-qp-scaling",
+        /// Switches move a flow to the least loaded path wherever it pauses (flowlets, dynamic load balancing).
+        Flowlet = "flowlet",
         /// Switches choose the least loaded path, packet by packet or burst by burst.
         Adaptive = "adaptive",
         /// The sender spreads its packets over all paths.
