@@ -19,6 +19,8 @@ pub struct Point {
 
 /// Least algorithm bandwidth, in GB/s, whose two decimals tell bus factors of different groups apart.
 const TELLING: f64 = 5.0;
+/// Shortest and longest time, in microseconds, that a collective can take.
+const TIMES: [f64; 2] = [0.1, 86_400e6];
 /// How far a printed bus factor may be from the true one, for its decimals.
 const ROUNDING: f64 = 0.005;
 
@@ -58,6 +60,14 @@ pub enum LogError {
         line: usize,
         /// How many.
         wrong: String,
+    },
+    /// A time that no collective takes.
+    #[error("line {line}: {time} us is no time that a collective takes, a tenth of a microsecond to a day")]
+    Time {
+        /// The line, counted from 1.
+        line: usize,
+        /// As it stands there.
+        time: String,
     },
 }
 
@@ -150,9 +160,12 @@ fn result(line: &str, time_column: usize, number: usize) -> Result<Option<Point>
         (Some(algorithm), Some(bus)) if algorithm >= TELLING => Some(bus / algorithm),
         _ => None,
     };
-    let moves = bytes > 0 && time.is_finite() && time > 0.0;
+    // Sizes of nothing are printed with whatever the clock saw.
+    if bytes > 0 && !(TIMES[0]..=TIMES[1]).contains(&time) {
+        return Err(LogError::Time { line: number, time: words[time_column].to_owned() });
+    }
     let (payload, time) = (Bytes::new(bytes as f64), Seconds::new(time * 1e-6));
-    Ok(moves.then_some(Point { payload, time, bus_factor }))
+    Ok((bytes > 0).then_some(Point { payload, time, bus_factor }))
 }
 
 #[cfg(test)]
@@ -217,6 +230,10 @@ mod tests {
     fn what_is_no_log_or_went_wrong_is_refused() {
         assert_eq!(read_nccl_log("hello\n1 2\n"), Err(LogError::Empty));
         let wrong = "# size count type redop root time algbw busbw #wrong\n8 2 float sum -1 12.9 0 0 3 12 0 0 0";
+        let never = |time: &str| read_nccl_log(&format!("8 2 float sum -1 {time} 0 0 0"));
+        for time in ["1e-300", "NaN", "inf", "-5"] {
+            assert_eq!(never(time), Err(LogError::Time { line: 1, time: time.to_owned() }));
+        }
         assert_eq!(read_nccl_log(wrong), Err(LogError::Wrong { line: 2, wrong: "3".to_owned() }));
     }
 }

@@ -46,7 +46,7 @@ pub(super) struct CollectiveCommand {
     #[arg(long, value_name = "GPUS", value_parser = gpus())]
     accelerators: Option<u32>,
     /// GPUs that one host process drives (-g of nccl-tests); 0 where a graph starts the work
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=4_096))]
     gpus_per_process: u32,
     /// Groups that send through the same network cards at the same time, this one included
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4_096))]

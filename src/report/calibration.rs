@@ -20,6 +20,9 @@ pub struct CalibrationTitle {
     pub date: String,
 }
 
+/// Median error of the catalog's constants from which logs hardly are of what was said.
+const SUSPECT: f64 = 0.5;
+
 fn percent(share: f64) -> String {
     format!("{}%", significant(share * 100.0, 3))
 }
@@ -42,6 +45,9 @@ fn sentences(calibration: &CollectiveCalibration) -> Vec<String> {
         let before = percent(held.before.median);
         sentence(&format!("Left out of the fit, {} (catalog: median {before})", held.name), &held.after)
     }));
+    if calibration.before.median > SUSPECT {
+        list.push("So far off, the logs may be of another node, fabric or number of ranks".to_owned());
+    }
     let (moved, others) = (calibration.constants.len(), calibration.unmoved);
     list.push(format!("The runs move {moved} of {} constants; the others stay as they were", moved + others));
     list
