@@ -219,6 +219,30 @@ fn two_nodes_train_alike_on_every_fabric_and_pay_apart() {
     }
 }
 
+/// Iterations of a comparison's variants, in seconds.
+fn iterations(line: &str) -> Vec<f64> {
+    let comparison = json(line);
+    let variants = comparison["variants"].as_array().unwrap();
+    variants.iter().map(|variant| variant["evaluation"]["training"]["iteration_s"].as_f64().unwrap()).collect()
+}
+
+#[test]
+fn plain_ecmp_loses_between_racks_and_not_on_rails() {
+    let scenario = "compare scenarios/train-llama3.1-405b-16k-h100-load-balancing.toml";
+    let [ecmp, split, adaptive] = iterations(scenario)[..] else { panic!("three variants") };
+    assert!(ecmp > 1.3 * adaptive && split > 1.1 * adaptive && ecmp > split, "{ecmp} {split} {adaptive}");
+    let rails = iterations(&format!("{scenario} --set cluster.topology.kind=rail-fat-tree"));
+    near(rails[0], rails[2], 0.01);
+}
+
+#[test]
+fn a_card_for_four_gpus_is_slower_than_one_each() {
+    let [shared, rails] = iterations("compare scenarios/train-llama3.1-8b-64-a100-one-nic.toml")[..] else {
+        panic!("two variants")
+    };
+    assert!(shared > 1.3 * rails, "{shared} against {rails}");
+}
+
 #[test]
 fn spares_are_a_share_and_one_of_each_model_at_least() {
     let spares = |share: &str| {
