@@ -190,8 +190,10 @@ fn networks_are_what_the_text_says() {
     let roce = run(&[("fabric", "8x50G NIC per node, Ethernet"), ("fabric_class", "RoCE")]);
     assert_eq!(filled(&roce, "fabric").as_deref(), Some("roce-100g at 50 Gbit/s a card"));
     assert_eq!(filled(&run(&[("fabric", ""), ("fabric_class", "")]), "fabric").as_deref(), Some("quantum-hdr"));
-    let unknown = run(&[("fabric", "4 Omni-Path links per node"), ("fabric_class", "OPA")]);
-    assert_eq!(line(&unknown), "run: skipped, no fabric for \"4 Omni-Path links per node\", class \"OPA\"");
+    let omni_path = run(&[("fabric", "4 Omni-Path links per node"), ("fabric_class", "OPA")]);
+    assert_eq!(filled(&omni_path, "fabric").as_deref(), Some("quantum-hdr at 50 Gbit/s a card"));
+    let unknown = run(&[("fabric", "4 Myrinet links per node"), ("fabric_class", "Myrinet")]);
+    assert_eq!(line(&unknown), "run: skipped, no fabric for \"4 Myrinet links per node\", class \"Myrinet\"");
     // Nothing leaves a node that is alone.
     let alone = [("fabric", "single node NVLink"), ("fabric_class", "single node"), ("num_gpus", "4")];
     let four = run(&[&alone[..], &[("tp", "4"), ("pp", "1"), ("recompute", "full")]].concat());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::document::{FromNode, Node, Reader, choices};
 use crate::diagnostics::{Code, Sink};
-use crate::units::{Factor, Ranged, Seconds};
+use crate::units::{Factor, Quantity, Ranged, Seconds};
 
 choices! {
     /// The class of training framework: what it fuses and what it can overlap.
@@ -43,9 +43,8 @@ choices! {
 /// Constants of one accelerator generation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GenerationEfficiency {
-    /// The generation, as accelerators name it.
-    pub id: String,
-    /// Sustained matrix-multiplication rate over the dense peak, by the word of a precision.
+    /// Sustained matrix-multiplication rate over the dense peak, by the word of a precision; of the 16-bit ones bf16's,
+    /// because they run alike.
     pub gemm: BTreeMap<String, Ranged<Factor>>,
     /// Forward attention rate over the dense bf16 peak at long sequences, by kernel word.
     pub attention: BTreeMap<String, Ranged<Factor>>,
@@ -71,7 +70,7 @@ pub struct Era {
     /// Bytes moved by routing, permuting and gating over the minimum.
     pub moe_bytes: Ranged<Factor>,
     /// Fixed time of a mixture-of-experts layer, each way.
-    pub moe_layer: Seconds,
+    pub moe_layer: Ranged<Seconds>,
     /// Host time to launch a layer's kernels, by the word of the host platform.
     pub launch: BTreeMap<String, HostLaunch>,
 }
@@ -91,16 +90,16 @@ pub struct FrameworkTraits {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HostLaunch {
     /// A dense layer.
-    pub dense: Seconds,
+    pub dense: Ranged<Seconds>,
     /// A mixture-of-experts layer.
-    pub moe: Seconds,
+    pub moe: Ranged<Seconds>,
 }
 
 /// Kernel constants common to generations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KernelEfficiency {
     /// Fixed time of a wave of tiles.
-    pub tile_epilogue: Seconds,
+    pub tile_epilogue: Ranged<Seconds>,
     /// Reached share of the memory bandwidth.
     pub memory: Ranged<Factor>,
     /// Bytes moved by unfused element-wise kernels over the minimum.
@@ -108,7 +107,7 @@ pub struct KernelEfficiency {
     /// Backward attention's time beyond 2.5 times the forward's.
     pub attention_backward: Ranged<Factor>,
     /// Sequence length of half the long-sequence attention rate.
-    pub attention_half_length: u32,
+    pub attention_half_length: Ranged<Factor>,
     /// Score traffic of unfused attention over its count.
     pub softmax: Ranged<Factor>,
     /// Slowdown of attention when the head size is no multiple of 8.
@@ -150,7 +149,7 @@ pub struct Exposure {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScaleEffects {
     /// Fixed time of a step.
-    pub step: Seconds,
+    pub step: Ranged<Seconds>,
     /// Growth per natural logarithm of the number of eight-accelerator nodes.
     pub straggler: Ranged<Factor>,
     /// Growth under allocator pressure.
@@ -162,12 +161,12 @@ pub struct ScaleEffects {
 /// One set of constants, fitted together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrainingEfficiency {
-    /// By accelerator generation.
-    pub generations: Vec<GenerationEfficiency>,
+    /// Accelerator generations, by id.
+    pub generations: BTreeMap<String, GenerationEfficiency>,
     /// Sustained rate of a board relative to its generation.
-    pub boards: BTreeMap<String, Factor>,
-    /// Software eras, earliest first.
-    pub eras: Vec<Era>,
+    pub boards: BTreeMap<String, Ranged<Factor>>,
+    /// Software eras, by name.
+    pub eras: BTreeMap<String, Era>,
     /// Framework classes, by word.
     pub frameworks: BTreeMap<String, FrameworkTraits>,
     /// Kernel constants.
@@ -182,24 +181,9 @@ impl TrainingEfficiency {
     /// Reads the file of one set.
     pub fn read(reader: &mut Reader<'_>) -> Self {
         let read = Self {
-            generations: reader.tables("generation", |r| GenerationEfficiency {
-                id: r.get("id"),
-                gemm: r.get("gemm"),
-                attention: r.get("attention"),
-                unfused_attention: r.get("unfused_attention"),
-            }),
+            generations: reader.get("generation"),
             boards: reader.get("board"),
-            eras: reader.tables("era", |r| Era {
-                from: r.get("from"),
-                elementwise: r.get("elementwise"),
-                tensor_overlap: r.get("tensor_overlap"),
-                data_overlap: r.get("data_overlap"),
-                fully_sharded_bandwidth: r.get("fully_sharded_bandwidth"),
-                fully_sharded_window: r.get("fully_sharded_window"),
-                moe_bytes: r.get("moe_bytes"),
-                moe_layer: r.get("moe_layer"),
-                launch: r.get("launch"),
-            }),
+            eras: reader.get("era"),
             frameworks: reader.get("framework"),
             kernel: reader.table("kernel", |r| KernelEfficiency {
                 tile_epilogue: r.get("tile_epilogue"),
@@ -232,20 +216,48 @@ impl TrainingEfficiency {
                 allocator_threshold: r.get("allocator_threshold"),
             }),
         };
-        if !read.eras.is_sorted_by(|a, b| a.from < b.from) {
-            reader.report("era", Code::Inconsistent, "the eras are not in order", "sort them by `from`, earliest first");
+        let mut from: Vec<f64> = read.eras.values().map(|era| era.from).collect();
+        from.sort_by(f64::total_cmp);
+        if from.windows(2).any(|pair| pair[0].total_cmp(&pair[1]).is_eq()) {
+            reader.report("era", Code::Inconsistent, "two eras begin on one day", "give each a day of its own");
         }
         read
     }
 
     /// The constants of a generation.
     pub fn generation(&self, id: &str) -> Option<&GenerationEfficiency> {
-        self.generations.iter().find(|generation| generation.id == id)
+        self.generations.get(id)
     }
 
     /// The era of a date (decimal year), or `None` before the first.
     pub fn era(&self, date: f64) -> Option<&Era> {
-        self.eras.iter().rev().find(|era| era.from <= date)
+        self.eras.values().filter(|era| era.from <= date).max_by(|a, b| a.from.total_cmp(&b.from))
+    }
+
+    /// Every constant that measurements may move, by its dotted name in the file, in a fixed order.
+    pub fn constants_mut(&mut self) -> Vec<(String, Constant<'_>)> {
+        let mut all = Vec::new();
+        for (id, generation) in &mut self.generations {
+            let at = |key: &str| format!("generation.{id}.{key}");
+            for (word, rate) in &mut generation.gemm {
+                all.push((at(&format!("gemm.{word}")), Constant::Factor(rate)));
+            }
+            for (word, rate) in &mut generation.attention {
+                all.push((at(&format!("attention.{word}")), Constant::Factor(rate)));
+            }
+            all.push((at("unfused_attention"), Constant::Factor(&mut generation.unfused_attention)));
+        }
+        all.extend(self.boards.iter_mut().map(|(id, rate)| (format!("board.{id}"), Constant::Factor(rate))));
+        for (name, era) in &mut self.eras {
+            era.constants(&format!("era.{name}"), &mut all);
+        }
+        self.kernel.constants(&mut all);
+        self.exposure.constants(&mut all);
+        let scale = &mut self.scale;
+        all.push(("scale.step".to_owned(), Constant::Time(&mut scale.step)));
+        all.push(("scale.straggler".to_owned(), Constant::Factor(&mut scale.straggler)));
+        all.push(("scale.allocator".to_owned(), Constant::Factor(&mut scale.allocator)));
+        all
     }
 
     /// Whether a framework of a date overlaps tensor-parallel and data-parallel communication unless told otherwise.
@@ -253,6 +265,119 @@ impl TrainingEfficiency {
     pub fn usual_overlap(&self, framework: Framework, date: f64, fully_sharded: bool) -> (bool, bool) {
         let can = self.frameworks.get(framework.word()).is_some_and(|traits| traits.tensor_overlap);
         self.era(date).map_or((false, fully_sharded), |era| (era.tensor_overlap && can, era.data_overlap || fully_sharded))
+    }
+}
+
+/// A constant with its range.
+#[derive(Debug)]
+pub enum Constant<'a> {
+    /// A plain number.
+    Factor(&'a mut Ranged<Factor>),
+    /// A time.
+    Time(&'a mut Ranged<Seconds>),
+}
+
+impl Constant<'_> {
+    /// Typical value, low and high end, as numbers of the base unit.
+    pub fn range(&self) -> [f64; 3] {
+        match self {
+            Self::Factor(range) => [range.value, range.low, range.high].map(Factor::get),
+            Self::Time(range) => [range.value, range.low, range.high].map(Quantity::base),
+        }
+    }
+
+    /// Puts the typical value in the place of the old one. A number that no factor can be leaves it as it is.
+    pub fn set(&mut self, value: f64) {
+        match self {
+            Self::Factor(range) => range.value = Factor::new(value).unwrap_or(range.value),
+            Self::Time(range) => range.value = Seconds::from_base(value),
+        }
+    }
+}
+
+type Constants<'a> = Vec<(String, Constant<'a>)>;
+
+impl Era {
+    fn constants<'a>(&'a mut self, at: &str, all: &mut Constants<'a>) {
+        let at = |key: &str| format!("{at}.{key}");
+        all.push((at("elementwise"), Constant::Factor(&mut self.elementwise)));
+        all.push((at("fully_sharded_bandwidth"), Constant::Factor(&mut self.fully_sharded_bandwidth)));
+        all.push((at("fully_sharded_window"), Constant::Factor(&mut self.fully_sharded_window)));
+        all.push((at("moe_bytes"), Constant::Factor(&mut self.moe_bytes)));
+        all.push((at("moe_layer"), Constant::Time(&mut self.moe_layer)));
+        for (host, launch) in &mut self.launch {
+            all.push((at(&format!("launch.{host}.dense")), Constant::Time(&mut launch.dense)));
+            all.push((at(&format!("launch.{host}.moe")), Constant::Time(&mut launch.moe)));
+        }
+    }
+}
+
+impl KernelEfficiency {
+    fn constants<'a>(&'a mut self, all: &mut Constants<'a>) {
+        let at = |key: &str| format!("kernel.{key}");
+        all.push((at("tile_epilogue"), Constant::Time(&mut self.tile_epilogue)));
+        for (key, constant) in [
+            ("memory", &mut self.memory),
+            ("elementwise_eager", &mut self.elementwise_eager),
+            ("attention_backward", &mut self.attention_backward),
+            ("attention_half_length", &mut self.attention_half_length),
+            ("softmax", &mut self.softmax),
+            ("misaligned_head", &mut self.misaligned_head),
+            ("accumulate", &mut self.accumulate),
+            ("optimizer_bytes", &mut self.optimizer_bytes),
+        ] {
+            all.push((at(key), Constant::Factor(constant)));
+        }
+        for (word, bytes) in &mut self.cast {
+            all.push((at(&format!("cast.{word}")), Constant::Factor(bytes)));
+        }
+    }
+}
+
+impl Exposure {
+    fn constants<'a>(&'a mut self, all: &mut Constants<'a>) {
+        for (key, constant) in [
+            ("tensor", &mut self.tensor),
+            ("tensor_overlapped", &mut self.tensor_overlapped),
+            ("context", &mut self.context),
+            ("pipeline", &mut self.pipeline),
+            ("expert_scale_up", &mut self.expert_scale_up),
+            ("expert_network", &mut self.expert_network),
+            ("data", &mut self.data),
+            ("data_window", &mut self.data_window),
+            ("data_tail", &mut self.data_tail),
+            ("contention", &mut self.contention),
+        ] {
+            all.push((format!("exposure.{key}"), Constant::Factor(constant)));
+        }
+    }
+}
+
+impl FromNode for GenerationEfficiency {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        let Some(mut r) = Reader::new(node, path, sink) else { return Self::default() };
+        Self {
+            gemm: r.get("gemm"),
+            attention: r.get("attention"),
+            unfused_attention: r.get("unfused_attention"),
+        }
+    }
+}
+
+impl FromNode for Era {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        let Some(mut r) = Reader::new(node, path, sink) else { return Self::default() };
+        Self {
+            from: r.get("from"),
+            elementwise: r.get("elementwise"),
+            tensor_overlap: r.get("tensor_overlap"),
+            data_overlap: r.get("data_overlap"),
+            fully_sharded_bandwidth: r.get("fully_sharded_bandwidth"),
+            fully_sharded_window: r.get("fully_sharded_window"),
+            moe_bytes: r.get("moe_bytes"),
+            moe_layer: r.get("moe_layer"),
+            launch: r.get("launch"),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::catalog::today;
 use super::network::{Network, NetworkArguments, gpus};
 use super::options::Format;
 use super::{Answer, Session};
-use crate::calibration::{LoggedRun, NcclLog, calibrate_collectives, read_nccl_log};
+use crate::calibration::{LoggedRun, NcclLog, calibrate_collectives, fit_training, read_nccl_log};
 use crate::catalog::{Accelerator, CollectiveEfficiency};
 use crate::collectives::Collective;
 use crate::diagnostics::{Code, Diagnostic};
@@ -19,6 +19,7 @@ use crate::report::{CalibrationTitle, calibration_grid, calibration_json, calibr
 use crate::scenario::Communication;
 use crate::study::Call;
 use crate::units::Bytes;
+use crate::validation::{ALIASES, Aliases, Run, training_runs};
 
 /// `clusterplan calibrate`
 #[derive(Debug, Subcommand)]
@@ -27,6 +28,8 @@ pub(super) enum Calibrate {
     Collectives(HeldOutCollectives),
     /// Efficiencies of links and networks from logs of nccl-tests
     NcclTests(NcclTests),
+    /// The constants of training steps, from tables of runs: a file for DIR/efficiency/training of a catalog
+    Training(Training),
 }
 
 impl Calibrate {
@@ -34,6 +37,7 @@ impl Calibrate {
         match self {
             Self::Collectives(command) => command.run(session),
             Self::NcclTests(command) => command.run(session),
+            Self::Training(command) => command.run(session),
         }
     }
 }
@@ -192,5 +196,64 @@ impl NcclTests {
             session.sink.push(Diagnostic::new(Code::Inconsistent, message).hint("another --node, or another log"));
         }
         each.filter(|each| *each < gpus && *each < ranks)
+    }
+}
+
+/// `clusterplan calibrate training`
+#[derive(Args, Debug)]
+pub(super) struct Training {
+    /// Tables of runs, in the columns of the project's own; rows whose role is \"holdout\" are left out
+    #[arg(required = true, value_name = "FILE.csv")]
+    files: Vec<PathBuf>,
+    /// The set of constants to begin from: its ranges say how far runs may move each
+    #[arg(long, value_name = "ID", default_value = "published-runs")]
+    prior: String,
+}
+
+impl Training {
+    fn run(&self, mut session: Session) -> (Answer, Session) {
+        session.writes_toml();
+        let documents = session.catalog_documents();
+        let catalog = load::bind(&documents, &session.sink);
+        let file = session.sources.add("aliases.toml", ALIASES);
+        let aliases = Aliases::read(&load::parse(&session.sources, file, &session.sink), &session.sink);
+        let key = ("efficiency/training".to_owned(), self.prior.clone());
+        let (Some(prior), Some(document)) = (catalog.training_efficiency.get(&self.prior), documents.get(&key)) else {
+            let ids: Vec<&str> = catalog.training_efficiency.iter().map(|entry| entry.id.as_str()).collect();
+            let message = format!("no set of training constants has the id \"{}\"", self.prior);
+            session.sink.push(Diagnostic::new(Code::UnknownId, message).hint(format!("there is {}", ids.join(", "))));
+            return (Answer::Mistaken, session);
+        };
+        let mut runs: Vec<Run> = Vec::new();
+        for path in &self.files {
+            session.reads(path);
+            let Some(text) = load::text(path, &session.sink) else { continue };
+            match training_runs(&text, &catalog, &aliases, prior) {
+                Ok(found) => runs.extend(found),
+                Err(error) => {
+                    let message = format!("{}: {error}", path.display());
+                    session.sink.push(Diagnostic::new(Code::Syntax, message));
+                }
+            }
+        }
+        if !session.sink.is_empty() {
+            return (Answer::Mistaken, session);
+        }
+        let fitted: Vec<&Run> = runs.iter().filter(|run| !run.is_holdout()).collect();
+        // With overlays the set has no one text of its own.
+        let text = document.to_toml();
+        let file = session.sources.add("set.toml", text.as_str());
+        let (text, document) = if session.options.catalog.is_empty() {
+            (session.sources.text(document.at.file).to_owned(), document.clone())
+        } else {
+            (text, load::parse(&session.sources, file, &session.sink))
+        };
+        match fit_training(&fitted, prior) {
+            Ok(fit) => (Answer::Yes(fit.to_toml(&self.prior, &text, &document).into_bytes()), session),
+            Err(reason) => {
+                let message = format!("The constants cannot be fitted to {} runs: {reason}\n", fitted.len());
+                (Answer::No { data: None, message }, session)
+            }
+        }
     }
 }

@@ -1,16 +1,21 @@
 //! `clusterplan validate`
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::options::Format;
 use super::{Answer, Session};
-use crate::diagnostics::{Code, Diagnostic};
+use crate::calibration::{MeasuredStep, leave_out};
+use crate::catalog::Catalog;
+use crate::catalog::training_efficiency::TrainingEfficiency;
+use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::load;
 use crate::validation::{
-    ALIASES, Aliases, Domain, TOLERANCES, Tolerances, Validation, validation_csv, validation_json, validation_page,
+    ALIASES, Aliases, Domain, LeaveOut, Run, TOLERANCES, Tolerances, Validation, training_runs, validation_csv,
+    validation_json, validation_page,
 };
 
 /// `clusterplan validate`
@@ -21,7 +26,13 @@ pub(super) struct Validate {
     domain: Option<Domain>,
     /// A table of measurements of your own, in the columns of the project's tables [default: those tables]
     #[arg(long, value_name = "FILE.csv")]
-    cases: Option<PathBuf>,
+    cases: Vec<PathBuf>,
+    /// Fits the constants of training anew without each source or model of the table, and predicts that with them
+    #[arg(long, value_name = "GROUP", value_parser = groups())]
+    leave_out: Option<LeaveOut>,
+    /// The set of constants that those fits begin from
+    #[arg(long, value_name = "ID", default_value = "priors", requires = "leave_out")]
+    prior: String,
 }
 
 /// Why a table says nothing.
@@ -56,14 +67,23 @@ impl Validate {
         let tolerances = parse("tolerances.toml", TOLERANCES);
         let aliases = Aliases::read(&aliases, &session.sink);
         let tolerances = Tolerances::read(&tolerances, &session.sink);
-        if let Some(path) = &self.cases {
-            session.reads(path);
-        }
+        self.cases.iter().for_each(|path| session.reads(path));
         let tables = self.tables(&session);
+        let left_out = self.leave_out.and_then(|group| self.fits(group, &tables, &catalog, &aliases, &session.sink));
         let mut validations = Vec::new();
         for (domain, text) in &tables {
-            match Validation::new(*domain, text, &catalog, &aliases) {
-                Ok(validation) => validations.push(validation),
+            let validation = match &left_out {
+                Some((group, sets)) => Validation::leaving_out(text, &catalog, &aliases, *group, sets),
+                None => Validation::new(*domain, text, &catalog, &aliases),
+            };
+            match validation {
+                Ok(validation) => {
+                    // Tables of one domain are one table.
+                    match validations.iter_mut().find(|found: &&mut Validation| found.domain == *domain) {
+                        Some(found) => found.rows.extend(validation.rows),
+                        None => validations.push(validation),
+                    }
+                }
                 Err(error) => session.sink.push(Diagnostic::new(Code::Syntax, format!("the table of cases: {error}"))),
             }
         }
@@ -75,8 +95,9 @@ impl Validate {
             Format::Csv => validation_csv(&validations, session.options.bom),
             Format::Table | Format::Md => session.page(&validation_page(&validations)),
         };
-        // Nothing is stated of tables that a user brings.
-        let stated = if self.cases.is_none() { validations.as_slice() } else { &[] };
+        // Nothing is stated of tables that a user brings, nor of constants that were fitted for them.
+        let own = self.cases.is_empty() && self.leave_out.is_none();
+        let stated = if own { validations.as_slice() } else { &[] };
         let breaches: Vec<String> = stated.iter().flat_map(|validation| tolerances.breaches(validation)).collect();
         let predicted: usize = validations.iter().map(|validation| validation.summary().predicted).sum();
         let answer = if predicted == 0 {
@@ -92,13 +113,59 @@ impl Validate {
         (answer, session)
     }
 
+    /// The constants fitted to all tables without each group; none where there are mistakes.
+    fn fits(
+        &self,
+        group: LeaveOut,
+        tables: &[(Domain, String)],
+        catalog: &Catalog,
+        aliases: &Aliases,
+        sink: &Sink,
+    ) -> Option<(LeaveOut, BTreeMap<String, TrainingEfficiency>)> {
+        let mistake = |code, message: String, hint: &str| {
+            sink.push(Diagnostic::new(code, message).hint(hint));
+            None
+        };
+        if tables.iter().any(|(domain, _)| *domain != Domain::Training) {
+            let message = "only the constants of training are fitted to runs".to_owned();
+            return mistake(Code::Inconsistent, message, "ask for --domain training");
+        }
+        let Some(prior) = catalog.training_efficiency.get(&self.prior) else {
+            let message = format!("no set of training constants has the id \"{}\"", self.prior);
+            let ids: Vec<&str> = catalog.training_efficiency.iter().map(|entry| entry.id.as_str()).collect();
+            return mistake(Code::UnknownId, message, &format!("there is {}", ids.join(", ")));
+        };
+        let mut runs: Vec<Run> = Vec::new();
+        for (_, text) in tables {
+            // A table that cannot be read is reported where it is predicted.
+            runs.extend(training_runs(text, catalog, aliases, prior).unwrap_or_default());
+        }
+        let runs: Vec<&Run> = runs.iter().collect();
+        let name = |run: &Run| match group {
+            LeaveOut::Source => run.source().to_owned(),
+            LeaveOut::Model => run.model().to_owned(),
+        };
+        match leave_out(&runs, prior, name, Run::is_kept) {
+            Ok(sets) => Some((group, sets)),
+            Err(reason) => mistake(
+                Code::Inconsistent,
+                format!("the constants cannot be fitted: {reason}"),
+                "see each row of the answer without --leave-out",
+            ),
+        }
+    }
+
     /// The tables to hold the model against.
     fn tables(&self, session: &Session) -> Vec<(Domain, String)> {
-        let Some(path) = &self.cases else {
+        if self.cases.is_empty() {
             let wanted = Domain::ALL.iter().filter(|domain| self.domain.is_none_or(|wanted| wanted == **domain));
             return wanted.map(|domain| (*domain, domain.own_cases().to_owned())).collect();
-        };
-        let Some(text) = load::text(path, &session.sink) else { return Vec::new() };
+        }
+        self.cases.iter().filter_map(|path| self.table(path, session)).collect()
+    }
+
+    fn table(&self, path: &Path, session: &Session) -> Option<(Domain, String)> {
+        let text = load::text(path, &session.sink)?;
         let domain = self.domain.or_else(|| Domain::of_table(&text));
         if domain.is_none() {
             let message = format!("{} has the columns of no domain", path.display());
@@ -106,6 +173,13 @@ impl Validate {
                 Diagnostic::new(Code::MissingKey, message).hint("say which with --domain to see what is missing"),
             );
         }
-        domain.map(|domain| (domain, text)).into_iter().collect()
+        domain.map(|domain| (domain, text))
     }
+}
+
+/// The words of what can be left out.
+fn groups() -> impl TypedValueParser<Value = LeaveOut> {
+    let find = |word: String| LeaveOut::ALL.iter().copied().find(|group| group.word() == word);
+    PossibleValuesParser::new(LeaveOut::ALL.iter().map(|group| group.word()))
+        .map(move |word| find(word).unwrap_or_default())
 }

@@ -27,4 +27,4 @@ pub use prepared::{Fit, Point, Prepared};
 pub use run::{Run, StageTime};
 pub use serving::{ServingPoint, serving_point};
 pub use side::{Devices, SideBill, side_bills};
-pub use step::{StepInputs, reach, wires};
+pub use step::{StepInputs, reach, wires, with_efficiency};

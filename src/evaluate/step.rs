@@ -11,7 +11,7 @@ use crate::scenario::{BoundFabric, Communication, Software, StepEfficiency};
 use crate::topology::{self, Balance, Reach, Topology};
 use crate::training::StepModel;
 use crate::units::{FlopRate, Fraction, Seconds};
-use crate::workload::{TrainingJob, Transformer};
+use crate::workload::{Precision, TrainingJob, Transformer};
 
 /// What a step model is bound from. Whoever fills it has checked that the constants exist: the accelerator's peak for the
 /// job's precision, and collective constants for the node's links and the fabric's class.
@@ -49,40 +49,56 @@ impl StepInputs<'_> {
         StepModel {
             transformer: self.transformer,
             job: self.job,
-            silicon: self.silicon(),
+            silicon: silicon(self.accelerator, self.job.precision, self.software.attention_kernel, &self.efficiency),
             efficiency: self.efficiency,
             overlap: self.software.overlap,
             selective: self.selective,
             wires: wires(self.collectives, self.node, self.accelerator, self.fabric, self.software.communication),
             reach: reach(self.topology, self.node, self.at_work, self.fabric).of_job(self.accelerators),
-            peak: self.peak(self.job.precision.matrix_type()),
+            peak: peak(self.accelerator, self.job.precision.matrix_type()),
             memory: self.accelerator.memory_capacity,
         }
     }
+}
 
-    /// Dense peak of a data type.
-    fn peak(&self, data_type: DataType) -> FlopRate {
-        self.accelerator.peak_dense.get(data_type).unwrap_or(FlopRate::ZERO)
-    }
+/// The same step with other constants, for fits of them.
+#[must_use]
+pub fn with_efficiency(
+    step: StepModel,
+    accelerator: &Accelerator,
+    software: &Software,
+    efficiency: StepEfficiency,
+) -> StepModel {
+    let silicon = silicon(accelerator, step.job.precision, software.attention_kernel, &efficiency);
+    StepModel { silicon, efficiency, ..step }
+}
 
-    fn silicon(&self) -> Silicon {
-        let efficiency = &self.efficiency;
-        let bf16 = self.peak(DataType::Bf16);
-        Silicon {
-            sms: f64::from(self.accelerator.sm_count),
-            gemm_rate: self.peak(self.job.precision.matrix_type()) * efficiency.gemm,
-            logits_rate: bf16 * efficiency.gemm_bf16,
-            tile_epilogue: efficiency.tile_epilogue,
-            memory_bandwidth: self.accelerator.memory_bandwidth * efficiency.memory,
-            attention: AttentionRate {
-                forward: bf16 * efficiency.attention,
-                half_length: efficiency.attention_half_length,
-                backward: efficiency.attention_backward,
-                fused: self.software.attention_kernel != AttentionKernel::Unfused,
-                softmax: efficiency.softmax,
-                misaligned_head: efficiency.misaligned_head,
-            },
-        }
+/// Dense peak of a data type.
+fn peak(accelerator: &Accelerator, data_type: DataType) -> FlopRate {
+    accelerator.peak_dense.get(data_type).unwrap_or(FlopRate::ZERO)
+}
+
+fn silicon(
+    accelerator: &Accelerator,
+    precision: Precision,
+    kernel: AttentionKernel,
+    efficiency: &StepEfficiency,
+) -> Silicon {
+    let bf16 = peak(accelerator, DataType::Bf16);
+    Silicon {
+        sms: f64::from(accelerator.sm_count),
+        gemm_rate: peak(accelerator, precision.matrix_type()) * efficiency.gemm,
+        logits_rate: bf16 * efficiency.gemm_bf16,
+        tile_epilogue: efficiency.tile_epilogue,
+        memory_bandwidth: accelerator.memory_bandwidth * efficiency.memory,
+        attention: AttentionRate {
+            forward: bf16 * efficiency.attention,
+            half_length: efficiency.attention_half_length,
+            backward: efficiency.attention_backward,
+            fused: kernel != AttentionKernel::Unfused,
+            softmax: efficiency.softmax,
+            misaligned_head: efficiency.misaligned_head,
+        },
     }
 }
 

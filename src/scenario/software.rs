@@ -201,11 +201,12 @@ impl StepEfficiency {
         let board = set
             .boards
             .get(&accelerator.board)
-            .ok_or_else(|| MissingEfficiency::Board(accelerator.board.clone()))?
-            .get();
+            .map(typical)
+            .ok_or_else(|| MissingEfficiency::Board(accelerator.board.clone()))?;
         let gemm = |precision: Precision| {
             let missing = || MissingEfficiency::Precision { precision, generation: name() };
-            generation.gemm.get(precision.word()).map(|rate| typical(rate) * board).ok_or_else(missing)
+            let alike = if precision == Precision::Fp16 { Precision::Bf16 } else { precision };
+            generation.gemm.get(alike.word()).map(|rate| typical(rate) * board).ok_or_else(missing)
         };
         let kernel = software.attention_kernel;
         let attention = if kernel == AttentionKernel::Unfused {
@@ -227,9 +228,9 @@ impl StepEfficiency {
             gemm: gemm(precision)?,
             gemm_bf16: gemm(Precision::Bf16)?,
             attention,
-            tile_epilogue: kernels.tile_epilogue,
+            tile_epilogue: kernels.tile_epilogue.value,
             memory: typical(&kernels.memory),
-            attention_half_length: f64::from(kernels.attention_half_length),
+            attention_half_length: typical(&kernels.attention_half_length),
             attention_backward: typical(&kernels.attention_backward),
             softmax: typical(&kernels.softmax),
             misaligned_head: typical(&kernels.misaligned_head),
@@ -238,9 +239,9 @@ impl StepEfficiency {
             accumulate: typical(&kernels.accumulate),
             optimizer_bytes: typical(&kernels.optimizer_bytes),
             moe_bytes: typical(&era.moe_bytes),
-            moe_layer: era.moe_layer,
-            host_dense: launch.dense,
-            host_moe: launch.moe,
+            moe_layer: era.moe_layer.value,
+            host_dense: launch.dense.value,
+            host_moe: launch.moe.value,
             tensor_exposed: typical(tensor),
             context_exposed: typical(&exposure.context),
             pipeline_exposed: typical(&exposure.pipeline),
@@ -252,7 +253,7 @@ impl StepEfficiency {
             contention: typical(&exposure.contention),
             fully_sharded_bandwidth: typical(&era.fully_sharded_bandwidth),
             fully_sharded_window: typical(&era.fully_sharded_window),
-            step: scale.step,
+            step: scale.step.value,
             straggler: typical(&scale.straggler),
             allocator: if traits.allocator_pressure { typical(&scale.allocator) } else { 0.0 },
             allocator_threshold: scale.allocator_threshold.get(),

@@ -49,8 +49,8 @@ impl StepModel {
             return Seconds::ZERO;
         }
         let hidden = Bytes::new(ACTIVATION * shard.hidden * shard.tokens);
-        // A layer of experts keeps tensor parallelism in its attention only.
-        let halves = if has_dense_mlp { 1.0 } else { 0.5 };
+        // A layer of experts keeps tensor parallelism in its attention only; a parallel block gathers and sums once.
+        let halves = if has_dense_mlp && !self.transformer.detail.parallel { 1.0 } else { 0.5 };
         if layout.sequence_parallel {
             let gather = self.collective(Collective::AllGather, hidden, group);
             let scatter = self.collective(Collective::ReduceScatter, hidden, group);

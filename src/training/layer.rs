@@ -48,6 +48,8 @@ const ELEMENT: f64 = 2.0;
 /// Elements of the hidden state that one layer's norms, residuals, dropouts and biases read and write, forward and
 /// backward, counted at two reads or writes each for two norms, two residual adds and their dropouts.
 const RESIDUAL_PASSES: (f64, f64) = (10.0, 14.0);
+/// The same of a parallel block: one norm and one residual add, which takes in a second branch.
+const PARALLEL_PASSES: (f64, f64) = (6.0, 8.0);
 /// Reads and writes of queries, keys and values: rotary embedding, layout changes.
 const ATTENTION_PASSES: (f64, f64) = (2.0, 3.0);
 /// Reads and writes of the feed-forward activation, gated and plain.
@@ -91,6 +93,8 @@ impl StepModel {
             heads: shard.heads,
             head_dim: shard.head_dim,
         };
+        let parallel = self.transformer.detail.parallel;
+        let residual_passes = if parallel { PARALLEL_PASSES } else { RESIDUAL_PASSES };
         let touched =
             |residual: f64, attention: f64| residual * shard.residual() + attention * projected * shard.tokens;
         let inputs = (shard.hidden + shard.output) * shard.tokens;
@@ -99,11 +103,11 @@ impl StepModel {
         Pass {
             linear: inward.forward + silicon.linear_forward(outward),
             attention: silicon.attention_forward(core),
-            streaming: self.elementwise(touched(RESIDUAL_PASSES.0, ATTENTION_PASSES.0)) + self.casts(inputs),
+            streaming: self.elementwise(touched(residual_passes.0, ATTENTION_PASSES.0)) + self.casts(inputs),
             backward: inward.backward
                 + silicon.linear_backward(outward)
                 + silicon.attention_backward(core)
-                + self.elementwise(touched(RESIDUAL_PASSES.1, ATTENTION_PASSES.1))
+                + self.elementwise(touched(residual_passes.1, ATTENTION_PASSES.1))
                 + self.casts(gradients),
         }
     }

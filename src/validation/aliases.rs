@@ -2,6 +2,7 @@
 
 use super::reliability::{Cause, Figure, Fleet};
 use crate::catalog::model::Norm;
+use crate::catalog::training_efficiency::Framework;
 use crate::diagnostics::Sink;
 use crate::document::{Node, Reader};
 use crate::parallelism::{Recompute, Sharding};
@@ -53,6 +54,15 @@ fn aliases<T>(r: &mut Reader<'_>, key: &'static str, read: impl Fn(&mut Reader<'
     r.tables(key, |r| (Pattern::read(r), read(r)))
 }
 
+/// A framework of its makers' own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NamedFramework {
+    /// The class that it is of.
+    pub(super) class: Framework,
+    /// Whether its makers say that it hides tensor- and data-parallel communication.
+    pub(super) overlaps: bool,
+}
+
 /// Catalog ids that stand for a GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hardware {
@@ -97,6 +107,8 @@ pub(super) struct Family {
     pub(super) tied_embeddings: bool,
     /// Whether positions are learned, one for each place of the sequence.
     pub(super) learned_positions: bool,
+    /// Whether attention and MLP stand side by side.
+    pub(super) parallel: bool,
     /// Channels of a head, where they are not hidden over heads.
     pub(super) head_dim: Option<u32>,
     /// The usual vocabulary.
@@ -206,6 +218,8 @@ pub struct Aliases {
     no_sequence_parallel: Vec<Alias<()>>,
     pipelines: Vec<Alias<u32>>,
     conventions: Vec<Convention>,
+    frameworks: Vec<Alias<NamedFramework>>,
+    always_fitted: Vec<Alias<()>>,
     designs: Vec<Alias<Design>>,
     parts: Vec<Alias<PartAlias>>,
     fleets: Vec<Alias<Supported<Fleet>>>,
@@ -243,6 +257,7 @@ impl Aliases {
                         biases: r.get("biases"),
                         tied_embeddings: r.get("tied_embeddings"),
                         learned_positions: r.get("learned_positions"),
+                        parallel: r.or("parallel", false),
                         head_dim: r.optional("head_dim"),
                         vocab: r.optional("vocab"),
                     }),
@@ -262,6 +277,11 @@ impl Aliases {
                 recomputed: r.get("recomputed"),
                 attention: r.get("attention"),
             }),
+            frameworks: aliases(r, "framework", |r| NamedFramework {
+                class: r.get("class"),
+                overlaps: r.get("overlaps"),
+            }),
+            always_fitted: aliases(r, "always_fitted", |_| ()),
             designs: aliases(r, "design", |r| Design {
                 radix: r.optional("radix"),
                 planes: r.or("planes", 1),
@@ -343,6 +363,16 @@ impl Aliases {
     /// documents make a step one microbatch a stage.
     pub(super) fn usual_chunks(&self, source: &str) -> Option<u32> {
         first(&self.pipelines, source).copied()
+    }
+
+    /// What a framework of that name is.
+    pub(super) fn framework(&self, name: &str) -> Option<NamedFramework> {
+        first(&self.frameworks, name).copied()
+    }
+
+    /// Whether a source stays in every fit, because its runs alone identify some constants.
+    pub(super) fn always_fitted(&self, source: &str) -> bool {
+        first(&self.always_fitted, source).is_some()
     }
 
     /// What a published network is built of.

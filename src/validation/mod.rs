@@ -17,7 +17,10 @@ mod tolerance;
 mod topology;
 mod training;
 
+use std::collections::BTreeMap;
+
 use crate::catalog::Catalog;
+use crate::catalog::training_efficiency::TrainingEfficiency;
 use crate::document::choices;
 
 pub use aliases::Aliases;
@@ -26,6 +29,7 @@ pub use render::{held_out_page, validation_csv, validation_json, validation_page
 use table::Row;
 pub use table::TableError;
 pub use tolerance::Tolerances;
+pub use training::Run;
 
 choices! {
     /// What is held against measurements.
@@ -43,6 +47,30 @@ choices! {
         /// Failures and the useful time that they leave.
         Reliability = "reliability",
     }
+}
+
+choices! {
+    /// What the constants are fitted without, one after another.
+    pub enum LeaveOut {
+        /// Each source.
+        Source = "source",
+        /// Each model.
+        Model = "model",
+    }
+}
+
+/// The training runs of a table that can be predicted with the constants of a set.
+///
+/// # Errors
+/// Where the text is no CSV, or lacks a column that every table of the domain has.
+pub fn training_runs(
+    text: &str,
+    catalog: &Catalog,
+    aliases: &Aliases,
+    set: &TrainingEfficiency,
+) -> Result<Vec<Run>, TableError> {
+    let table = table::rows(text, Domain::Training.columns())?;
+    Ok(training::runs(&table, catalog, aliases, set))
 }
 
 /// The project's alias table, TOML.
@@ -105,10 +133,44 @@ impl Validation {
     /// # Errors
     /// Where the text is no CSV, or lacks a column that every table of the domain has.
     pub fn new(domain: Domain, text: &str, catalog: &Catalog, aliases: &Aliases) -> Result<Self, TableError> {
+        let set = catalog.training_efficiency.get("published-runs").map(|entry| &entry.part);
+        Self::with_sets(domain, text, catalog, aliases, &|_| set)
+    }
+
+    /// Holds training runs against the constants that were fitted without their group, where there are such; rows of
+    /// groups that every fit keeps are left out.
+    ///
+    /// # Errors
+    /// As [`Validation::new`].
+    pub fn leaving_out(
+        text: &str,
+        catalog: &Catalog,
+        aliases: &Aliases,
+        group: LeaveOut,
+        sets: &BTreeMap<String, TrainingEfficiency>,
+    ) -> Result<Self, TableError> {
+        let set = |row: &Row| row.text(group.word()).and_then(|name| sets.get(name));
+        let mut validation = Self::with_sets(Domain::Training, text, catalog, aliases, &set)?;
+        for (result, row) in validation.rows.iter_mut().zip(table::rows(text, Domain::Training.columns())?) {
+            if row.text("source").is_some_and(|source| aliases.always_fitted(source)) {
+                let reason = "its source stays in every fit: it alone identifies some constants".to_owned();
+                result.outcome = Outcome::Excluded(reason);
+            }
+        }
+        Ok(validation)
+    }
+
+    fn with_sets(
+        domain: Domain,
+        text: &str,
+        catalog: &Catalog,
+        aliases: &Aliases,
+        sets: &training::Sets<'_>,
+    ) -> Result<Self, TableError> {
         let table = domain.rows(text)?;
         let cell = |row: &Row, column| row.text(column).unwrap_or_default().to_owned();
         let result = |row: &Row| {
-            let training = || training::case(row, catalog, aliases);
+            let training = || training::case(row, catalog, aliases, sets);
             let topology = || {
                 let design: Vec<&Row> = table.iter().filter(|other| other.text("name") == row.text("name")).collect();
                 topology::case(row, &design, catalog, aliases)
@@ -119,7 +181,7 @@ impl Validation {
             let ((id, group, band), predict): (_, &dyn Fn() -> (Vec<Fill>, Outcome)) = match domain {
                 Domain::Memory => ((cell(row, "id"), cell(row, "source"), None), &memory),
                 Domain::Reliability => ((cell(row, "id"), cell(row, "case"), None), &failures),
-                Domain::Training => ((cell(row, "id"), cell(row, "source"), None), &training),
+                Domain::Training => ((cell(row, "id"), cell(row, "source"), training::role(row)), &training),
                 Domain::Topology => {
                     let id = format!("{}, {}", cell(row, "name"), cell(row, "parameter"));
                     ((id, cell(row, "name"), None), &topology)

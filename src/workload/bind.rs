@@ -52,7 +52,9 @@ impl TryFrom<&Model> for Transformer {
             experts: experts.map(|experts| Experts { leading_dense_layers, ..experts }),
             ..attention(first, expert_or_dense.biases)
         };
-        transformer.detail = Detail { windowed_layers, window, ..transformer.detail };
+        // A layer with one norm for attention and what follows has them side by side.
+        let parallel = model.blocks.iter().all(|block| block.norms == 1);
+        transformer.detail = Detail { windowed_layers, window, parallel, ..transformer.detail };
         transformer.count_vectors(model);
         Ok(transformer)
     }

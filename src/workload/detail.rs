@@ -9,6 +9,9 @@ pub struct Detail {
     pub windowed_layers: u32,
     /// Tokens of that window.
     pub window: u32,
+    /// Whether attention and MLP read the same norm and are added together (PaLM, arXiv 2204.02311, section 2): one norm
+    /// and one residual addition a layer, and half as many sums over tensor ranks.
+    pub parallel: bool,
     /// Parameters of a layer with an ordinary MLP beyond its matrices and two norms: biases of some projections, norms of
     /// queries and keys, sinks. Negative where there is one norm.
     pub dense_vectors: i64,
@@ -20,8 +23,15 @@ pub struct Detail {
 
 impl Detail {
     /// Nothing differs.
-    pub const NONE: Self =
-        Self { latent: None, windowed_layers: 0, window: 0, dense_vectors: 0, moe_vectors: 0, model_vectors: 0 };
+    pub const NONE: Self = Self {
+        latent: None,
+        windowed_layers: 0,
+        window: 0,
+        parallel: false,
+        dense_vectors: 0,
+        moe_vectors: 0,
+        model_vectors: 0,
+    };
 }
 
 /// Widths of multi-head latent attention (arXiv 2405.04434, section 2.1).

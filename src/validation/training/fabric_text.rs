@@ -12,6 +12,9 @@ pub(super) struct FabricText {
     pub(super) oversubscription: Option<f64>,
 }
 
+/// A link of Omni-Path, in Gbit/s (Intel Omni-Path Host Fabric Interface 100 series; there has been no other until 2025).
+const OMNI_PATH: f64 = 100.0;
+
 /// Words that mean Gbit/s after a number.
 const RATES: &[&str] = &["g", "gb/s", "gbps", "gbit/s", "gb/sec", "gbe"];
 
@@ -21,6 +24,7 @@ impl FabricText {
     /// - "400Gb/s per GPU" is a GPU's.
     /// - "800 Gb/s per node" and "1600 Gbps node-node" are a node's: an eighth of it is a GPU's in nodes of eight.
     /// - "8x HDR 200Gb/s" are eight ports of a node.
+    /// - "4 Omni-Path links" are four ports of a node at that network's one speed.
     /// - A rate of neither GPU, node nor so many ports is one port's, and a GPU is taken to have one.
     ///
     /// Of several networks in one text, the one called "compute" counts, else the fastest.
@@ -68,9 +72,12 @@ fn rate_per_gpu(part: &str, gpus_per_node: u32) -> Option<f64> {
         let unit: String = after.trim_start().chars().take_while(|c| c.is_alphabetic() || *c == '/').collect();
         if RATES.contains(&unit.as_str()) {
             rate = rate.or((value > 0.0).then_some(value));
-        } else if unit.starts_with('x') {
+        } else if unit.starts_with('x') || after.trim_start().starts_with("omni-path links") {
             count = count.or(Some(value));
         }
+    }
+    if part.contains("omni-path") {
+        rate = rate.or(Some(OMNI_PATH));
     }
     let (rate, node) = (rate?, f64::from(gpus_per_node));
     if part.contains("per gpu") || part.contains("a gpu") {
@@ -110,7 +117,7 @@ mod tests {
             ("Storage: 2x ConnectX-7 IB NDR 400Gb/s, Compute: 4x ConnectX-7 IB NDR 400Gb/s", Some(200.0)),
             ("2x Mellanox ConnectX-5 Ex 100Gb/s Ethernet; topo: L3 Fat Tree", Some(25.0)),
             ("HDR 200Gb/s", Some(200.0)),
-            ("4 Omni-Path links per node (OPA)", None),
+            ("4 Omni-Path links per node (OPA)", Some(50.0)),
             ("not stated in section", None),
         ] {
             assert_eq!(rate(text), wanted, "{text}");

@@ -11,6 +11,7 @@ use crate::workload::{AttentionCount, TrainingJob, Transformer};
 const COLUMNS: [&str; 3] = ["iter_s", "tokens_s_gpu", "tflops_per_gpu"];
 
 /// A published figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Metric {
     /// Its column.
     pub(super) name: &'static str,

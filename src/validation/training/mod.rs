@@ -30,10 +30,12 @@ mod hardware;
 mod layout;
 mod metric;
 mod model;
+mod run;
 
 use self::hardware::Machine;
 use self::layout::Known;
 use self::metric::Metric;
+pub use self::run::Run;
 use super::aliases::Aliases;
 use super::outcome::{Fill, Outcome, Prediction};
 use super::table::{Row, Unusable};
@@ -49,6 +51,27 @@ use crate::workload::{GradientPrecision, Offload, Optimizer, Precision, Training
 /// Columns that a table of training runs must have; others may be missing or blank.
 pub(super) const COLUMNS: &[&str] = &["id", "model", "gpu", "num_gpus", "seq", "gbs", "tp", "pp", "precision"];
 
+/// The constants for a row: the same for all, or those fitted without its group.
+pub(super) type Sets<'a> = dyn Fn(&Row) -> Option<&'a TrainingEfficiency> + 'a;
+
+/// The runs of a table that can be predicted with the constants of a set, in the order of the table.
+pub(super) fn runs(table: &[Row], catalog: &Catalog, aliases: &Aliases, set: &TrainingEfficiency) -> Vec<Run> {
+    let run = |row: &Row| {
+        let metric = Metric::read(row).ok().flatten()?;
+        prepare(row, metric, catalog, aliases, set, &mut Filled::default()).ok()
+    };
+    table.iter().filter(|row| super::excluded(row, aliases).is_none()).filter_map(run).collect()
+}
+
+/// The part of a table that a row belongs to, where it says: constants are fitted to one, and judged by the other.
+pub(super) fn role(row: &Row) -> Option<&'static str> {
+    match row.text("role")? {
+        "holdout" => Some("held out of the fit"),
+        "calibration" => Some("fitted to"),
+        _ => None,
+    }
+}
+
 /// Fields filled so far.
 #[derive(Default)]
 struct Filled(Vec<Fill>);
@@ -60,11 +83,11 @@ impl Filled {
 }
 
 /// Predicts one row, which no rule about the data leaves out.
-pub(super) fn case(row: &Row, catalog: &Catalog, aliases: &Aliases) -> (Vec<Fill>, Outcome) {
+pub(super) fn case(row: &Row, catalog: &Catalog, aliases: &Aliases, sets: &Sets<'_>) -> (Vec<Fill>, Outcome) {
     let mut filled = Filled::default();
     let outcome = match Metric::read(row) {
         Ok(None) => Outcome::Excluded("no numeric value of iter_s, tokens_s_gpu or tflops_per_gpu".to_owned()),
-        Ok(Some(metric)) => predict(row, &metric, catalog, aliases, &mut filled)
+        Ok(Some(metric)) => predict(row, metric, catalog, aliases, sets, &mut filled)
             .map_or_else(|Unusable(reason)| Outcome::Skipped(reason), Outcome::Predicted),
         Err(Unusable(reason)) => Outcome::Excluded(reason),
     };
@@ -73,20 +96,35 @@ pub(super) fn case(row: &Row, catalog: &Catalog, aliases: &Aliases) -> (Vec<Fill
 
 fn predict(
     row: &Row,
-    metric: &Metric,
+    metric: Metric,
     catalog: &Catalog,
     aliases: &Aliases,
+    sets: &Sets<'_>,
     filled: &mut Filled,
 ) -> Result<Prediction, Unusable> {
+    let set = sets(row).ok_or_else(|| Unusable("the catalog has no training constants".to_owned()))?;
+    let run = prepare(row, metric, catalog, aliases, set, filled)?;
+    Ok(run.predict(run.bind(set).map_err(|error| Unusable(error.to_string()))?))
+}
+
+/// Binds a row to hardware, model and layout.
+fn prepare(
+    row: &Row,
+    metric: Metric,
+    catalog: &Catalog,
+    aliases: &Aliases,
+    set: &TrainingEfficiency,
+    filled: &mut Filled,
+) -> Result<Run, Unusable> {
     let counting = metric.counting(row, aliases)?;
     let machine = Machine::read(row, catalog, aliases, filled)?;
     let precision = precision(row, aliases)?;
     let sequence_length = row.needed_count("seq")?;
     let transformer = model::transformer(row, sequence_length, catalog, aliases, filled)?;
     let missing = |what: &str| Unusable(format!("the catalog has no {what}"));
-    let set = catalog.training_efficiency.get("published-runs").ok_or_else(|| missing("training constants"))?;
-    let software = software(row, &machine, set, filled)?;
-    let efficiency = StepEfficiency::bind(set, &machine.accelerator, machine.node.host, precision, &software)
+    let (software, states_overlap) = software(row, &machine, set, aliases, filled)?;
+    let host = machine.node.host;
+    let efficiency = StepEfficiency::bind(set, &machine.accelerator, host, precision, &software)
         .map_err(|error| Unusable(error.to_string()))?;
     let global_batch = row.needed_count("gbs")?;
     let job = TrainingJob {
@@ -112,6 +150,7 @@ fn predict(
     };
     let layout = layout::layout(row, &known, aliases, filled)?;
     let (_, data) = set.usual_overlap(software.framework, software.date, layout.sharding == Sharding::Full);
+    let data = if states_overlap { software.overlap.data } else { data };
     let software = Software { overlap: Overlap { data, ..software.overlap }, ..software };
     let mut step = StepInputs {
         transformer,
@@ -131,13 +170,19 @@ fn predict(
     if let Some(line_rate) = machine.line_rate {
         step.wires.network.line_rate = line_rate;
     }
-    let estimate = step.estimate(&layout);
-    Ok(Prediction {
-        metric: metric.name.to_owned(),
-        measured: metric.measured,
-        predicted: metric.predicted(&estimate, &layout, &transformer, &job, counting),
-        convention: counting.map(|counting| counting.to_string()),
-        gpus: Some(machine.gpus),
+    Ok(Run {
+        source: row.text("source").unwrap_or_default().to_owned(),
+        model: row.needed("model")?.to_owned(),
+        holdout: row.text("role") == Some("holdout"),
+        kept: row.text("source").is_some_and(|source| aliases.always_fitted(source)),
+        metric,
+        counting,
+        accelerator: machine.accelerator,
+        host,
+        gpus: machine.gpus,
+        software,
+        step,
+        layout,
     })
 }
 
@@ -156,12 +201,27 @@ fn gradients(precision: Precision, date: f64, filled: &mut Filled) -> GradientPr
     gradients
 }
 
-fn software(row: &Row, machine: &Machine, set: &TrainingEfficiency, filled: &mut Filled) -> Result<Software, Unusable> {
+/// The software of a row, and whether what it overlaps is stated instead of usual.
+fn software(
+    row: &Row,
+    machine: &Machine,
+    set: &TrainingEfficiency,
+    aliases: &Aliases,
+    filled: &mut Filled,
+) -> Result<(Software, bool), Unusable> {
     let date = row.number("software_date")?.unwrap_or_else(|| {
         filled.push("software_date", &Software::USUAL_DATE, "not stated");
         Software::USUAL_DATE
     });
-    let framework = word(row, "framework", Framework::ALL, Framework::word)?.unwrap_or_else(|| {
+    let named = row.text("framework").and_then(|name| aliases.framework(name));
+    if let Some(named) = named {
+        filled.push("framework", &named.class, "the class of its kind, with the overlap that its makers state");
+    }
+    let stated = match named {
+        Some(named) => Some(named.class),
+        None => word(row, "framework", Framework::ALL, Framework::word)?,
+    };
+    let framework = stated.unwrap_or_else(|| {
         let usual = if date < 2023.0 { Framework::MegatronLm } else { Framework::MegatronCore };
         filled.push("framework", &usual, "usual of the date");
         usual
@@ -172,14 +232,11 @@ fn software(row: &Row, machine: &Machine, set: &TrainingEfficiency, filled: &mut
             filled.push("attention_kernel", &usual, "usual of the date");
             usual
         });
-    let (tensor, data) = set.usual_overlap(framework, date, false);
-    Ok(Software {
-        date,
-        framework,
-        attention_kernel,
-        overlap: Overlap { tensor, data, expert: false },
-        communication: Communication::USUAL,
-    })
+    let usual = set.usual_overlap(framework, date, false);
+    let (tensor, data) = named.map_or(usual, |named| (named.overlaps, named.overlaps));
+    let overlap = Overlap { tensor, data, expert: false };
+    let software = Software { date, framework, attention_kernel, overlap, communication: Communication::USUAL };
+    Ok((software, named.is_some()))
 }
 
 /// A cell that is one of a closed set of words; nothing where it is empty.

@@ -32,7 +32,7 @@ pub(super) fn transformer(
         aliases.model(name).and_then(|id| Some((id, Transformer::try_from(&catalog.models.get(id)?.part).ok()?)));
     let mut sizes = Sizes { row, known, filled };
     let (layers, hidden, heads) = (
-        sizes.needed("layers", |model| Some(model.layers))?,
+        layers(&mut sizes, sequence)?,
         sizes.needed("hidden", |model| Some(model.hidden))?,
         sizes.needed("heads", |model| Some(model.heads))?,
     );
@@ -60,6 +60,9 @@ pub(super) fn transformer(
     if size > MOST_PARAMETERS {
         return Err(Unusable("nobody trains a model of that size".to_owned()));
     }
+    // One norm instead of two, a weight and a bias each where there are biases.
+    let norm = i64::from(hidden) * if family.biases { 2 } else { 1 };
+    let less_norms = if family.parallel { -norm } else { 0 };
     Ok(Transformer {
         layers,
         hidden,
@@ -74,8 +77,34 @@ pub(super) fn transformer(
         biases: family.biases,
         learned_positions: if family.learned_positions { sequence } else { 0 },
         experts,
-        detail: Detail::NONE,
+        detail: Detail { parallel: family.parallel, dense_vectors: less_norms, ..Detail::NONE },
     })
+}
+
+/// Layers of the row, else of the catalog's model; of a run whose rate of operations and step time were published both,
+/// as many as explain them: recomputing everything a layer takes `8 x 12 h^2` operations a token (SC21, arXiv 2104.04473,
+/// equation 3, without its small terms).
+fn layers(sizes: &mut Sizes<'_, '_>, sequence: u32) -> Result<u32, Unusable> {
+    if let Some(stated) = sizes.find("layers", |model| Some(model.layers))? {
+        return Ok(stated);
+    }
+    let row = sizes.row;
+    let hardware = row.text("tflops_kind").is_some_and(|kind| kind.starts_with("hardware"));
+    let known = (row.number("tflops_per_gpu")?, row.number("iter_s")?, row.count("num_gpus")?, row.count("gbs")?);
+    let ((Some(rate), Some(time), Some(gpus), Some(batch)), true) = (known, hardware) else {
+        return sizes.needed("layers", |_| None);
+    };
+    let hidden = f64::from(row.needed_count("hidden")?);
+    let operations = rate * 1e12 * time * f64::from(gpus);
+    let layer = 96.0 * hidden * hidden * f64::from(batch) * f64::from(sequence);
+    let count = (operations / layer).round();
+    if !(1.0..=10_000.0).contains(&count) {
+        return Err(Unusable(format!("layers is missing, and {count} would explain the rate and time of the row")));
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
+    let count = count as u32;
+    sizes.filled.push("layers", &count, "as many as explain the published rate of operations and step time");
+    Ok(count)
 }
 
 /// The experts of a layer, where the row or the catalog's model has some. `ffn` is an expert's width there.

@@ -1,0 +1,84 @@
+//! A row bound to all but the constants, so that fits need not read it again.
+
+use std::sync::Arc;
+
+use super::metric::{Counting, Metric};
+use crate::calibration::MeasuredStep;
+use crate::catalog::node::Host;
+use crate::catalog::training_efficiency::TrainingEfficiency;
+use crate::catalog::{Accelerator, Entry};
+use crate::evaluate::with_efficiency;
+use crate::parallelism::Layout;
+use crate::scenario::{MissingEfficiency, Software, StepEfficiency};
+use crate::training::StepModel;
+use crate::validation::outcome::Prediction;
+
+/// A published run, bound to hardware, model and layout.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub(super) source: String,
+    pub(super) model: String,
+    pub(super) holdout: bool,
+    pub(super) kept: bool,
+    pub(super) metric: Metric,
+    pub(super) counting: Option<Counting>,
+    pub(super) accelerator: Arc<Entry<Accelerator>>,
+    pub(super) host: Host,
+    pub(super) gpus: u32,
+    pub(super) software: Software,
+    pub(super) step: StepModel,
+    pub(super) layout: Layout,
+}
+
+impl Run {
+    /// What was trained, as published.
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// Whether fits leave it out, to be judged by it.
+    pub const fn is_holdout(&self) -> bool {
+        self.holdout
+    }
+
+    /// Whether its source stays in every fit, because it alone identifies some constants.
+    pub const fn is_kept(&self) -> bool {
+        self.kept
+    }
+
+    pub(super) fn bind(&self, set: &TrainingEfficiency) -> Result<StepEfficiency, MissingEfficiency> {
+        StepEfficiency::bind(set, &self.accelerator, self.host, self.step.job.precision, &self.software)
+    }
+
+    /// The run with these constants.
+    pub fn predict(&self, efficiency: StepEfficiency) -> Prediction {
+        Prediction {
+            metric: self.metric.name.to_owned(),
+            measured: self.metric.measured,
+            predicted: self.figure(efficiency),
+            convention: self.counting.map(|counting| counting.to_string()),
+            gpus: Some(self.gpus),
+        }
+    }
+
+    fn figure(&self, efficiency: StepEfficiency) -> f64 {
+        let step = with_efficiency(self.step, &self.accelerator, &self.software, efficiency);
+        let estimate = step.estimate(&self.layout);
+        let (model, job) = (&self.step.transformer, &self.step.job);
+        self.metric.predicted(&estimate, &self.layout, model, job, self.counting)
+    }
+}
+
+impl MeasuredStep for Run {
+    fn source(&self) -> &str {
+        &self.source
+    }
+
+    fn efficiency(&self, set: &TrainingEfficiency) -> Option<StepEfficiency> {
+        self.bind(set).ok()
+    }
+
+    fn log_error(&self, efficiency: StepEfficiency) -> f64 {
+        (self.figure(efficiency) / self.metric.measured).ln()
+    }
+}
