@@ -9,9 +9,10 @@ use std::sync::LazyLock;
 use clusterplan::diagnostics::{Sink, Sources};
 use clusterplan::evaluate::{BuiltCluster, Infeasible, Point, Prepared};
 use clusterplan::load;
-use clusterplan::parallelism::{ContextExchange, Layout, Schedule};
+use clusterplan::parallelism::{ContextExchange, Layout, Schedule, Sharding};
 use clusterplan::scenario::{Scenario, ScenarioFile};
-use clusterplan::units::Seconds;
+use clusterplan::units::{Factor, Seconds};
+use clusterplan::workload::GradientPrecision;
 
 fn scenario(name: &str) -> (Prepared, Layout) {
     let (mut sources, sink) = (Sources::default(), Sink::default());
@@ -111,4 +112,44 @@ fn a_ring_hides_behind_long_attention_and_all_to_all_needs_heads() {
     let error = LONG.0.point(&wide).unwrap_err().to_string();
     assert!(error.contains("128 heads do not split over 256 ranks (tensor x context)"), "{error}");
     assert!(LONG.0.point(&Layout { context_exchange: ContextExchange::Ring, ..wide }).is_ok());
+}
+
+#[test]
+fn hybrid_sharding_gathers_within_a_node_and_reduces_across() {
+    let of = |sharding, shard_ranks| {
+        let layout = Layout { tensor: 1, pipeline: 1, virtual_stages: 1, schedule: Schedule::OneF1b, ..GPT.1 };
+        let mut prepared = GPT.0;
+        // One microbatch on each of the ranks, so that little hides the messages.
+        prepared.step.job.global_batch = 1_024;
+        prepared.step.overlap.data = false;
+        prepared.step.job.gradients = GradientPrecision::Bf16;
+        // A network so slow that it alone counts.
+        prepared.step.efficiency.fully_sharded_bandwidth *= 0.1;
+        prepared.step.estimate(&Layout { data: 1_024, sharding, shard_ranks, sequence_parallel: false, ..layout })
+    };
+    let full = of(Sharding::Full, 0);
+    let [node, all] = [8, 1_024].map(|ranks| of(Sharding::Hybrid, ranks));
+    // A single group of all ranks is full sharding.
+    assert_eq!(all, full);
+    // Within a node, gathering stays on NVLink; across go two passes over the gradients, reduced and shared, where full
+    // sharding scatters them and gathers weights of the same size twice.
+    let ratio = node.exposed.data / full.exposed.data;
+    assert!(ratio > 0.6 && ratio < 0.9, "{ratio}");
+    // Each rank updates an eighth of the weights instead of a 1,024th.
+    assert!(node.optimizer > full.optimizer * 10.0);
+    let gradients = of(Sharding::OptimizerGradients, 8);
+    assert!(
+        gradients.exposed.data > Seconds::ZERO && gradients.optimizer > of(Sharding::OptimizerGradients, 0).optimizer
+    );
+}
+
+#[test]
+fn uneven_experts_are_paced_by_the_fullest() {
+    let (prepared, layout) = scenario("train-mixtral-8x7b-64-h100.toml");
+    let even = prepared.point(&layout).unwrap().step;
+    let mut uneven = prepared;
+    uneven.step.job.expert_imbalance = Factor::new(1.5).unwrap();
+    let uneven = uneven.step.estimate(&layout.over(64).unwrap());
+    assert!(uneven.compute > even.compute * 1.2 && uneven.compute < even.compute * 1.5);
+    assert!(uneven.exposed.expert > even.exposed.expert * 1.3);
 }

@@ -8,7 +8,7 @@ use crate::reliability::Goodput;
 use crate::scenario::{Scenario, Training};
 use crate::tco::{CostTotals, UnitCosts};
 use crate::training::{StepModel, TrainingEstimate};
-use crate::units::{Bandwidth, Bytes, Factor, Seconds, Usd};
+use crate::units::{Bandwidth, Bytes, Seconds, Usd};
 use crate::workload::{DataPipeline, Offload, TrainingJob};
 
 /// The useful share of wall time below which a run is taken as never ending.
@@ -65,13 +65,8 @@ pub struct Fit {
 }
 
 /// What a step's time is not known of.
-pub(super) fn untimed(layout: &Layout, job: &TrainingJob) -> Option<&'static str> {
-    let without = [
-        (layout.shard_ranks > 0, "sharding in groups"),
-        (job.offload != Offload::None, "offloading"),
-        (job.expert_imbalance != Factor::ONE, "unevenly loaded experts"),
-    ];
-    without.into_iter().find_map(|(asked, what)| asked.then_some(what))
+pub(super) fn untimed(job: &TrainingJob) -> Option<&'static str> {
+    (job.offload != Offload::None).then_some("offloading")
 }
 
 impl Prepared {
@@ -136,7 +131,7 @@ impl Prepared {
     /// When failures leave the run no progress, or the time of something asked for is not known.
     pub fn timed(&self, fit: Fit) -> Result<Point, Infeasible> {
         let Fit { layout, worst_stage, memory } = fit;
-        untimed(&layout, &self.step.job).map_or(Ok(()), |what| Err(Infeasible::Untimed(what)))?;
+        untimed(&self.step.job).map_or(Ok(()), |what| Err(Infeasible::Untimed(what)))?;
         let step = self.fed(self.step.estimate(&layout));
         let iteration = step.iteration();
         let hazards = &self.failures.hazards;

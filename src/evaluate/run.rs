@@ -129,7 +129,7 @@ impl Prepared {
         layout: &Layout,
     ) -> Result<TrainingEstimate, Infeasible> {
         layout.check(&self.step.transformer, job)?;
-        untimed(layout, job).map_or(Ok(()), |what| Err(Infeasible::Untimed(what)))?;
+        untimed(job).map_or(Ok(()), |what| Err(Infeasible::Untimed(what)))?;
         self.check_memory(stage.kind, job, layout)?;
         let step = crate::training::StepModel { job: *job, ..self.step };
         Ok(self.fed(step.estimate(layout)))

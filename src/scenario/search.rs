@@ -41,7 +41,7 @@ impl LayoutSearch {
     /// software has.
     pub fn overlaps(&self, training: &Training, sharding: Sharding) -> Vec<Overlap> {
         let Software { framework, date, .. } = training.software;
-        let usual = training.efficiency_source.usual_overlap(framework, date, sharding == Sharding::Full);
+        let usual = training.efficiency_source.usual_overlap(framework, date, sharding.weights());
         let choices = |given: Option<bool>, usual: bool| match (given, usual) {
             (Some(given), _) => vec![given],
             (None, true) => vec![true, false],

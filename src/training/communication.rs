@@ -7,6 +7,27 @@ use crate::parallelism::{ContextExchange, Layout, RankGroup};
 use crate::units::{Bytes, Seconds};
 use crate::workload::Experts;
 
+/// Ranks that hold the same weights: in groups of neighbours that split states among them, each such group a copy (hybrid
+/// sharding, arXiv 2304.11277, section 3.2.2); or all of them one group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Copies {
+    /// All of them.
+    all: RankGroup,
+    /// Those that split states.
+    shards: RankGroup,
+    /// Those that hold the same shard.
+    across: RankGroup,
+}
+
+impl Copies {
+    /// Of a group, so many of which split states.
+    pub(super) fn new(all: RankGroup, split: u32) -> Self {
+        let split = split.clamp(1, all.size);
+        let across = RankGroup { size: all.size / split, stride: all.stride * split };
+        Self { all, shards: RankGroup { size: split, stride: all.stride }, across }
+    }
+}
+
 /// Bytes of an activation element on the wire.
 const ACTIVATION: f64 = 2.0;
 
@@ -110,12 +131,13 @@ impl StepModel {
         }
     }
 
-    /// Expert-parallel communication of one layer: dispatch and combine, forward and backward.
+    /// Expert-parallel communication of one layer: dispatch and combine, forward and backward, paced by the fullest rank.
     pub(super) fn expert_layer_messages(&self, shard: &Shard, experts: &Experts, group: &Group) -> Seconds {
         if group.ranks == 1 {
             return Seconds::ZERO;
         }
-        let sent = Bytes::new(ACTIVATION * shard.share_tokens * shard.hidden * f64::from(experts.per_token));
+        let sent = Bytes::new(ACTIVATION * shard.share_tokens * shard.hidden * f64::from(experts.per_token))
+            * self.job.expert_imbalance.get();
         self.collective(Collective::AllToAll, sent, group) * 4.0
     }
 
@@ -127,6 +149,35 @@ impl StepModel {
         let pair = Self::neighbours(group);
         let message = Bytes::new(ACTIVATION * shard.hidden * shard.share_tokens);
         self.collective(Collective::SendRecv, message, &pair) * (2.0 * f64::from(layout.virtual_stages))
+    }
+
+    /// Reduction of so many bytes of gradients to shards within a shard group, and then of each shard across the copies: in
+    /// buckets, so that one is reduced within while the one before it goes across.
+    pub(super) fn reduce_split(
+        &self,
+        gradients: Bytes,
+        copies: &Copies,
+        place: impl Fn(RankGroup) -> Group,
+    ) -> Seconds {
+        let within = if copies.shards.size > 1 { self.reduce(gradients, &place(copies.shards)) } else { Seconds::ZERO };
+        let shard = gradients / f64::from(copies.shards.size);
+        let across = if copies.across.size > 1 { self.all_reduce(shard, &place(copies.across)) } else { Seconds::ZERO };
+        within.max(across)
+    }
+
+    /// Gathering of so many bytes of weights within a shard group: no copy needs those of another.
+    pub(super) fn gather_split(&self, weights: Bytes, copies: &Copies, place: impl Fn(RankGroup) -> Group) -> Seconds {
+        if copies.shards.size > 1 { self.gather(weights, &place(copies.shards)) } else { Seconds::ZERO }
+    }
+
+    /// All-reduction of so many bytes of gradients over all that hold the same.
+    pub(super) fn all_reduce_whole(
+        &self,
+        gradients: Bytes,
+        copies: &Copies,
+        place: impl Fn(RankGroup) -> Group,
+    ) -> Seconds {
+        if copies.all.size > 1 { self.all_reduce(gradients, &place(copies.all)) } else { Seconds::ZERO }
     }
 
     /// Reduction of so many bytes of gradients to shards over a data-parallel group.

@@ -158,7 +158,8 @@ impl StepModel {
         let spread = layout.expert > 1;
         let local = f64::from(experts.count) / f64::from(layout.expert);
         let tokens = if spread { shard.share_tokens } else { shard.tokens };
-        let copies = tokens * f64::from(experts.per_token);
+        // Where tokens are spread unevenly, all wait for the fullest rank.
+        let copies = tokens * f64::from(experts.per_token) * self.job.expert_imbalance.get();
         let rows = copies / local;
         let ffn = f64::from(experts.ffn) / if spread { 1.0 } else { f64::from(layout.tensor) };
         let (hidden, gate) = (shard.hidden, shard.gate);

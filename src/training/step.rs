@@ -1,5 +1,6 @@
 //! A step, assembled.
 
+use super::communication::Copies;
 use super::estimate::{ExposedCommunication, OtherTime, TrainingEstimate};
 use super::idle::{Passes, idle};
 use super::layer::Pass;
@@ -7,7 +8,9 @@ use super::shard::Shard;
 use crate::catalog::memory_allowance::SelectiveRecompute;
 use crate::collectives::{Group, Wires};
 use crate::compute::Silicon;
-use crate::parallelism::{Layout, Module, Modules, RankParameters, Recompute, Schedule, Sharding, StagePlan};
+use crate::parallelism::{
+    Layout, Module, Modules, RankGroup, RankParameters, Recompute, Schedule, Sharding, StagePlan,
+};
 use crate::scenario::{Overlap, StepEfficiency};
 use crate::topology::Reach;
 use crate::units::{Bytes, FlopRate, Flops, Seconds, Tokens};
@@ -288,22 +291,26 @@ impl StepModel {
         microbatches: f64,
     ) -> Seconds {
         let groups = layout.groups();
-        let parts = [(local.dense(), groups.data), (local.experts, groups.expert_data)];
+        let [dense, experts] = layout.sharding_ranks();
+        let parts = [
+            (local.dense(), Copies::new(groups.data, dense)),
+            (local.experts, Copies::new(groups.expert_data, experts)),
+        ];
         let (gradient, weight) = (self.job.gradients.size(), self.job.precision.gathered_size());
         let efficiency = &self.efficiency;
-        let over_parts = |time: &dyn Fn(f64, &Group) -> Seconds| -> Seconds {
-            parts
-                .iter()
-                .filter(|(count, ranks)| *count > 0.0 && ranks.size > 1)
-                .map(|(count, ranks)| time(*count, &self.group(*ranks)))
-                .sum()
+        let over_parts = |time: &dyn Fn(f64, &Copies) -> Seconds| -> Seconds {
+            parts.iter().filter(|(count, _)| *count > 0.0).map(|(count, copies)| time(*count, copies)).sum()
         };
         // Under a pipeline, weights stay gathered and gradients whole over the step, as PyTorch does it.
-        if layout.sharding == Sharding::Full && layout.pipeline == 1 {
+        if layout.sharding.weights() && layout.pipeline == 1 {
             // Weights are gathered for the forward and again for the backward pass.
-            let once = over_parts(&|count, group| {
-                let share = Group { network_share: group.network_share * efficiency.fully_sharded_bandwidth, ..*group };
-                self.reduce(gradient * count, &share) + self.gather(weight * (2.0 * count), &share)
+            let once = over_parts(&|count, copies| {
+                let slower = |ranks: RankGroup| {
+                    let group = self.group(ranks);
+                    Group { network_share: group.network_share * efficiency.fully_sharded_bandwidth, ..group }
+                };
+                self.reduce_split(gradient * count, copies, slower)
+                    + self.gather_split(weight * (2.0 * count), copies, slower)
             });
             let bytes = (gradient + weight * 2.0) * local.total();
             let exposed = if self.overlap.data {
@@ -313,13 +320,14 @@ impl StepModel {
             };
             return (exposed + self.contention(bytes, once, stage)) * microbatches;
         }
-        let reduction = over_parts(&|count, group| match layout.sharding {
-            Sharding::None => self.all_reduce(gradient * count, group),
-            _ => self.reduce(gradient * count, group),
+        let group = |ranks: RankGroup| self.group(ranks);
+        let reduction = over_parts(&|count, copies| match layout.sharding {
+            Sharding::None => self.all_reduce_whole(gradient * count, copies, group),
+            _ => self.reduce_split(gradient * count, copies, group),
         });
-        let gathering = over_parts(&|count, group| match layout.sharding {
+        let gathering = over_parts(&|count, copies| match layout.sharding {
             Sharding::None => Seconds::ZERO,
-            _ => self.gather(weight * count, group),
+            _ => self.gather_split(weight * count, copies, group),
         });
         // Sharded gradients are reduced after every microbatch, beside the next one's passes; only the last waits with
         // the weights' gathering.
@@ -345,14 +353,10 @@ impl StepModel {
 
     /// The optimizer's pass over the states of this rank, and over the 16-bit weights and the gradients.
     fn optimizer_step(&self, layout: &Layout, local: &RankParameters) -> Seconds {
-        let groups = layout.groups();
-        let (shard, expert_shard) = if layout.sharding == Sharding::None {
-            (1.0, 1.0)
-        } else {
-            (f64::from(groups.data.size), f64::from(groups.expert_data.size))
-        };
+        let [shard, expert_shard] =
+            if layout.sharding == Sharding::None { [1.0, 1.0] } else { layout.sharding_ranks().map(f64::from) };
         let updated = local.dense() / shard + local.experts / expert_shard;
-        let whole = layout.sharding != Sharding::Full || layout.pipeline > 1;
+        let whole = !layout.sharding.weights() || layout.pipeline > 1;
         let held = if whole { local.total() } else { updated };
         self.silicon
             .stream(Bytes::new(self.efficiency.optimizer_bytes * updated) + self.job.gradients.size() * (2.0 * held))
@@ -360,7 +364,7 @@ impl StepModel {
 
     /// Adding one microbatch's gradients to the sum: a read and a write in the format that they are kept in.
     fn accumulation(&self, layout: &Layout, local: &RankParameters) -> Seconds {
-        let passes = if layout.sharding == Sharding::Full && layout.pipeline == 1 { 0.5 } else { 1.0 };
+        let passes = if layout.sharding.weights() && layout.pipeline == 1 { 0.5 } else { 1.0 };
         self.silicon.stream(self.job.gradients.size() * (2.0 * self.efficiency.accumulate * passes * local.total()))
     }
 
@@ -371,8 +375,9 @@ impl StepModel {
         if self.efficiency.allocator == 0.0 || layout.tensor > 1 || layout.pipeline > 1 {
             return stragglers;
         }
-        // Sixteen bytes of states a parameter, spread over all ranks; a logistic step of width 0.03.
-        let filled = Bytes::new(16.0 * self.transformer.parameters().total() as f64 / accelerators) / self.memory;
+        // Sixteen bytes of states a parameter, spread over all ranks that split them; a logistic step of width 0.03.
+        let [ranks, _] = layout.sharding_ranks();
+        let filled = Bytes::new(16.0 * self.transformer.parameters().total() as f64 / f64::from(ranks)) / self.memory;
         let pressure = 1.0 / (1.0 + (-(filled - self.efficiency.allocator_threshold) / 0.03).exp());
         stragglers * (1.0 + self.efficiency.allocator * pressure)
     }

@@ -199,7 +199,7 @@ fn software(
     let usual = Software::usual_kernel(&cluster.accelerator.generation, date);
     let attention_kernel = defaults.or("software.attention_kernel", wanted.attention_kernel, usual);
     let sharding = file.training.as_ref().and_then(|training| training.layout.sharding);
-    let overlap = constants.usual_overlap(framework, date, sharding == Some(Sharding::Full));
+    let overlap = constants.usual_overlap(framework, date, sharding.is_some_and(Sharding::weights));
     let [tensor, data, expert] = wanted.overlap;
     let overlap = Overlap {
         tensor: defaults.or("software.overlap.tensor", tensor, overlap.0),
