@@ -101,6 +101,7 @@ fn the_errors_in_the_readme_are_fresh() {
         ("training", "published training runs: time of a step, or rate"),
         ("collectives", "published times of collective operations"),
         ("topology", "published networks: switches and cables"),
+        ("reliability", "published failures of clusters, and the useful time that they leave"),
     ] {
         let summary = &json[domain]["summary"];
         let share = |key: &str| format!("{:.1}%", summary[key].as_f64().unwrap() * 100.0);
