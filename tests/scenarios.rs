@@ -1,4 +1,4 @@
-//! The shipped scenarios and their committed reports.
+//! The shipped scenarios and studies, and their committed reports.
 //!
 //! When figures have moved on purpose, `CLUSTERPLAN_UPDATE=1 cargo test --test scenarios` writes `reports/` and the
 //! README's excerpt anew; the snapshots are reviewed as insta's always are.
@@ -22,18 +22,25 @@ fn root() -> PathBuf {
 }
 
 fn scenarios() -> Vec<PathBuf> {
-    let entries = fs::read_dir(root().join("scenarios")).unwrap().map(|entry| entry.unwrap().path());
+    questions("scenarios")
+}
+
+/// The files of a folder that ask something, in order.
+fn questions(folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
     let mut found: Vec<PathBuf> =
         entries.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
     found.sort();
     found
 }
 
-/// What the program prints for a scenario: compared where the scenario says with what, else evaluated.
+/// What the program prints for a scenario, compared where the scenario says with what, else evaluated; or for a study.
 fn answer(scenario: &Path, format: &str, columns: &str) -> String {
-    let compared = fs::read_to_string(scenario).unwrap().contains("[compare]");
+    let text = fs::read_to_string(scenario).unwrap();
+    let study = scenario.parent().is_some_and(|folder| folder.ends_with("studies"));
+    let verb = if study { "price" } else if text.contains("[compare]") { "compare" } else { "eval" };
     let mut command = Command::cargo_bin("clusterplan").unwrap();
-    command.current_dir(root()).env("COLUMNS", columns).arg(if compared { "compare" } else { "eval" }).arg(scenario);
+    command.current_dir(root()).env("COLUMNS", columns).arg(verb).arg(scenario);
     let output = command.args(["--format", format]).assert().success().get_output().clone();
     String::from_utf8(output.stdout).unwrap()
 }
@@ -59,7 +66,7 @@ fn tables() {
 #[test]
 fn reports_are_fresh() {
     let mut expected = Vec::new();
-    for scenario in scenarios() {
+    for scenario in [scenarios(), questions("studies")].concat() {
         let report = root().join("reports").join(format!("{}.md", scenario.file_stem().unwrap().display()));
         fresh(&report, &answer(&scenario, "md", "110"));
         expected.push(report);
@@ -118,7 +125,7 @@ fn the_errors_in_the_readme_are_fresh() {
 
 #[test]
 fn every_title_is_a_question() {
-    for scenario in scenarios() {
+    for scenario in [scenarios(), questions("studies")].concat() {
         let text = fs::read_to_string(&scenario).unwrap();
         let title = text.lines().find(|line| line.starts_with("title = ")).unwrap();
         assert!(title.trim_end_matches('"').ends_with('?'), "{}: {title}", scenario.display());

@@ -123,7 +123,8 @@ impl Line {
         self.transports.is_empty() || self.transports.contains(&transport)
     }
 
-    fn read(reader: &mut Reader<'_>) -> Self {
+    /// Reads a line, of a price book or of a study.
+    pub fn read(reader: &mut Reader<'_>) -> Self {
         let before = reader.sink().len();
         let per = reader.get("per");
         let line = Self {

@@ -83,6 +83,9 @@ const ROWS: &[Row] = &[
     ("Least cover of debt service", |answer, _| years(answer)?.least_cover.map(|cover| format!("{cover:.2}"))),
     ("Levelised price of an hour sold", |answer, _| Some(owned(answer)?.levelised?.to_string())),
     ("Price floor for owners' target", |answer, _| Some(owned(answer)?.floor?.to_string())),
+    ("Share of hours in use at which it breaks even", |answer, _| {
+        owned(answer)?.break_even_utilisation.map(percent)
+    }),
     ("Margin over the levelised price, first year", |answer, _| {
         let owned = owned(answer)?;
         Some((owned.price? - owned.levelised?).to_string())
@@ -241,6 +244,7 @@ fn notes(study: &PricingStudy) -> Vec<String> {
         match &offer.outcome {
             Err(infeasible) => notes.push(format!("\"{}\" cannot be: {infeasible}", offer.name)),
             Ok(answer) => {
+                notes.extend(without_return(offer, answer));
                 if let Some(rented) = rented(answer) {
                     let hour = &rented.hour;
                     notes.push(format!(
@@ -251,6 +255,14 @@ fn notes(study: &PricingStudy) -> Vec<String> {
             }
         }
     }
+    let projects = answered(study).any(|(_, answer)| years(answer).is_some());
+    if projects {
+        notes.push(
+            "A project's amounts are nominal. What is delivered first is paid now (year 0); all else falls at the end of \
+             its year. Its present value is taken at the job's cost of capital, after tax and before debt."
+                .to_owned(),
+        );
+    }
     notes.push(
         "Owned hours carry all lines of the price book, each over its own life at the cost of capital, and the hours that \
          nobody uses; rented ones the time that is paid for."
@@ -260,6 +272,16 @@ fn notes(study: &PricingStudy) -> Vec<String> {
         notes.push(format!("Other amounts are dollars at a fixed rate: {}.", currency.rate()));
     }
     notes
+}
+
+/// Why an offer has no return, in full.
+fn without_return(offer: &PricedOffer, answer: &Answer) -> Vec<String> {
+    let Some(years) = years(answer) else { return Vec::new() };
+    let returns = [("without debt", &years.unlevered_return), ("of owners", &years.levered_return)];
+    let told = |(what, rate): (&str, &Result<Rate, NoReturn>)| {
+        rate.as_ref().err().map(|why| format!("\"{}\" has no return {what}: {why}.", offer.name))
+    };
+    returns.into_iter().filter_map(told).collect()
 }
 
 /// A study as JSON.
@@ -292,6 +314,7 @@ fn figures(offer: &PricedOffer) -> Vec<(&'static str, Option<f64>)> {
         ("payback_years", of(|answer| years(answer)?.payback)),
         ("least_debt_cover_ratio", of(|answer| years(answer)?.least_cover)),
         ("levelised_usd_per_gpu_hour", of(|answer| owned(answer)?.levelised.map(UsdPerHour::value))),
+        ("break_even_utilisation_ratio", of(|answer| owned(answer)?.break_even_utilisation)),
         ("floor_usd_per_gpu_hour", of(|answer| owned(answer)?.floor.map(UsdPerHour::value))),
         ("paid_days", of(|answer| rented(answer).map(|rented| days(rented.paid)))),
         ("egress_usd", of(|answer| rented(answer).map(|rented| rented.egress.value()))),

@@ -33,9 +33,10 @@ pub(super) fn all(offers: &[PricedOffer]) -> Vec<OfferBreakEven> {
         for (rent_name, rent) in answered() {
             let Bought::Rent(rented) = &rent.bought else { continue };
             let between = (own_name.clone(), rent_name.clone());
-            let utilisation = OfferTurn::Utilisation(utilisation(own, rented.hour.price));
-            found.push(OfferBreakEven { between: between.clone(), turn: utilisation });
-            found.push(OfferBreakEven { between, turn: OfferTurn::Time(time(own, rented.hour.price)) });
+            // For the same work: an hour here may do more or less of it than an hour there.
+            let price = own.work.equivalent(rented.hour.price, rent.work);
+            found.push(OfferBreakEven { between: between.clone(), turn: OfferTurn::Utilisation(utilisation(own, price)) });
+            found.push(OfferBreakEven { between, turn: OfferTurn::Time(time(own, price)) });
         }
     }
     found

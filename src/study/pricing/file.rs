@@ -1,6 +1,7 @@
 //! A pricing study as it stands in its file: the job, the ways to buy it, and how the market's price may go.
 
 use crate::catalog::Reference;
+use crate::catalog::pricebook::Line;
 use crate::catalog::provider::Term;
 use crate::diagnostics::{Code, Sink, Span};
 use crate::document::{Date, Node, Reader, Value, choices};
@@ -117,6 +118,8 @@ pub struct OfferFile {
     pub wait: Option<Seconds>,
     /// Keys of the job's scenario that are otherwise with this offer.
     pub set: Vec<(String, Node)>,
+    /// Cost lines beside those of the price book, or instead of those of the same name.
+    pub lines: Vec<Line>,
     /// Of an owned one.
     pub own: OwnFile,
     /// Of a rented one.
@@ -130,12 +133,68 @@ pub struct OwnFile {
     pub debt: Option<DebtFile>,
     /// Tax on income.
     pub tax: Option<(Tax, DepreciationWord)>,
-    /// What accelerators bring at the end, of their price.
-    pub residual: Fraction,
+    /// What accelerators bring when they are sold.
+    pub residual: Residual,
+    /// How many times more hours are used where jobs share accelerators, whole or in parts, than the job's share says.
+    pub pooling: Option<Factor>,
     /// What the hours are sold for.
     pub sell: Option<SellFile>,
     /// The return that owners want.
     pub target_return: Option<Fraction>,
+}
+
+/// What a thing brings when it is sold, of its price.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Residual {
+    /// So much at the end of its life, and before along a straight line.
+    AtEnd(Fraction),
+    /// So much after each year, along straight lines in between; the last holds on.
+    ByYear(Vec<Fraction>),
+}
+
+impl Default for Residual {
+    fn default() -> Self {
+        Self::AtEnd(Fraction::ZERO)
+    }
+}
+
+impl Residual {
+    /// The share that a thing brings that is sold after so many years of its life.
+    pub(super) fn at(&self, held: f64, life: f64) -> f64 {
+        match self {
+            Self::AtEnd(share) => 1.0 - (1.0 - share.get()) * (held / life).min(1.0),
+            Self::ByYear(shares) => {
+                let after = |year: f64| {
+                    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a year of a few")]
+                    let index = year as usize;
+                    let known = if index == 0 { None } else { shares.get(index - 1).or(shares.last()) };
+                    known.map_or(1.0, |share| share.get())
+                };
+                let (low, part) = (held.floor(), held.fract());
+                after(low) + (after(low + 1.0) - after(low)) * part
+            }
+        }
+    }
+
+    fn read(r: &mut Reader<'_>) -> Self {
+        let (at_end, by_year) = (r.optional("residual"), r.optional::<Vec<Fraction>>("residual_by_year"));
+        match (at_end, by_year) {
+            (Some(_), Some(_)) => {
+                let hint = "remove one: a share at the end of the life, or a list of shares after each year";
+                r.report("residual", Code::Inconsistent, "both `residual` and `residual_by_year` are given", hint);
+                Self::default()
+            }
+            (Some(share), None) => Self::AtEnd(share),
+            (None, Some(shares)) => {
+                if shares.is_empty() || shares.windows(2).any(|pair| pair[1] > pair[0]) {
+                    let hint = "the share of the price after each year, such as [0.7, 0.5, 0.35, 0.2, 0.1]";
+                    r.report("residual_by_year", Code::OutOfRange, "a residual value rises with age, or is missing", hint);
+                }
+                Self::ByYear(shares)
+            }
+            (None, None) => Self::default(),
+        }
+    }
 }
 
 /// `offer.debt`
@@ -254,13 +313,19 @@ impl OfferFile {
     fn read(r: &mut Reader<'_>) -> Self {
         let (name, kind) = (r.get("name"), r.get("kind"));
         let set = settings(r);
+        let lines = r.tables("line", Line::read);
         let own = kind == OfferKind::Own;
+        if !own && !lines.is_empty() {
+            let hint = "remove it, or set kind = \"own\"";
+            r.report("line", Code::Inconsistent, "whoever rents pays no cost lines of the owner's", hint);
+        }
         Self {
             name,
             at: r.at().clone(),
             kind,
             wait: r.optional("wait"),
             set,
+            lines,
             own: if own { OwnFile::read(r) } else { OwnFile::default() },
             rent: if own { RentFile::default() } else { RentFile::read(r) },
         }
@@ -289,7 +354,8 @@ impl OwnFile {
                 };
                 (tax, r.get("depreciation"))
             }),
-            residual: r.or("residual", Fraction::ZERO),
+            residual: Residual::read(r),
+            pooling: r.optional("pooling"),
             sell: r.optional_table("sell", SellFile::read),
             target_return: r.optional("target_return"),
         }

@@ -15,13 +15,14 @@ pub use sensitivity::Sensitivity;
 
 use std::sync::Arc;
 
+use crate::catalog::pricebook::Line;
 use crate::catalog::{Catalog, Currency, Entry};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::{Node, Value};
 use crate::evaluate::{Evaluation, Infeasible};
 use crate::scenario::{Scenario, ScenarioFile};
 use crate::search::evaluate;
-use crate::units::{Factor, SECONDS_PER_DAY, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
+use crate::units::{Factor, Fraction, SECONDS_PER_DAY, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
 use file::OfferFile;
 use rent::Rent;
 
@@ -62,15 +63,24 @@ pub struct Work {
     pub wall: Seconds,
     /// Time of it that is of use: without failures in training; at the share of hours in use in serving.
     pub useful: Seconds,
+    /// Accelerators that it takes.
+    pub accelerators: u32,
 }
 
 impl Work {
     fn of(evaluation: &Evaluation) -> Self {
         let year = Seconds::new(SECONDS_PER_YEAR);
+        let accelerators = evaluation.scenario.cluster.accelerators;
         match (evaluation.point, evaluation.effective_duration()) {
-            (Some(point), Some(wall)) => Self { wall, useful: point.duration },
-            _ => Self { wall: year, useful: year * evaluation.scenario.finance.utilisation.get() },
+            (Some(point), Some(wall)) => Self { wall, useful: point.duration, accelerators },
+            _ => Self { wall: year, useful: year * evaluation.scenario.finance.utilisation.get(), accelerators },
         }
+    }
+
+    /// What an hour of an accelerator here is worth where the same work may be done at another's price: that price, times
+    /// the accelerator-hours that the work takes there over those that it takes here.
+    pub fn equivalent(self, price: UsdPerHour, there: Self) -> UsdPerHour {
+        price * (there.wall / self.wall) * (f64::from(there.accelerators) / f64::from(self.accelerators))
     }
 
     /// What it costs on an owned cluster: of a run its share of the hours in use, of serving the whole year.
@@ -81,8 +91,8 @@ impl Work {
     }
 
     /// What an accelerator's hour of useful work costs.
-    fn per_useful_hour(self, total: Usd, evaluation: &Evaluation) -> UsdPerHour {
-        total.per(self.useful * f64::from(evaluation.scenario.cluster.accelerators))
+    fn per_useful_hour(self, total: Usd) -> UsdPerHour {
+        total.per(self.useful * f64::from(self.accelerators))
     }
 }
 
@@ -123,16 +133,12 @@ pub fn price(study: &StudyFile, job: &Node, catalog: &Catalog, sink: &Sink) -> O
     if !sink.is_empty() {
         return None;
     }
-    let rented: Vec<(Arc<str>, UsdPerHour)> = bound
-        .iter()
-        .flatten()
-        .filter_map(|bound| Some((bound.name.clone(), bound.rent.as_ref()?.hour.price)))
-        .collect();
-    // What owning saves is the cheapest that could be rented instead.
-    let saved = rented.into_iter().reduce(|best, other| if other.1 < best.1 { other } else { best });
+    let evaluated: Vec<(Bound, Result<Evaluated, Infeasible>)> =
+        bound.into_iter().flatten().map(|bound| bound.evaluated()).collect();
+    let rented: Vec<Alternative> = evaluated.iter().filter_map(Alternative::of).collect();
     let mut offers = Vec::new();
-    for bound in bound.into_iter().flatten() {
-        let outcome = bound.answer(saved.clone(), &study.paths, sink);
+    for (bound, evaluated) in evaluated {
+        let outcome = evaluated.map(|evaluated| bound.answer(evaluated, &rented, &study.paths, sink));
         offers.push(PricedOffer { name: bound.name, kind: bound.kind, outcome });
     }
     let break_even = break_even::all(&offers);
@@ -174,17 +180,23 @@ impl<'a> Bound<'a> {
         if let Some(taken_back) = offer.rent.interruptions_per_day {
             interrupt(&mut scenario, taken_back);
         }
+        add_lines(&mut scenario, &offer.lines);
+        if let Some(pooling) = offer.own.pooling {
+            pool(&mut scenario, pooling, offer, sink);
+        }
         Some(Self { name: offer.name.as_str().into(), kind: offer.kind, file: offer, scenario, rent })
     }
 
-    fn answer(
-        &self,
-        saved: Option<(Arc<str>, UsdPerHour)>,
-        paths: &[PathFile],
-        sink: &Sink,
-    ) -> Result<Answer, Infeasible> {
-        let evaluation = Box::new(evaluate(self.scenario.clone())?);
-        let work = Work::of(&evaluation);
+    fn evaluated(self) -> (Self, Result<Evaluated, Infeasible>) {
+        let evaluated = evaluate(self.scenario.clone()).map(|evaluation| {
+            let work = Work::of(&evaluation);
+            Evaluated { evaluation: Box::new(evaluation), work }
+        });
+        (self, evaluated)
+    }
+
+    fn answer(&self, evaluated: Evaluated, rented: &[Alternative], paths: &[PathFile], sink: &Sink) -> Answer {
+        let Evaluated { evaluation, work } = evaluated;
         let (bought, total, per_gpu_hour, usual_wait) = if let Some(rent) = &self.rent {
             let rented = rent.rented(&evaluation, work.wall);
             (Bought::Rent(rented.clone()), rented.total(), rented.hour.price, rent.usual_wait)
@@ -195,12 +207,17 @@ impl<'a> Bound<'a> {
                 sink.push(Diagnostic::new(Code::OutOfRange, message).at(&self.file.at, "this offer").hint(hint));
                 1
             });
+            // What owning saves is the cheapest that could be rented for the same work.
+            let saved = rented
+                .iter()
+                .map(|other| (other.name.clone(), work.equivalent(other.price, other.work)))
+                .reduce(|best, other| if other.1 < best.1 { other } else { best });
             let owned = own::owned(&evaluation, &self.file.own, saved, paths, years);
             let costs = evaluation.unit_costs.per_gpu_hour;
             (Bought::Own(Box::new(owned)), work.owned(&evaluation), costs, None)
         };
-        let per_useful_gpu_hour = work.per_useful_hour(total, &evaluation);
-        Ok(Answer {
+        let per_useful_gpu_hour = work.per_useful_hour(total);
+        Answer {
             sensitivities: sensitivity::of(&evaluation.scenario, self.rent.as_ref(), per_useful_gpu_hour),
             bought,
             total,
@@ -209,7 +226,55 @@ impl<'a> Bound<'a> {
             ready_after: self.file.wait.or(usual_wait).unwrap_or(Seconds::ZERO) + work.wall,
             work,
             evaluation,
-        })
+        }
+    }
+}
+
+/// An offer whose job is evaluated.
+struct Evaluated {
+    evaluation: Box<Evaluation>,
+    work: Work,
+}
+
+/// What could be rented instead of owning.
+struct Alternative {
+    name: Arc<str>,
+    price: UsdPerHour,
+    work: Work,
+}
+
+impl Alternative {
+    fn of((bound, evaluated): &(Bound<'_>, Result<Evaluated, Infeasible>)) -> Option<Self> {
+        let work = evaluated.as_ref().ok()?.work;
+        Some(Self { name: bound.name.clone(), price: bound.rent.as_ref()?.hour.price, work })
+    }
+}
+
+/// Adds cost lines to the price book; one of the same name replaces the book's.
+fn add_lines(scenario: &mut Scenario, lines: &[Line]) {
+    if lines.is_empty() {
+        return;
+    }
+    let mut book = (*scenario.cluster.prices).clone();
+    for line in lines {
+        match book.part.lines.iter_mut().find(|old| old.name == line.name) {
+            Some(old) => *old = line.clone(),
+            None => book.part.lines.push(line.clone()),
+        }
+    }
+    scenario.cluster.prices = Arc::new(book);
+}
+
+/// Raises the share of hours in use where accelerators are shared, in parts or in turns.
+fn pool(scenario: &mut Scenario, pooling: Factor, offer: &OfferFile, sink: &Sink) {
+    let alone = scenario.finance.utilisation.get();
+    match Fraction::new(alone * pooling.get()) {
+        Some(shared) if shared > Fraction::ZERO => scenario.finance.utilisation = shared,
+        _ => {
+            let message = format!("{alone} of the hours in use, times {} by pooling, is no share", pooling.get());
+            let hint = "the job's `finance.utilisation` times `pooling` is more than 0 and at most 1";
+            sink.push(Diagnostic::new(Code::OutOfRange, message).at(&offer.at, "this offer").hint(hint));
+        }
     }
 }
 

@@ -48,6 +48,9 @@ pub struct Owned {
     pub floor: Option<UsdPerHour>,
     /// The mean price of an hour in the first year.
     pub price: Option<UsdPerHour>,
+    /// The share of hours in use at which the project is worth nothing at its discount rate, its prices staying; none where
+    /// no share is. Electricity stays that of the job's share.
+    pub break_even_utilisation: Option<f64>,
     /// Each path of the study.
     pub paths: Vec<OnPath>,
 }
@@ -71,11 +74,21 @@ pub(super) fn owned(
     years: u32,
 ) -> Owned {
     let ground = Ground::new(evaluation, wanted, years);
+    let flat = &[Factor::ONE][..];
     let (earnings, income) = match (&wanted.sell, saved) {
-        (Some(sell), _) => (Earnings::Sold, Some(ground.income(sell, &[Factor::ONE]))),
-        (None, Some((offer, price))) => (Earnings::Saved { offer, price }, Some(ground.flat(price))),
+        (Some(sell), _) => (Earnings::Sold, Some(ground.income(sell, flat))),
+        (None, Some((offer, price))) => (Earnings::Saved { offer, price }, Some(ground.along(price, flat))),
         (None, None) => (Earnings::None, None),
     };
+    let on_path = |path: &PathFile| {
+        let income = match (&wanted.sell, &earnings) {
+            (Some(sell), _) => ground.income(sell, &path.prices),
+            (None, Earnings::Saved { price, .. }) => ground.along(*price, &path.prices),
+            (None, _) => return None,
+        };
+        Some(OnPath { name: path.name.clone(), years: ground.project(&income).pro_forma() })
+    };
+    let paths = paths.iter().filter_map(on_path).collect();
     let target = wanted.target_return.map(Rate::from);
     Owned {
         earnings,
@@ -83,13 +96,8 @@ pub(super) fn owned(
         levelised: ground.price_for(ground.discount, Year::unlevered),
         floor: target.and_then(|target| ground.price_for(target, Year::owners)),
         price: income.as_ref().map(|income| income.price(0)),
-        paths: wanted.sell.as_ref().map_or_else(Vec::new, |sell| {
-            let on = |path: &PathFile| OnPath {
-                name: path.name.clone(),
-                years: ground.project(&ground.income(sell, &path.prices)).pro_forma(),
-            };
-            paths.iter().map(on).collect()
-        }),
+        break_even_utilisation: income.as_ref().and_then(|income| ground.break_even_utilisation(income)),
+        paths,
     }
 }
 
@@ -134,7 +142,6 @@ impl<'a> Ground<'a> {
 
     /// What is sold, the market's price going along a path.
     fn income(&self, sell: &SellFile, path: &[Factor]) -> Income {
-        let price = |year: usize| sell.market * path.get(year).or(path.last()).map_or(1.0, |ratio| ratio.get());
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be whole years")]
         let years = |time: Seconds| (time / Seconds::new(SECONDS_PER_YEAR)) as u32;
         let contract = |one: &super::file::ContractFile| Contract {
@@ -144,20 +151,39 @@ impl<'a> Ground<'a> {
             prepaid: one.prepaid,
         };
         Income {
-            market: (0..self.years as usize).map(price).collect(),
             contracts: sell.contracts.iter().map(contract).collect(),
-            ..self.flat(sell.market)
+            ..self.along(sell.market, path)
         }
     }
 
     /// All hours at one price, always.
     fn flat(&self, price: UsdPerHour) -> Income {
+        self.along(price, &[Factor::ONE])
+    }
+
+    /// All hours at the market's price, which goes along a path.
+    fn along(&self, first: UsdPerHour, path: &[Factor]) -> Income {
+        let price = |year: usize| first * path.get(year).or(path.last()).map_or(1.0, |ratio| ratio.get());
         Income {
             accelerators: self.delivered.iter().map(|share| share * self.accelerators).collect(),
             utilisation: self.utilisation,
-            market: vec![price],
+            market: (0..self.years as usize).map(price).collect(),
             contracts: Vec::new(),
         }
+    }
+
+    /// The share of hours in use at which a project with this income is worth nothing.
+    fn break_even_utilisation(&self, income: &Income) -> Option<f64> {
+        let worth = |share: f64| {
+            let utilisation = Fraction::new(share).unwrap_or_default();
+            // The base number, because a root is looked for.
+            self.project(&Income { utilisation, ..income.clone() }).pro_forma().net_present_value.value()
+        };
+        if worth(0.0) >= 0.0 || worth(1.0) < 0.0 {
+            return None;
+        }
+        let mut exact = SimpleConvergency { eps: 1e-12, max_iter: 200 };
+        find_root_brent(0.0, 1.0, worth, &mut exact).ok()
     }
 
     fn project(&self, income: &Income) -> Project {
@@ -200,8 +226,8 @@ fn debt(file: &DebtFile) -> Debt {
 }
 
 /// The purchases of a line: as deliveries come, and again whenever what was bought has come to its end before the horizon.
-/// Accelerators, and what is written off with them, bring the residual value when the project ends; of what lasts longer, the
-/// part of its life that is left.
+/// What leaves is sold: accelerators, and what is written off with them, by the curve of residual values; of all else, the
+/// part of its life that is left. A life that ends within a year is replaced at that year's beginning.
 fn outlays(line: &CostLine, evaluation: &Evaluation, wanted: &OwnFile, delivered: &[f64]) -> Vec<Outlay> {
     let Spending::Capex { life } = line.spending else { return Vec::new() };
     let years = life / Seconds::new(SECONDS_PER_YEAR);
@@ -216,19 +242,17 @@ fn outlays(line: &CostLine, evaluation: &Evaluation, wanted: &OwnFile, delivered
         if amount <= Usd::ZERO {
             continue;
         }
-        let mut bought = year as f64;
+        let first = year as f64;
+        let mut bought = first;
         // A life that ends with the horizon is not begun again for a rounding error.
         while bought < end - 1e-9 {
-            let last = bought + years >= end - 1e-9;
-            let left =
-                if with_accelerators { wanted.residual.get() } else { ((bought + years - end) / years).max(0.0) };
-            outlays.push(Outlay {
-                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a year of the project")]
-                year: bought as u32,
-                amount,
-                resale: if last { amount * left } else { Usd::ZERO },
-                written_off,
-            });
+            let held = years.min(end - bought);
+            let worth =
+                if with_accelerators { wanted.residual.at(held, years) } else { (1.0 - held / years).max(0.0) };
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a year of the project")]
+            let (year, sold) = (bought as u32, ((bought + held - 1e-9).ceil()) as u32);
+            let delivery = bought.total_cmp(&first).is_eq();
+            outlays.push(Outlay { year, amount, resale: amount * worth, sold, delivery, written_off });
             bought += years;
         }
     }

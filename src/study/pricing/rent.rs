@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::file::{PricedBy, RentFile};
-use crate::catalog::provider::{Offer, Provider, Term};
+use crate::catalog::provider::{Offer, Provider, ProviderClass, Term};
 use crate::catalog::{Catalog, Entry};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::evaluate::Evaluation;
 use crate::provenance::Basis;
-use crate::units::{Bytes, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
+use crate::units::{Bytes, Ranged, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
 
 /// A price of an hour, and where it comes from.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,9 @@ pub struct HourPrice {
     pub date: String,
     /// How it was come by.
     pub basis: Basis,
+    /// The lowest and the highest price that providers of the catalog list of such an hour, and how many prices there are; of a
+    /// price that the study writes none.
+    pub others: Option<(Ranged<UsdPerHour>, usize)>,
 }
 
 /// A rented offer, found.
@@ -78,7 +81,10 @@ impl Rent {
             None => None,
         };
         let hour = match (&provider, wanted.price) {
-            (Some(provider), None) => listed(provider, wanted, accelerator, at, sink)?,
+            (Some(provider), None) => {
+                let hour = listed(provider, wanted, accelerator, at, sink)?;
+                HourPrice { others: others(catalog, accelerator, wanted.term, hour.price), ..hour }
+            },
             (_, Some(price)) => written(price, wanted),
             (None, None) => return None,
         };
@@ -105,6 +111,11 @@ impl Rent {
             provider,
             wanted: wanted.clone(),
         })
+    }
+
+    /// The same at another price of an hour.
+    pub(super) fn at(&self, price: UsdPerHour) -> Self {
+        Self { hour: HourPrice { price, ..self.hour.clone() }, ..self.clone() }
     }
 
     /// What a job of so long costs on it.
@@ -135,7 +146,24 @@ fn written(price: UsdPerHour, wanted: &RentFile) -> HourPrice {
         _ => (price, "one accelerator".to_owned()),
     };
     let date = wanted.date.clone().unwrap_or_default().0;
-    HourPrice { price, from: format!("written in the study, as the price of {of}"), date, basis: Basis::Quote }
+    HourPrice { price, from: format!("written in the study, as the price of {of}"), date, basis: Basis::Quote, others: None }
+}
+
+/// The range of prices that sellers list of an accelerator's hour at a term.
+fn others(
+    catalog: &Catalog,
+    accelerator: &str,
+    term: Term,
+    value: UsdPerHour,
+) -> Option<(Ranged<UsdPerHour>, usize)> {
+    let sellers = catalog.providers.iter().filter(|provider| provider.class != ProviderClass::Index);
+    let prices: Vec<UsdPerHour> = sellers
+        .flat_map(|provider| provider.offers_of(accelerator, term))
+        .map(|offer| offer.price_per_accelerator_hour)
+        .collect();
+    let low = prices.iter().copied().reduce(UsdPerHour::min)?;
+    let high = prices.iter().copied().reduce(UsdPerHour::max)?;
+    Some((Ranged { value, low, high }, prices.len()))
 }
 
 /// A provider's list price: of several the lowest.
@@ -173,5 +201,6 @@ fn listed(
         from: format!("{}: {lowest}{}{region}", provider.name, best.instance),
         date: best.evidence.date.clone(),
         basis: best.evidence.basis,
+        others: None,
     })
 }

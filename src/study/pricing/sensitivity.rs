@@ -70,16 +70,27 @@ pub(super) fn of(scenario: &Scenario, rent: Option<&Rent>, typical: UsdPerHour) 
                     Some(rent) => rent.rented(&evaluation, work.wall).total(),
                     None => work.owned(&evaluation),
                 };
-                Some(work.per_useful_hour(total, &evaluation))
+                Some(work.per_useful_hour(total))
             };
             Some(Sensitivity { assumption, ends, low: at(End::Low)?, high: at(End::High)? })
         })
+        .chain(rent.and_then(|rent| list_price(scenario, rent)))
         // What moves the figure by less than a ten-thousandth says nothing.
         .filter(|found| found.span() > typical * 1e-4)
         .collect();
     // Base numbers, because only their order matters.
     found.sort_by(|a, b| b.span().value().total_cmp(&a.span().value()));
     found
+}
+
+/// What the hour of useful work costs at the lowest and the highest list price of such accelerators.
+fn list_price(scenario: &Scenario, rent: &Rent) -> Option<Sensitivity> {
+    let (range, count) = rent.hour.others?;
+    let evaluation = evaluate(scenario.clone()).ok()?;
+    let work = Work::of(&evaluation);
+    let at = |price: UsdPerHour| work.per_useful_hour(rent.at(price).rented(&evaluation, work.wall).total());
+    let assumption = format!("list price, of {count} in the catalog");
+    Some(Sensitivity { assumption, ends: ends(range), low: at(range.low), high: at(range.high) })
 }
 
 fn assumptions(scenario: &Scenario, rented: bool) -> Vec<(String, [String; 2], Move)> {

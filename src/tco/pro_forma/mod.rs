@@ -20,8 +20,12 @@ pub struct Outlay {
     pub year: u32,
     /// What it costs.
     pub amount: Usd,
-    /// What it brings when it is sold at the end of the last year.
+    /// What it brings when it is sold.
     pub resale: Usd,
+    /// The year at whose end it is sold; at the end of the last year where that comes before.
+    pub sold: u32,
+    /// Whether it is a delivery, which debt may pay for, and no replacement of what has worn out.
+    pub delivery: bool,
     /// How tax law writes it off, if it is taxed.
     pub written_off: Depreciation,
 }
@@ -39,10 +43,10 @@ pub enum Repayment {
     },
 }
 
-/// Debt against the first purchases.
+/// Debt against deliveries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Debt {
-    /// Share of all purchases of year 0 that is borrowed.
+    /// Share of what is delivered that is borrowed.
     pub share: Fraction,
     /// Interest a year.
     pub rate: Rate,
@@ -152,13 +156,25 @@ pub struct ProForma {
 }
 
 impl Debt {
-    /// Borrows against the purchases of year 0 and pays back.
-    fn borrow(&self, years: &mut [Year]) {
-        let most = years[0].bought * self.share.get();
-        let serviced = years.len().min(self.tenor as usize + 1);
-        let (borrowed, instalments): (Usd, Vec<Instalment>) = match self.repayment {
-            Repayment::Level => (most, finance::level_debt(most, self.rate, self.tenor)),
+    /// Borrows against deliveries, each when it is paid, and pays back. Sculpted debt is against those of year 0.
+    fn borrow(&self, outlays: &[Outlay], years: &mut [Year]) {
+        let last = years.len() - 1;
+        let delivered = |year: usize| -> Usd {
+            outlays.iter().filter(|outlay| outlay.delivery && outlay.year as usize == year).map(|outlay| outlay.amount).sum()
+        };
+        match self.repayment {
+            Repayment::Level => {
+                for drawn in 0..last {
+                    let borrowed = delivered(drawn) * self.share.get();
+                    if borrowed > Usd::ZERO {
+                        let instalments = finance::level_debt(borrowed, self.rate, self.tenor);
+                        self.serve(borrowed, &instalments, &mut years[drawn..]);
+                    }
+                }
+            }
             Repayment::Sculpted { cover } => {
+                let most = delivered(0) * self.share.get();
+                let serviced = years.len().min(self.tenor as usize + 1);
                 let cash: Vec<Usd> = years[1..serviced].iter().map(Year::available).collect();
                 let sculpted = finance::sculpted_debt(&cash, self.rate, cover);
                 // Where all of it is not needed, each year serves its part of the smaller amount.
@@ -168,18 +184,24 @@ impl Debt {
                     principal: one.principal * part,
                     owed: one.owed * part,
                 };
-                (sculpted.borrowed * part, sculpted.instalments.iter().map(scaled).collect())
+                let instalments: Vec<Instalment> = sculpted.instalments.iter().map(scaled).collect();
+                self.serve(sculpted.borrowed * part, &instalments, years);
             }
-        };
-        years[0].borrowed = borrowed * (1.0 - self.fee.get());
-        for (year, instalment) in years.iter_mut().skip(1).zip(&instalments) {
-            year.interest = instalment.interest;
-            year.principal = instalment.principal;
         }
-        // A debt that outlives the project is paid back from what it is sold for.
-        if let (Some(last), Some(still)) = (years.last_mut(), instalments.get(serviced.saturating_sub(2)))
-            && self.tenor as usize >= serviced
-        {
+    }
+
+    /// Draws an amount in the first of the years and serves it in those after it. What is owed when the project ends is paid
+    /// back from what it is sold for.
+    fn serve(&self, borrowed: Usd, instalments: &[Instalment], years: &mut [Year]) {
+        let [drawn, after @ ..] = years else { return };
+        drawn.borrowed += borrowed * (1.0 - self.fee.get());
+        let served = after.len().saturating_sub(1);
+        for (year, instalment) in after.iter_mut().zip(instalments) {
+            year.interest += instalment.interest;
+            year.principal += instalment.principal;
+        }
+        let outlives = instalments.len() > after.len();
+        if let (Some(last), Some(still)) = (after.last_mut(), instalments[..].get(served).filter(|_| outlives)) {
             last.principal += still.owed;
         }
     }
@@ -191,7 +213,7 @@ impl Project {
         let mut years = self.operations();
         self.tax_years(&mut years, |year, due| year.tax_without_debt = due);
         if let Some(debt) = self.debt {
-            debt.borrow(&mut years);
+            debt.borrow(&self.outlays, &mut years);
         }
         self.tax_years(&mut years, |year, due| year.tax = due);
         let unlevered: Vec<Usd> = years.iter().map(Year::unlevered).collect();
@@ -218,7 +240,7 @@ impl Project {
         for outlay in &self.outlays {
             let Some(last) = years.len().checked_sub(1) else { continue };
             years[(outlay.year as usize).min(last)].bought += outlay.amount;
-            years[last].resale += outlay.resale;
+            years[(outlay.sold as usize).min(last)].resale += outlay.resale;
         }
         years[0].prepayment = self.prepaid;
         let mut owed = self.prepaid;
@@ -238,8 +260,9 @@ impl Project {
         let mut written_off = vec![Usd::ZERO; years.len()];
         for outlay in &self.outlays {
             for (year, amount) in tax.schedule(outlay.amount, outlay.written_off).into_iter().enumerate() {
-                // In service from the year after it is paid; what is left when the project ends goes with the sale.
-                written_off[(outlay.year as usize + 1 + year).min(last)] += amount;
+                // In service from the year after it is paid; what is left when it is sold goes with the sale.
+                let gone = (outlay.sold as usize).min(last);
+                written_off[(outlay.year as usize + 1 + year).min(gone)] += amount;
             }
         }
         let mut losses = Usd::ZERO;

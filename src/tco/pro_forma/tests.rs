@@ -14,6 +14,8 @@ fn project() -> Project {
             year: 0,
             amount: Usd::new(1000.0),
             resale: Usd::new(200.0),
+            sold: 4,
+            delivery: true,
             written_off: Depreciation::StraightLine { years: 4.0 },
         }],
         running: vec![Usd::new(100.0); 4],
@@ -55,6 +57,28 @@ fn debt_raises_the_owners_return_where_the_project_earns_more_than_its_interest(
     assert!((answer.least_cover.unwrap() - 1.419_48).abs() < 1e-4);
     // 1000 - 700 x 0.98 are the owners' own.
     assert!((answer.years[0].owners().value() + 314.0).abs() < 1e-9);
+}
+
+#[test]
+fn each_delivery_is_borrowed_against_when_it_is_paid() {
+    let mut project = Project { debt: Some(Debt { tenor: 2, ..debt() }), ..project() };
+    let second = Outlay { year: 1, ..project.outlays[0].clone() };
+    let replaced = Outlay { year: 2, delivery: false, ..second.clone() };
+    project.outlays.extend([second, replaced]);
+    let years = project.pro_forma().years;
+    let borrowed: Vec<f64> = years.iter().map(|year| year.borrowed.value()).collect();
+    assert!(borrowed.iter().zip([686.0, 686.0, 0.0, 0.0, 0.0]).all(|(found, expected)| (found - expected).abs() < 1e-9));
+    // 700 at 8% over two years is 392.538 a year; both are served in the second.
+    let service: Vec<f64> = years.iter().map(|year| (year.interest + year.principal).value()).collect();
+    let expected = [0.0, 392.538, 785.077, 392.538, 0.0];
+    assert!(service.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-3), "{service:?}");
+}
+
+#[test]
+fn debt_that_outlives_the_project_is_paid_back_at_its_end() {
+    let answer = Project { debt: Some(Debt { tenor: 8, ..debt() }), ..project() }.pro_forma();
+    let paid: f64 = answer.years.iter().map(|year| year.principal.value()).sum();
+    assert!((paid - 700.0).abs() < 1e-9);
 }
 
 #[test]
@@ -112,7 +136,7 @@ proptest! {
         let years = u32::try_from(revenue.len()).unwrap();
         let project = Project {
             years,
-            outlays: vec![Outlay { amount: Usd::new(amount), ..project().outlays.remove(0) }],
+            outlays: vec![Outlay { amount: Usd::new(amount), sold: years, ..project().outlays.remove(0) }],
             running: vec![Usd::new(10.0); revenue.len()],
             revenue: revenue.iter().copied().map(Usd::new).collect(),
             debt: Some(Debt { share: share(share_), rate: Rate::new(rate).unwrap(), tenor: years, ..debt() }),
