@@ -38,7 +38,13 @@ fn questions(folder: &str) -> Vec<PathBuf> {
 fn answer(scenario: &Path, format: &str, columns: &str) -> String {
     let text = fs::read_to_string(scenario).unwrap();
     let study = scenario.parent().is_some_and(|folder| folder.ends_with("studies"));
-    let verb = if study { "price" } else if text.contains("[compare]") { "compare" } else { "eval" };
+    let verb = if study {
+        "price"
+    } else if text.contains("[compare]") {
+        "compare"
+    } else {
+        "eval"
+    };
     let mut command = Command::cargo_bin("clusterplan").unwrap();
     command.current_dir(root()).env("COLUMNS", columns).arg(verb).arg(scenario);
     let output = command.args(["--format", format]).assert().success().get_output().clone();

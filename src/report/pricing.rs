@@ -83,9 +83,7 @@ const ROWS: &[Row] = &[
     ("Least cover of debt service", |answer, _| years(answer)?.least_cover.map(|cover| format!("{cover:.2}"))),
     ("Levelised price of an hour sold", |answer, _| Some(owned(answer)?.levelised?.to_string())),
     ("Price floor for owners' target", |answer, _| Some(owned(answer)?.floor?.to_string())),
-    ("Share of hours in use at which it breaks even", |answer, _| {
-        owned(answer)?.break_even_utilisation.map(percent)
-    }),
+    ("Share of hours in use at which it breaks even", |answer, _| owned(answer)?.break_even_utilisation.map(percent)),
     ("Margin over the levelised price, first year", |answer, _| {
         let owned = owned(answer)?;
         Some((owned.price? - owned.levelised?).to_string())

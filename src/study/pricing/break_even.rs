@@ -35,7 +35,10 @@ pub(super) fn all(offers: &[PricedOffer]) -> Vec<OfferBreakEven> {
             let between = (own_name.clone(), rent_name.clone());
             // For the same work: an hour here may do more or less of it than an hour there.
             let price = own.work.equivalent(rented.hour.price, rent.work);
-            found.push(OfferBreakEven { between: between.clone(), turn: OfferTurn::Utilisation(utilisation(own, price)) });
+            found.push(OfferBreakEven {
+                between: between.clone(),
+                turn: OfferTurn::Utilisation(utilisation(own, price)),
+            });
             found.push(OfferBreakEven { between, turn: OfferTurn::Time(time(own, price)) });
         }
     }

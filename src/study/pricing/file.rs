@@ -188,7 +188,12 @@ impl Residual {
             (None, Some(shares)) => {
                 if shares.is_empty() || shares.windows(2).any(|pair| pair[1] > pair[0]) {
                     let hint = "the share of the price after each year, such as [0.7, 0.5, 0.35, 0.2, 0.1]";
-                    r.report("residual_by_year", Code::OutOfRange, "a residual value rises with age, or is missing", hint);
+                    r.report(
+                        "residual_by_year",
+                        Code::OutOfRange,
+                        "a residual value rises with age, or is missing",
+                        hint,
+                    );
                 }
                 Self::ByYear(shares)
             }

@@ -150,10 +150,7 @@ impl<'a> Ground<'a> {
             years: years(one.term),
             prepaid: one.prepaid,
         };
-        Income {
-            contracts: sell.contracts.iter().map(contract).collect(),
-            ..self.along(sell.market, path)
-        }
+        Income { contracts: sell.contracts.iter().map(contract).collect(), ..self.along(sell.market, path) }
     }
 
     /// All hours at one price, always.
@@ -247,8 +244,7 @@ fn outlays(line: &CostLine, evaluation: &Evaluation, wanted: &OwnFile, delivered
         // A life that ends with the horizon is not begun again for a rounding error.
         while bought < end - 1e-9 {
             let held = years.min(end - bought);
-            let worth =
-                if with_accelerators { wanted.residual.at(held, years) } else { (1.0 - held / years).max(0.0) };
+            let worth = if with_accelerators { wanted.residual.at(held, years) } else { (1.0 - held / years).max(0.0) };
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a year of the project")]
             let (year, sold) = (bought as u32, ((bought + held - 1e-9).ceil()) as u32);
             let delivery = bought.total_cmp(&first).is_eq();

@@ -84,7 +84,7 @@ impl Rent {
             (Some(provider), None) => {
                 let hour = listed(provider, wanted, accelerator, at, sink)?;
                 HourPrice { others: others(catalog, accelerator, wanted.term, hour.price), ..hour }
-            },
+            }
             (_, Some(price)) => written(price, wanted),
             (None, None) => return None,
         };
@@ -146,16 +146,17 @@ fn written(price: UsdPerHour, wanted: &RentFile) -> HourPrice {
         _ => (price, "one accelerator".to_owned()),
     };
     let date = wanted.date.clone().unwrap_or_default().0;
-    HourPrice { price, from: format!("written in the study, as the price of {of}"), date, basis: Basis::Quote, others: None }
+    HourPrice {
+        price,
+        from: format!("written in the study, as the price of {of}"),
+        date,
+        basis: Basis::Quote,
+        others: None,
+    }
 }
 
 /// The range of prices that sellers list of an accelerator's hour at a term.
-fn others(
-    catalog: &Catalog,
-    accelerator: &str,
-    term: Term,
-    value: UsdPerHour,
-) -> Option<(Ranged<UsdPerHour>, usize)> {
+fn others(catalog: &Catalog, accelerator: &str, term: Term, value: UsdPerHour) -> Option<(Ranged<UsdPerHour>, usize)> {
     let sellers = catalog.providers.iter().filter(|provider| provider.class != ProviderClass::Index);
     let prices: Vec<UsdPerHour> = sellers
         .flat_map(|provider| provider.offers_of(accelerator, term))

@@ -160,7 +160,11 @@ impl Debt {
     fn borrow(&self, outlays: &[Outlay], years: &mut [Year]) {
         let last = years.len() - 1;
         let delivered = |year: usize| -> Usd {
-            outlays.iter().filter(|outlay| outlay.delivery && outlay.year as usize == year).map(|outlay| outlay.amount).sum()
+            outlays
+                .iter()
+                .filter(|outlay| outlay.delivery && outlay.year as usize == year)
+                .map(|outlay| outlay.amount)
+                .sum()
         };
         match self.repayment {
             Repayment::Level => {

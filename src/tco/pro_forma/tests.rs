@@ -67,7 +67,9 @@ fn each_delivery_is_borrowed_against_when_it_is_paid() {
     project.outlays.extend([second, replaced]);
     let years = project.pro_forma().years;
     let borrowed: Vec<f64> = years.iter().map(|year| year.borrowed.value()).collect();
-    assert!(borrowed.iter().zip([686.0, 686.0, 0.0, 0.0, 0.0]).all(|(found, expected)| (found - expected).abs() < 1e-9));
+    assert!(
+        borrowed.iter().zip([686.0, 686.0, 0.0, 0.0, 0.0]).all(|(found, expected)| (found - expected).abs() < 1e-9)
+    );
     // 700 at 8% over two years is 392.538 a year; both are served in the second.
     let service: Vec<f64> = years.iter().map(|year| (year.interest + year.principal).value()).collect();
     let expected = [0.0, 392.538, 785.077, 392.538, 0.0];
