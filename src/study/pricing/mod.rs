@@ -134,7 +134,7 @@ pub fn price(study: &StudyFile, job: &Node, catalog: &Catalog, sink: &Sink) -> O
         return None;
     }
     let evaluated: Vec<(Bound, Result<Evaluated, Infeasible>)> =
-        bound.into_iter().flatten().map(|bound| bound.evaluated()).collect();
+        bound.into_iter().flatten().map(Bound::evaluated).collect();
     let rented: Vec<Alternative> = evaluated.iter().filter_map(Alternative::of).collect();
     let mut offers = Vec::new();
     for (bound, evaluated) in evaluated {
