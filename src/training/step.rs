@@ -358,8 +358,10 @@ impl StepModel {
         let updated = local.dense() / shard + local.experts / expert_shard;
         let whole = !layout.sharding.weights() || layout.pipeline > 1;
         let held = if whole { local.total() } else { updated };
-        self.silicon
-            .stream(Bytes::new(self.efficiency.optimizer_bytes * updated) + self.job.gradients.size() * (2.0 * held))
+        self.silicon.stream(
+            Bytes::new(self.efficiency.optimizer_bytes * self.job.optimizer.traffic_over_adam() * updated)
+                + self.job.gradients.size() * (2.0 * held),
+        )
     }
 
     /// Adding one microbatch's gradients to the sum: a read and a write in the format that they are kept in.
