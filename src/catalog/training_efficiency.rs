@@ -135,6 +135,8 @@ pub struct Exposure {
     pub expert_scale_up: Ranged<Factor>,
     /// Expert all-to-all across the network.
     pub expert_network: Ranged<Factor>,
+    /// Expert all-to-all beside other microbatches' compute.
+    pub expert_overlapped: Ranged<Factor>,
     /// Data-parallel communication, not overlapped.
     pub data: Ranged<Factor>,
     /// The multiple of the microbatches' time that can hide data-parallel communication.
@@ -150,8 +152,8 @@ pub struct Exposure {
 pub struct ScaleEffects {
     /// Fixed time of a step.
     pub step: Ranged<Seconds>,
-    /// Growth per natural logarithm of the number of eight-accelerator nodes.
-    pub straggler: Ranged<Factor>,
+    /// Standard deviation of the ranks' times of a step over the mean.
+    pub jitter: Ranged<Factor>,
     /// Growth under allocator pressure.
     pub allocator: Ranged<Factor>,
     /// Share of memory taken by fully sharded states at which the pressure is half.
@@ -204,6 +206,7 @@ impl TrainingEfficiency {
                 pipeline: r.get("pipeline"),
                 expert_scale_up: r.get("expert_scale_up"),
                 expert_network: r.get("expert_network"),
+                expert_overlapped: r.get("expert_overlapped"),
                 data: r.get("data"),
                 data_window: r.get("data_window"),
                 data_tail: r.get("data_tail"),
@@ -211,7 +214,7 @@ impl TrainingEfficiency {
             }),
             scale: reader.table("scale", |r| ScaleEffects {
                 step: r.get("step"),
-                straggler: r.get("straggler"),
+                jitter: r.get("jitter"),
                 allocator: r.get("allocator"),
                 allocator_threshold: r.get("allocator_threshold"),
             }),
@@ -255,7 +258,7 @@ impl TrainingEfficiency {
         self.exposure.constants(&mut all);
         let scale = &mut self.scale;
         all.push(("scale.step".to_owned(), Constant::Time(&mut scale.step)));
-        all.push(("scale.straggler".to_owned(), Constant::Factor(&mut scale.straggler)));
+        all.push(("scale.jitter".to_owned(), Constant::Factor(&mut scale.jitter)));
         all.push(("scale.allocator".to_owned(), Constant::Factor(&mut scale.allocator)));
         all
     }
@@ -343,6 +346,7 @@ impl Exposure {
             ("pipeline", &mut self.pipeline),
             ("expert_scale_up", &mut self.expert_scale_up),
             ("expert_network", &mut self.expert_network),
+            ("expert_overlapped", &mut self.expert_overlapped),
             ("data", &mut self.data),
             ("data_window", &mut self.data_window),
             ("data_tail", &mut self.data_tail),

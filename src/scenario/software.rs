@@ -161,6 +161,8 @@ pub struct StepEfficiency {
     pub expert_scale_up_exposed: f64,
     /// Exposed share of expert all-to-all across the network.
     pub expert_network_exposed: f64,
+    /// Exposed share of expert all-to-all that is scheduled beside other microbatches' compute.
+    pub expert_overlapped: f64,
     /// Exposed share of data-parallel communication when nothing overlaps it.
     pub data_exposed: f64,
     /// Multiple of the microbatches' time that hides data-parallel communication.
@@ -175,8 +177,8 @@ pub struct StepEfficiency {
     pub fully_sharded_window: f64,
     /// Fixed time of a step.
     pub step: Seconds,
-    /// Growth per natural logarithm of eight-accelerator nodes.
-    pub straggler: f64,
+    /// Spread of the ranks' times of a step, relative.
+    pub jitter: f64,
     /// Growth under allocator pressure; zero where the framework has none.
     pub allocator: f64,
     /// Share of memory at half the pressure.
@@ -247,6 +249,7 @@ impl StepEfficiency {
             pipeline_exposed: typical(&exposure.pipeline),
             expert_scale_up_exposed: typical(&exposure.expert_scale_up),
             expert_network_exposed: typical(&exposure.expert_network),
+            expert_overlapped: typical(&exposure.expert_overlapped),
             data_exposed: typical(&exposure.data),
             data_window: typical(&exposure.data_window),
             data_tail: typical(&exposure.data_tail),
@@ -254,7 +257,7 @@ impl StepEfficiency {
             fully_sharded_bandwidth: typical(&era.fully_sharded_bandwidth),
             fully_sharded_window: typical(&era.fully_sharded_window),
             step: scale.step.value,
-            straggler: typical(&scale.straggler),
+            jitter: typical(&scale.jitter),
             allocator: if traits.allocator_pressure { typical(&scale.allocator) } else { 0.0 },
             allocator_threshold: scale.allocator_threshold.get(),
         })

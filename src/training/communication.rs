@@ -132,13 +132,24 @@ impl StepModel {
     }
 
     /// Expert-parallel communication of one layer: dispatch and combine, forward and backward, paced by the fullest rank.
+    ///
+    /// A token goes to each domain once, however many of its experts are there, and is copied within (DeepEP; DeepSeek-V3,
+    /// arXiv 2412.19437, section 3.2.2): `k` experts spread evenly over `N` domains are in `N (1 - (1 - 1/N)^k)` of them.
+    /// Both parts run at the same time.
     pub(super) fn expert_layer_messages(&self, shard: &Shard, experts: &Experts, group: &Group) -> Seconds {
         if group.ranks == 1 {
             return Seconds::ZERO;
         }
-        let sent = Bytes::new(ACTIVATION * shard.share_tokens * shard.hidden * f64::from(experts.per_token))
-            * self.job.expert_imbalance.get();
-        self.collective(Collective::AllToAll, sent, group) * 4.0
+        let token = Bytes::new(ACTIVATION * shard.share_tokens * shard.hidden) * self.job.expert_imbalance.get();
+        let visits = f64::from(experts.per_token);
+        let domains = f64::from(group.domains());
+        if domains <= 1.0 {
+            return self.collective(Collective::AllToAll, token * visits, group) * 4.0;
+        }
+        let visited = domains * (1.0 - (1.0 - 1.0 / domains).powf(visits));
+        let across = self.collective(Collective::AllToAll, token * visited, group);
+        let within = Group { ranks: group.ranks_per_domain, ..*group };
+        across.max(self.collective(Collective::AllToAll, token * visits, &within)) * 4.0
     }
 
     /// Messages between stages for one microbatch: activations forward and gradients backward, once for each chunk.

@@ -87,11 +87,13 @@ impl StepModel {
         let silicon = &self.silicon;
         let projected = shard.query + shard.key + shard.value;
         let outward = Linear { tokens: shard.tokens, input: shard.output, output: shard.hidden };
-        let core = AttentionShape {
-            tokens: shard.tokens,
-            sequence: shard.sequence,
-            heads: shard.heads,
-            head_dim: shard.head_dim,
+        let (share, length) = shard.windowed;
+        let core = |time: &dyn Fn(AttentionShape) -> Seconds| {
+            let of = |sequence| {
+                time(AttentionShape { tokens: shard.tokens, sequence, heads: shard.heads, head_dim: shard.head_dim })
+            };
+            let full = if share < 1.0 { of(shard.sequence) * (1.0 - share) } else { Seconds::ZERO };
+            if share > 0.0 { full + of(length) * share } else { full }
         };
         let parallel = self.transformer.detail.parallel;
         let residual_passes = if parallel { PARALLEL_PASSES } else { RESIDUAL_PASSES };
@@ -102,11 +104,11 @@ impl StepModel {
         let inward = self.projections(shard, projected);
         Pass {
             linear: inward.forward + silicon.linear_forward(outward),
-            attention: silicon.attention_forward(core),
+            attention: core(&|shape| silicon.attention_forward(shape)),
             streaming: self.elementwise(touched(residual_passes.0, ATTENTION_PASSES.0)) + self.casts(inputs),
             backward: inward.backward
                 + silicon.linear_backward(outward)
-                + silicon.attention_backward(core)
+                + core(&|shape| silicon.attention_backward(shape))
                 + self.elementwise(touched(residual_passes.1, ATTENTION_PASSES.1))
                 + self.casts(gradients),
         }

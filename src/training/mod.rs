@@ -11,6 +11,7 @@ mod layer;
 mod run;
 mod shard;
 mod step;
+mod stragglers;
 
 pub use estimate::{ExposedCommunication, OtherTime, TrainingEstimate};
 pub use run::{StageStep, stage_step};

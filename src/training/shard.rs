@@ -35,8 +35,26 @@ pub(super) struct Shard {
     pub(super) heads: f64,
     /// Size of a head: the mean of keys' and values'.
     pub(super) head_dim: f64,
-    /// Sequence length, or the length whose causal half is as long as windows let queries see on average.
+    /// Sequence length.
     pub(super) sequence: f64,
+    /// Share of layers with a window, and the length whose causal half their kernels go through: what a window lets queries
+    /// see, and half a tile of keys at either edge that is computed for nothing.
+    pub(super) windowed: (f64, f64),
+}
+
+/// Keys of a tile of a fused attention kernel (FlashAttention-2, arXiv 2307.08691, section 3.3: blocks of 64 or 128).
+const KEY_TILE: f64 = 128.0;
+
+/// Share of layers with a window, and the length whose causal half their kernels go through.
+fn windowed(model: &Transformer, sequence: u32) -> (f64, f64) {
+    let share = f64::from(model.detail.windowed_layers) / f64::from(model.layers);
+    if share == 0.0 {
+        return (0.0, 0.0);
+    }
+    let all = AttentionCount::Causal.keys(sequence);
+    // Windows alone, from the average over all layers.
+    let seen = all + (model.keys(sequence, AttentionCount::Causal) - all) / share;
+    (share, 2.0 * (seen + KEY_TILE).min(all))
 }
 
 impl Shard {
@@ -60,7 +78,8 @@ impl Shard {
             vocab: f64::from(model.vocab) / tensor,
             heads: heads / tensor,
             head_dim: f64::midpoint(head_dim, value_dim),
-            sequence: 2.0 * model.keys(job.sequence_length, AttentionCount::Causal),
+            sequence: f64::from(job.sequence_length),
+            windowed: windowed(model, job.sequence_length),
         }
     }
 

@@ -5,6 +5,7 @@ use super::estimate::{ExposedCommunication, OtherTime, TrainingEstimate};
 use super::idle::{Passes, idle};
 use super::layer::Pass;
 use super::shard::Shard;
+use super::stragglers::slowest_of;
 use crate::catalog::memory_allowance::SelectiveRecompute;
 use crate::collectives::{Group, Wires};
 use crate::compute::Silicon;
@@ -194,10 +195,14 @@ impl StepModel {
         let compute = pass.forward() + pass.backward + again;
         let messages = self.tensor_layer(shard, layout, tensor, expert.is_none(), self.whole_share(layout));
         let exposed_expert = expert.map_or(Seconds::ZERO, |(time, share)| {
-            // Where dispatch and combine are scheduled beside other microbatches' compute, only what exceeds it shows;
-            // that is what DualPipe runs two passes side by side for.
-            let hidden = self.overlap.expert || layout.schedule == Schedule::DualPipe;
-            if hidden { time.saturating_sub(compute) } else { time * share }
+            // Where dispatch and combine are scheduled beside other microbatches' compute, what exceeds it shows, and a
+            // little of the rest; that is what DualPipe runs two passes side by side for.
+            if self.overlap.expert || layout.schedule == Schedule::DualPipe {
+                let hidden = time.min(compute);
+                (time - hidden) + hidden * self.efficiency.expert_overlapped
+            } else {
+                time * share
+            }
         });
         let exposed = ExposedCommunication {
             tensor: messages * self.efficiency.tensor_exposed,
@@ -373,7 +378,7 @@ impl StepModel {
     /// How much longer a step takes for its size: stragglers, and allocator retries where sharded states fill memory.
     fn scale_effect(&self, layout: &Layout) -> f64 {
         let accelerators = layout.accelerators() as f64;
-        let stragglers = 1.0 + self.efficiency.straggler * (accelerators / 8.0).max(1.0).ln();
+        let stragglers = 1.0 + self.efficiency.jitter * slowest_of(accelerators);
         if self.efficiency.allocator == 0.0 || layout.tensor > 1 || layout.pipeline > 1 {
             return stragglers;
         }

@@ -55,7 +55,11 @@ pub(super) fn layout(row: &Row, known: &Known<'_>, aliases: &Aliases, filled: &m
     layout.micro_batch = micro_batch(row, &layout, known.job.global_batch, chunks.is_some(), filled)?;
     layout.check(known.model, known.job).map_err(impossible)?;
     layout.virtual_stages = virtual_stages(row, &layout, known, chunks, filled)?;
-    layout.schedule = if layout.virtual_stages > 1 { Schedule::Interleaved } else { Schedule::OneF1b };
+    layout.schedule = match super::word(row, "schedule", Schedule::ALL, Schedule::word)? {
+        Some(stated) => stated,
+        None if layout.virtual_stages > 1 => Schedule::Interleaved,
+        None => Schedule::OneF1b,
+    };
     layout.sharding = sharding(row, &layout, known.software, aliases, filled)?;
     let recompute = stated_recompute(row, aliases)?;
     layout.sequence_parallel = sequence_parallel(row, tensor, recompute, known.software, aliases, filled);

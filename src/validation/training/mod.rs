@@ -22,6 +22,8 @@
 //!   sharded optimizer alone.
 //! - A FLOP rate counts as its publisher counts (attention whole or by its causal half, recomputed operations or not),
 //!   over the model's time; the convention is shown with the row.
+//! - Experts that are spread over the network exchange tokens beside other microbatches' compute in Megatron-Core since
+//!   2026, where the pipeline has chunks.
 //! - A blank framework is Megatron-LM before 2023 and Megatron-Core after; a blank attention kernel is the usual one of
 //!   the date; a blank date is that of a scenario that gives none.
 
@@ -43,7 +45,7 @@ use crate::catalog::Catalog;
 use crate::catalog::training_efficiency::{AttentionKernel, Framework, TrainingEfficiency};
 use crate::evaluate::StepInputs;
 use crate::memory;
-use crate::parallelism::Sharding;
+use crate::parallelism::{Layout, Recompute, Sharding};
 use crate::scenario::{Communication, Overlap, Software, StepEfficiency};
 use crate::units::{Factor, Tokens};
 use crate::workload::{GradientPrecision, Offload, Optimizer, Precision, TrainingJob};
@@ -151,7 +153,11 @@ fn prepare(
     let layout = layout::layout(row, &known, aliases, filled)?;
     let (_, data) = set.usual_overlap(software.framework, software.date, layout.sharding == Sharding::Full);
     let data = if states_overlap { software.overlap.data } else { data };
-    let software = Software { overlap: Overlap { data, ..software.overlap }, ..software };
+    let expert = hides_experts(&software, &layout, &machine);
+    if expert {
+        filled.push("overlap.expert", &true, "usual across the network with chunked pipelines since 2026");
+    }
+    let software = Software { overlap: Overlap { data, expert, ..software.overlap }, ..software };
     let mut step = StepInputs {
         transformer,
         job,
@@ -184,6 +190,19 @@ fn prepare(
         step,
         layout,
     })
+}
+
+/// Since when recipes of Megatron-Core hide the exchange of experts beside other microbatches' compute.
+const EXPERTS_HIDDEN: f64 = 2026.2;
+
+/// Whether the exchange of experts is hidden: recipes ask for it where experts are spread over the network and the pipeline
+/// has chunks, which it needs (Megatron Bridge, guide to communication overlap; not with full recomputation).
+fn hides_experts(software: &Software, layout: &Layout, machine: &Machine) -> bool {
+    software.framework == Framework::MegatronCore
+        && software.date >= EXPERTS_HIDDEN
+        && layout.virtual_stages > 1
+        && layout.recompute != Recompute::Full
+        && layout.expert > machine.at_work
 }
 
 /// The number format of the linear layers.
