@@ -55,14 +55,14 @@ impl Run {
         Prediction {
             metric: self.metric.name.to_owned(),
             measured: self.metric.measured,
-            predicted: self.figure(efficiency),
+            predicted: self.figure(&efficiency),
             convention: self.counting.map(|counting| counting.to_string()),
             gpus: Some(self.gpus),
         }
     }
 
-    fn figure(&self, efficiency: StepEfficiency) -> f64 {
-        let step = with_efficiency(self.step, &self.accelerator, &self.software, efficiency);
+    fn figure(&self, efficiency: &StepEfficiency) -> f64 {
+        let step = with_efficiency(self.step, &self.accelerator, &self.software, *efficiency);
         let estimate = step.estimate(&self.layout);
         let (model, job) = (&self.step.transformer, &self.step.job);
         self.metric.predicted(&estimate, &self.layout, model, job, self.counting)
@@ -79,6 +79,6 @@ impl MeasuredStep for Run {
     }
 
     fn log_error(&self, efficiency: StepEfficiency) -> f64 {
-        (self.figure(efficiency) / self.metric.measured).ln()
+        (self.figure(&efficiency) / self.metric.measured).ln()
     }
 }
