@@ -1,6 +1,7 @@
 //! Plan AI clusters: how much memory, which layout, how fast, how often it fails, what to buy, what it costs, and what
 //! changes if the fabric is RoCEv2 instead of InfiniBand.
 
+pub mod agents;
 pub mod calibration;
 pub mod catalog;
 pub mod cli;

@@ -19,6 +19,7 @@ const LAYERS: &[&[&str]] = &[
     &["topology"],
     &["memory", "collectives", "compute"],
     &["training"],
+    &["agents"],
     &["reliability"],
     &["facility"],
     &["tco"],

@@ -6,11 +6,15 @@
 mod breakdown;
 mod drivers;
 mod pro_forma;
+mod tasks;
+mod tokens;
 mod unit_costs;
 
 pub use breakdown::{CostBreakdown, CostLine, Inputs, PartCost, Spending, breakdown};
 pub use drivers::Drivers;
 pub use pro_forma::{Contract, Debt, Income, Outlay, ProForma, Project, Repayment, Tax, Year};
+pub use tasks::{TaskCost, TaskExtras};
+pub use tokens::{TokenPrices, TokenSales};
 pub use unit_costs::{CostTotals, UnitCosts};
 
 use crate::units::{SECONDS_PER_YEAR, Seconds};

@@ -2,7 +2,7 @@
 
 use super::quantities::{
     Bandwidth, Bytes, CarbonIntensity, CarbonMass, FlopRate, Flops, Joules, Seconds, TokenRate, Tokens, Usd,
-    UsdPerHour, UsdPerJoule, UsdPerWattSecond, Watts,
+    UsdPerHour, UsdPerJoule, UsdPerToken, UsdPerWattSecond, Watts,
 };
 
 /// `relation!(C = A * B)` gives `A * B`, `B * A`, `C / A` and `C / B`.
@@ -44,6 +44,7 @@ relation! {
     Joules = Watts * Seconds;
     Tokens = TokenRate * Seconds;
     Usd = UsdPerJoule * Joules;
+    Usd = UsdPerToken * Tokens;
     CarbonMass = CarbonIntensity * Joules;
 }
 

@@ -13,7 +13,7 @@ pub use parse::{Quantity, Unit, UnitError};
 pub(crate) use parse::{number, significant};
 pub use quantities::{
     Bandwidth, Bytes, CarbonIntensity, CarbonMass, FlopRate, Flops, Joules, Meters, Seconds, TokenRate, Tokens, Usd,
-    UsdPerHour, UsdPerJoule, UsdPerWattSecond, Watts,
+    UsdPerHour, UsdPerJoule, UsdPerToken, UsdPerWattSecond, Watts,
 };
 pub use scalar::{Factor, Fraction, Ranged, Rate};
 

@@ -206,6 +206,10 @@ quantity! {
     TokenRate, "a rate of tokens", example "5 Mtoken/s", [
         "token/s" = 1.0, "tokens/s" = 1.0, "ktoken/s" = 1e3, "Mtoken/s" = 1e6,
     ], show ["token/s", "ktoken/s", "Mtoken/s"], within 1e-6..1e12;
+    /// A price of tokens.
+    UsdPerToken, "a price of tokens", example "$0.55/Mtoken", [
+        "USD/token" = 1.0, "$/token" = 1.0, "$/ktoken" = 1e-3, "$/Mtoken" = 1e-6, "$/Mtok" = 1e-6, "USD/Mtoken" = 1e-6, "USD/Mtok" = 1e-6,
+    ], show ["$/Mtoken"], within 1e-12..1.0;
     /// A length.
     Meters, "a length", example "50 m", [
         "m" = 1.0, "cm" = 1e-2, "mm" = 1e-3, "km" = 1e3,

@@ -1,0 +1,141 @@
+//! Many users' tasks at once: sessions, what they keep in caches, and how much passes.
+
+use super::{Run, RunTokens, Task};
+use crate::units::{Seconds, TokenRate, Tokens};
+
+const SECOND: Seconds = Seconds::new(1.0);
+
+/// Times within a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// From a call to its first token.
+    pub first_token: Seconds,
+    /// Of an answer, once it has begun.
+    pub answer: TokenRate,
+    /// That the tools of a step take, or its user.
+    pub tool: Seconds,
+    /// Approvals by a person in a run.
+    pub approvals: f64,
+    /// That a person takes for one.
+    pub approval: Seconds,
+}
+
+/// Users, each of whom begins a task every so often.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fleet {
+    /// How many.
+    pub users: u32,
+    /// Time between two tasks of a user, longer than none.
+    pub every: Seconds,
+}
+
+/// What a fleet's tasks are in flight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    /// Time of a task from its first call to its last answer, on average.
+    pub task: Seconds,
+    /// Part of it that waits for tools and people.
+    pub waiting: Seconds,
+    /// Sessions alive: agents and branches of all tasks under way.
+    pub sessions: f64,
+    /// Those of them that wait for a tool or a person.
+    pub idle_sessions: f64,
+    /// Tokens whose keys and values are held, by sessions in a call and by those that wait.
+    pub held: Tokens,
+    /// Those of them held by sessions that wait.
+    pub held_idle: Tokens,
+}
+
+impl Pace {
+    /// Time of a run's calls; agents and branches go side by side, attempts one after another.
+    fn calling(&self, run: &Run, attempts: f64) -> Seconds {
+        (self.first_token + run.output / self.answer) * (run.steps * attempts)
+    }
+
+    /// Time of a run from its first call to its last answer.
+    pub fn lasts(&self, run: &Run, attempts: f64) -> Seconds {
+        self.calling(run, attempts) + self.waiting(run)
+    }
+
+    /// Time that a run waits for tools and people.
+    fn waiting(&self, run: &Run) -> Seconds {
+        self.tool * run.steps + self.approval * self.approvals
+    }
+}
+
+impl Fleet {
+    /// Tasks that begin in a time.
+    pub fn tasks_in(&self, time: Seconds) -> f64 {
+        f64::from(self.users) * (time / self.every)
+    }
+
+    /// Calls and tokens of all users in a second.
+    pub fn tokens_per_second(&self, task: &Task) -> RunTokens {
+        task.tokens().mix(self.tasks_in(SECOND), &RunTokens::default(), 0.0)
+    }
+
+    /// Sessions and what they hold, by Little's law: what begins in a time, times how long it lasts. A session in a call
+    /// holds its prompt and half its answer; one that waits holds the prompt and the answer if the cache keeps it at all.
+    pub fn load(&self, task: &Task, pace: &Pace) -> Load {
+        let attempts = task.fan.attempts;
+        let calling = task.mean(|run| pace.calling(run, attempts));
+        let waiting = task.mean(|run| pace.waiting(run));
+        let ways = f64::from(task.fan.agents) * f64::from(task.fan.branches);
+        let sessions = |time: Seconds| self.tasks_in(time) * ways;
+        let in_calls = task.mean(|run| (run.mean_prompt() + run.output / 2.0) * sessions(pace.calling(run, attempts)));
+        let in_waits = task.mean(|run| (run.mean_prompt() + run.output) * sessions(pace.waiting(run)));
+        let held_idle = in_waits * task.reuse.session.get();
+        Load {
+            task: calling + waiting,
+            waiting,
+            sessions: sessions(calling + waiting),
+            idle_sessions: sessions(waiting),
+            held: in_calls + held_idle,
+            held_idle,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::{Fan, Reuse};
+    use crate::units::{Factor, Fraction};
+
+    #[test]
+    fn sessions_and_what_they_hold_follow_littles_law() {
+        let run = Run {
+            steps: 10.0,
+            shared: Tokens::ZERO,
+            first: Tokens::new(1_000.0),
+            added: Tokens::new(400.0),
+            output: Tokens::new(100.0),
+            reasoning: Tokens::ZERO,
+        };
+        let task = Task {
+            success: run,
+            failure: run,
+            rate: Fraction::ONE,
+            fan: Fan { agents: 2, branches: 1, attempts: 1.0 },
+            reuse: Reuse { session: Fraction::ONE, shared: Fraction::ONE, block: Factor::ONE },
+        };
+        let pace = Pace {
+            first_token: Seconds::new(0.5),
+            answer: TokenRate::new(50.0),
+            tool: Seconds::new(5.0),
+            approvals: 1.0,
+            approval: Seconds::new(25.0),
+        };
+        // 360 users with a task an hour: one in 10 s. Ten calls of 0.5 + 2 s and ten tools of 5 s, and 25 s for a person:
+        // 100 s, 75 of them waiting.
+        let fleet = Fleet { users: 360, every: Seconds::new(3_600.0) };
+        let load = fleet.load(&task, &pace);
+        assert!((load.task.value() - 100.0).abs() < 1e-9 && (load.waiting.value() - 75.0).abs() < 1e-9);
+        assert!((load.sessions - 20.0).abs() < 1e-9 && (load.idle_sessions - 15.0).abs() < 1e-9);
+        // Prompts of 1,000 to 5,500 tokens, 3,250 on average: 5 sessions hold 3,300 each, 15 hold 3,350.
+        assert!((load.held_idle.value() - 15.0 * 3_350.0).abs() < 1e-6);
+        assert!((load.held.value() - load.held_idle.value() - 5.0 * 3_300.0).abs() < 1e-6);
+        let second = fleet.tokens_per_second(&task);
+        assert!((second.calls - 2.0).abs() < 1e-12, "ten calls of each of two agents in 10 s");
+    }
+}

@@ -1,0 +1,71 @@
+//! A task: runs that succeed, and runs that fail.
+
+use std::ops::{Add, Mul};
+
+use super::{Fan, Reuse, Run, RunTokens};
+use crate::units::Fraction;
+
+/// A task that succeeds in a share of its runs. Runs that fail have means of their own: they tend to be longer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Task {
+    /// A run that succeeds.
+    pub success: Run,
+    /// A run that fails.
+    pub failure: Run,
+    /// Share of runs that succeed, more than zero.
+    pub rate: Fraction,
+    /// How often each way is gone.
+    pub fan: Fan,
+    /// What the cache keeps.
+    pub reuse: Reuse,
+}
+
+impl Task {
+    /// Calls and tokens of a run that succeeds, and of one that fails.
+    pub fn tokens_by_outcome(&self) -> [RunTokens; 2] {
+        [self.success, self.failure].map(|run| run.tokens(self.fan, self.reuse))
+    }
+
+    /// Calls and tokens of a task, on average over both.
+    pub fn tokens(&self) -> RunTokens {
+        let [success, failure] = self.tokens_by_outcome();
+        success.mix(self.rate.get(), &failure, 1.0 - self.rate.get())
+    }
+
+    /// The mean over both of anything that a run has.
+    pub fn mean<Q: Add<Output = Q> + Mul<f64, Output = Q>>(&self, of: impl Fn(&Run) -> Q) -> Q {
+        let share = self.rate.get();
+        of(&self.success) * share + of(&self.failure) * (1.0 - share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{Factor, Tokens};
+
+    #[test]
+    fn failures_weigh_by_their_share_and_their_own_length() {
+        let success = Run {
+            steps: 10.0,
+            shared: Tokens::ZERO,
+            first: Tokens::new(1_000.0),
+            added: Tokens::new(400.0),
+            output: Tokens::new(100.0),
+            reasoning: Tokens::ZERO,
+        };
+        let task = Task {
+            success,
+            failure: Run { steps: 20.0, ..success },
+            rate: Fraction::new(0.75).unwrap(),
+            fan: Fan { agents: 1, branches: 1, attempts: 1.0 },
+            reuse: Reuse { session: Fraction::ONE, shared: Fraction::ONE, block: Factor::ONE },
+        };
+        let tokens = task.tokens();
+        // 0.75 x 10 + 0.25 x 20 calls; prompts of 10 x 1,000 + 500 x 45 = 32,500 and 20 x 1,000 + 500 x 190 = 115,000.
+        assert!((tokens.calls - 12.5).abs() < 1e-12);
+        assert!((tokens.input.value() - (0.75 * 32_500.0 + 0.25 * 115_000.0)).abs() < 1e-6);
+        assert!((tokens.output.value() - 1_250.0).abs() < 1e-9);
+        assert!((task.mean(|run| run.steps) - 12.5).abs() < 1e-12);
+    }
+}
