@@ -165,8 +165,21 @@ fn long_files_of_mistakes_are_answered_soon() {
 
 #[test]
 fn oversubscription_is_said_as_it_is_built() {
-    let two_tiers = run(&["eval", LLAMA, "--set", "cluster.topology={ oversubscription = [1, 2, 7], tiers = 2 }"]);
-    assert_eq!(two_tiers.code, 1, "{}", two_tiers.stderr);
+    refused(
+        &["eval", LLAMA, "--set", "cluster.topology={ oversubscription = [1, 2, 7], tiers = 2 }"],
+        &["nothing is above the spine switches of two tiers"],
+    );
+    // Who asks for one network alone is told that a figure of it means nothing.
+    for (command, why) in [
+        ("fabric --accelerators 256 --oversubscription 1,7", "a network of 2 tiers joins 32 nodes"),
+        ("fabric --accelerators 16 --oversubscription 4", "one tier joins 2 nodes"),
+        ("collective all_reduce --ranks 128 --bytes 1GB --oversubscription 1,7", "7 at the spine switches"),
+    ] {
+        let line = format!("{command} --node dgx-h100 --fabric quantum-2-ndr");
+        let answer = run(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!(answer.code, 1, "{line}: {}", answer.stdout);
+        assert!(answer.stderr.contains(why), "{}", answer.stderr);
+    }
     let small = run(&["eval", MIXTRAL, "--set", "cluster.topology.oversubscription=[1, 2, 7]"]);
     assert_eq!(small.code, 0, "{}", small.stderr);
     assert!(small.stdout.contains("spine to core on quantum-2-ndr: 7 has no effect"), "{}", small.stdout);

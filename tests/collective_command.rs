@@ -76,12 +76,20 @@ fn libraries_stand_side_by_side_for_every_collective() {
         let libraries: Vec<&str> =
             answer["libraries"].as_array().unwrap().iter().map(|line| line["library"].as_str().unwrap()).collect();
         assert!(libraries.contains(&"nccl") && libraries.contains(&"mpi"), "{kind}: {libraries:?}");
-        assert_eq!(libraries.contains(&"nccl+sharp"), kind == "all_reduce");
+        let reduced = ["all_reduce", "all_gather", "reduce_scatter"].contains(&kind);
+        assert_eq!(libraries.contains(&"nccl+sharp"), reduced, "{kind}");
         // What is off is shown beside the answer, not as it.
         assert_ne!(answer["answer"]["library"], "nccl+sharp");
     }
     let ethernet = json("all_reduce --ranks 16 --bytes 256MB --node dgx-h100 --fabric roce-400g");
     assert!(ethernet["libraries"].as_array().unwrap().iter().all(|line| line["library"] != "nccl+sharp"));
+    // The switches save a reduce-scatter the steps of a ring, not its bytes.
+    for (bytes, saves) in [("1MB", true), ("8GB", false)] {
+        let answer = json(&format!("reduce_scatter --ranks 512 --bytes {bytes} {DGX}"));
+        let lines = answer["libraries"].as_array().unwrap();
+        let time = |library: &str| lines.iter().find(|line| line["library"] == library).unwrap()["time_us"].as_f64();
+        assert_eq!(time("nccl+sharp") < time("nccl"), saves, "{bytes}");
+    }
 }
 
 #[test]
@@ -253,7 +261,7 @@ fn the_scenario_s_keys_reach_a_training_step() {
     assert!(with_sharp < 0.95 * step(&whole), "{with_sharp} against {}", step(&whole));
     let ethernet = [&whole[..], &["cluster.fabric=roce-400g"]].concat();
     assert!((step(&[&ethernet[..], &["software.sharp=true"]].concat()) - step(&ethernet)).abs() < 1e-12);
-    assert!((step(&["software.sharp=true"]) - usual).abs() < 1e-12);
+    assert!(step(&["software.sharp=true"]) <= usual);
     assert!(step(&["software.pat=true"]) <= usual);
 }
 
@@ -280,7 +288,7 @@ fn the_ends_of_what_can_be_asked() {
         assert!(answer.stderr.contains(says), "{line}: {}", answer.stderr);
     };
     ends(&format!("all_gather --ranks 16 --bytes 1MB --algorithm tree {DGX}"), 1, "None of the allowed algorithms");
-    ends(&format!("all_reduce --ranks 16 --bytes 1MB --algorithm nvls --protocol ll {DGX}"), 2, "no algorithm");
+    ends(&format!("all_reduce --ranks 16 --bytes 1MB --algorithm nvls --protocol ll {DGX}"), 2, "does not run in ll");
     ends(&format!("all_reduce --ranks 16 --bytes 1MB --algorithm spiral {DGX}"), 2, "no algorithm \"spiral\"");
     ends("all_reduce --ranks 16 --bytes 1MB --sharp --node dgx-h100 --fabric roce-400g", 2, "do not reduce");
     ends("all_reduce --ranks 16 --bytes 1MB --algorithm sharp --node dgx-h100 --fabric roce-400g", 2, "do not reduce");
@@ -290,5 +298,12 @@ fn the_ends_of_what_can_be_asked() {
     ends(&format!("all_reduce --ranks 16 --bytes 1MB --ranks-per-node 9 {DGX}"), 2, "9 ranks on a node of 8");
     ends(&format!("all_reduce --ranks 16 --bytes 1MB --beside sort:1MB {DGX}"), 2, "no collective \"sort\"");
     ends("all_reduce --ranks 8 --bytes 1MB --intra-node scale-up --node l40s-4 --fabric roce-200g", 2, "no links but");
-    ends("all_reduce --ranks 144 --bytes 1MB --no-gpudirect --node gb200-nvl72 --fabric quantum-2-ndr", 2, "PCIe link");
+    ends(
+        "all_reduce --ranks 144 --bytes 1MB --no-gpudirect --node gb300-nvl72 --fabric quantum-x800-xdr",
+        2,
+        "PCIe link",
+    );
+    let rack = "all_reduce --ranks 72 --bytes 1MB --node gb200-nvl72 --fabric quantum-2-ndr --intra-node";
+    ends(&format!("{rack} pcie"), 2, "no PCIe joins them");
+    ends(&format!("{rack} host-memory"), 2, "the 4 GPUs of a tray alone");
 }

@@ -153,6 +153,10 @@ fn the_present_efficiency_is_on_the_scale_of_the_break_even() {
     for found in comparison.break_even.iter().filter(|found| found.variable == Variable::SpineEfficiency) {
         let Level::Efficiency(present) = found.present else { panic!("no efficiency") };
         let evaluation = answer(&comparison, found.between.1);
+        // Beside it stands what the hash of its flows leaves at full load, where they are hashed.
+        let hashed = evaluation.scenario.cluster.fabric.entry.load_balancing.is_hashed();
+        assert_eq!(found.collisions.is_some(), hashed);
+        assert!(found.collisions.is_none_or(|collisions| (0.2..0.9).contains(&collisions.share())), "{found:?}");
         let again = with_efficiency(evaluation, present.get());
         assert!((again.point.unwrap().run / evaluation.point.unwrap().run - 1.0).abs() < 1e-3, "{found:?}");
     }

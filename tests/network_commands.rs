@@ -258,6 +258,39 @@ fn spares_are_a_share_and_one_of_each_model_at_least() {
 }
 
 #[test]
+fn networks_beside_the_fabric_are_chosen_or_left_out() {
+    let line = "fabric --node dgx-h100 --fabric quantum-2-ndr --accelerators 512 --format json";
+    let ids = |flags: &str| -> Vec<String> {
+        let (code, out, error) = run(&format!("{line} {flags}"));
+        assert_eq!(code, 0, "{error}");
+        let quote: Value = serde_json::from_str(&out).unwrap();
+        let side = quote["side_networks"].as_array().unwrap();
+        side.iter().map(|network| network["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(
+        ids("--storage-network storage-ndr --in-band none"),
+        ["storage-ndr".to_owned(), "out-of-band-1g".to_owned()]
+    );
+    assert!(ids("--storage-network none --in-band none --out-of-band none").is_empty());
+    for (flags, why) in [
+        ("--storage-network in-band-100g", "is a network for"),
+        ("--storage-network storage-ethernet-200g", "storage ports of 400 Gbit/s"),
+        ("--out-of-band out-of-band", "did you mean \"out-of-band-1g\"?"),
+    ] {
+        let (code, _, error) = run(&format!("{line} {flags}"));
+        assert_eq!(code, 2);
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn planes_split_the_lanes_of_a_port() {
+    let (code, _, error) = run("fabric --node dgx-h100 --fabric quantum-2-ndr --accelerators 512 --planes 3");
+    assert_eq!(code, 2);
+    assert!(error.contains("2, 4 or 8 planes, not into 3"), "{error}");
+}
+
+#[test]
 fn what_cannot_be_is_said() {
     let (code, _, error) = run("fabric --node dgx-h100 --fabric quantum-2-ndr --accelerators 100");
     assert_eq!(code, 2);

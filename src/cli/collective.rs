@@ -10,6 +10,7 @@ use super::options::Format;
 use super::session::message;
 use super::{Answer, Session};
 use crate::catalog::fabric::{Encapsulation, Transport};
+use crate::catalog::node::Host;
 use crate::catalog::{Accelerator, CollectiveEfficiency, Fabric};
 use crate::collectives::{ALGORITHMS, Algorithm, Collective, IntraNode, Library};
 use crate::diagnostics::{Code, Diagnostic};
@@ -258,9 +259,24 @@ impl CollectiveCommand {
             hinted(message, "leave --intra-node out, or choose pcie, host-memory or nic");
         }
         let over_pcie = self.intra_node.is_some_and(|path| path != own && path.kind().is_some());
-        if (over_pcie || self.no_gpudirect) && node.host_bus(accelerator).is_none() {
-            let message = format!("the catalog does not know the PCIe link of `{}`", node.accelerator.id);
-            hinted(message, "add `pcie` to the accelerator in a catalog given with --catalog");
+        if over_pcie && node.host == Host::Grace {
+            let (links, tray) = (&node.scale_up.kind, node.accelerators_per_tray);
+            let message = match self.intra_node {
+                Some(IntraNode::HostMemory) => format!(
+                    "the memory of a Grace host joins the {tray} GPUs of a tray alone, by NVLink-C2C, on which no collective was measured"
+                ),
+                _ => format!(
+                    "GPUs of `{}` reach each other by {links} and their host by NVLink-C2C: no PCIe joins them",
+                    node.id
+                ),
+            };
+            hinted(message, "leave --intra-node out, or choose nic");
+        } else if (over_pcie || self.no_gpudirect) && node.host_bus(accelerator).is_none() {
+            let message = format!("the catalog knows no PCIe link of `{}` or of its cards", node.id);
+            hinted(
+                message,
+                "add `pcie` to the accelerator, or to nic_slots of the node, in a catalog given with --catalog",
+            );
         }
     }
 
@@ -276,7 +292,12 @@ impl CollectiveCommand {
         };
         let name = |algorithm: &Algorithm| self.algorithm.as_deref().is_none_or(|wanted| algorithm.answers_to(wanted));
         let found: Vec<Algorithm> = ALGORITHMS.iter().copied().filter(name).filter(protocol).collect();
-        if found.is_empty() {
+        if let (true, Some(wanted), Some(protocol)) =
+            (found.is_empty() && ALGORITHMS.iter().any(name), &self.algorithm, &self.protocol)
+        {
+            let message = format!("\"{wanted}\" does not run in {protocol}");
+            session.sink.push(Diagnostic::new(Code::Inconsistent, message).hint("leave --protocol out"));
+        } else if found.is_empty() {
             let names: Vec<&str> = ALGORITHMS.iter().map(|algorithm| algorithm.name()).collect();
             let message = format!("no algorithm \"{}\"", self.algorithm.as_deref().unwrap_or_default());
             let hint = format!("there are {}", names.join(", "));

@@ -6,9 +6,12 @@ use super::network::{NetworkArguments, gpus};
 use super::options::Format;
 use super::session::message;
 use super::{Answer, Session};
+use crate::catalog::Reference;
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::report::{infeasible_json, infeasible_page, quote_csv, quote_json, quote_page};
-use crate::scenario::{BoundSideNetwork, FABRIC_SPARES, check_fabric_prices, check_side_prices, check_site_prices};
+use crate::scenario::{
+    BoundSideNetwork, FABRIC_SPARES, NetworksFile, check_fabric_prices, check_side_prices, check_site_prices,
+};
 use crate::study::{QuoteInputs, quote};
 use crate::units::Fraction;
 
@@ -29,6 +32,15 @@ pub(super) struct Fabric {
     /// The storage's id, which the storage network reaches
     #[arg(long, value_name = "ID", default_value = "parallel-flash")]
     storage: String,
+    /// The id of the storage network, or none [default: that of the node's storage ports]
+    #[arg(long, value_name = "ID")]
+    storage_network: Option<String>,
+    /// The id of the network for management, or none [default: in-band-100g]
+    #[arg(long, value_name = "ID")]
+    in_band: Option<String>,
+    /// The id of the network of the boards that watch over servers, or none [default: out-of-band-1g]
+    #[arg(long, value_name = "ID")]
+    out_of_band: Option<String>,
     /// Share of switches, modules and cables bought on top, such as 0.02
     #[arg(long, value_name = "SHARE", default_value_t = FABRIC_SPARES)]
     spares: f64,
@@ -44,6 +56,13 @@ impl Fabric {
         };
         let (prices_at, site_at) = (at("--prices", &self.prices), at("--site", &self.site));
         let storage_at = at("--storage", &self.storage);
+        let mut side =
+            |flag: &str, id: &Option<String>| id.as_ref().map(|id| Reference { at: at(flag, id), id: id.clone() });
+        let wanted = NetworksFile {
+            storage: side("--storage-network", &self.storage_network),
+            in_band: side("--in-band", &self.in_band),
+            out_of_band: side("--out-of-band", &self.out_of_band),
+        };
         let prices = catalog.price_books.find(&self.prices, &prices_at, &session.sink);
         let site = catalog.sites.find(&self.site, &site_at, &session.sink);
         let storage = catalog.storage.find(&self.storage, &storage_at, &session.sink);
@@ -64,7 +83,8 @@ impl Fabric {
                 .sink
                 .push(Diagnostic::new(Code::Inconsistent, message).hint("--accelerators is a multiple of that"));
         }
-        let networks = BoundSideNetwork::usual(&network.node, &catalog, &session.sink);
+        let networks = BoundSideNetwork::chosen(&wanted, &network.node, &site_at, &catalog, &session.sink);
+        let networks = networks.unwrap_or_default();
         check_fabric_prices(&network.fabric, &prices, &prices_at, &session.sink);
         check_side_prices(&networks, &prices, &prices_at, &session.sink);
         check_site_prices(&network.choice, &prices, &prices_at, &session.sink);

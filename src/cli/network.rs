@@ -117,7 +117,7 @@ impl NetworkArguments {
             spine_oversubscription: ratio(1),
             sites,
         };
-        for message in choice.without_effect() {
+        for message in choice.mistakes() {
             sink.push(Diagnostic::new(Code::Inconsistent, message).hint("leave the option out"));
         }
         sink.is_empty().then_some(Network { node, fabric, choice })

@@ -9,7 +9,7 @@ use crate::facility::{Facility, Load, Racked, racks, shared_racks};
 use crate::provenance::Basis;
 use crate::scenario::{BoundFabric, Cluster, Finance, TierCount, TopologyChoice};
 use crate::tco::{self, CostBreakdown, Drivers, PartCost};
-use crate::topology::{ByTier, FatTreeSpec, Managers, Oversubscription, PartKind, Sites, Tiers, Topology};
+use crate::topology::{ByTier, FatTreeSpec, Managers, Oversubscription, PartKind, Sites, Tier, Tiers, Topology};
 use crate::units::{Bandwidth, Fraction, Usd, Watts};
 
 /// Everything about a cluster that no layout changes.
@@ -193,6 +193,28 @@ pub fn network(node: &Node, fabric: &BoundFabric, choice: &TopologyChoice, nodes
         Some(sites) => one.at_sites(sites),
         None => one,
     })
+}
+
+/// The same where every oversubscription that is asked for has switches to mean: whoever asks for one network alone asks
+/// for each of its figures, while sizes of a study may have fewer tiers than the largest.
+///
+/// # Errors
+/// As [`network`], and when nothing is built above a tier that is to be oversubscribed.
+pub fn network_as_asked(
+    node: &Node,
+    fabric: &BoundFabric,
+    choice: &TopologyChoice,
+    nodes: u32,
+) -> Result<Topology, Infeasible> {
+    let topology = network(node, fabric, choice, nodes)?;
+    let boundaries = [
+        (Tier::Leaf, choice.leaf_oversubscription, topology.leaf.oversubscription),
+        (Tier::Spine, choice.spine_oversubscription, topology.spine.oversubscription),
+    ];
+    match boundaries.into_iter().find(|(_, asked, built)| *asked > 1.0 && *built <= 0.0) {
+        Some((tier, asked, _)) => Err(Infeasible::NothingAbove { tier, asked, tiers: topology.tiers, nodes }),
+        None => Ok(topology),
+    }
 }
 
 /// Racks of a cluster: nodes in their own, all else shared.

@@ -4,7 +4,7 @@ use super::NoLayout;
 use crate::facility::TooDense;
 use crate::memory::MemoryFootprint;
 use crate::parallelism::LayoutError;
-use crate::topology::TopologyError;
+use crate::topology::{Tier, TopologyError};
 use crate::units::{Bytes, Seconds};
 
 /// A typed reason.
@@ -66,6 +66,22 @@ pub enum Infeasible {
         pod: u32,
         /// Accelerators of a node.
         per_node: u32,
+    },
+    /// An oversubscription of switches above which nothing is built.
+    #[error(
+        "an oversubscription of {asked} at the {} switches, above which nothing is built: {} joins {nodes} nodes",
+        tier.word(),
+        if *tiers == 1 { "one tier".to_owned() } else { format!("a network of {tiers} tiers") }
+    )]
+    NothingAbove {
+        /// The tier of the switches.
+        tier: Tier,
+        /// What was asked for.
+        asked: f64,
+        /// Tiers of switches that are built.
+        tiers: u32,
+        /// Nodes to join.
+        nodes: u32,
     },
     /// Sites that nodes cannot be shared out over evenly.
     #[error("{nodes} nodes, spares among them, do not divide over {sites} sites")]

@@ -17,7 +17,7 @@ mod side;
 mod step;
 
 pub use bases::{Bases, Evidence, Input};
-pub use cluster::{BuiltCluster, Occupancy, network};
+pub use cluster::{BuiltCluster, Occupancy, network, network_as_asked};
 pub use evaluation::{Evaluation, FabricCounts, evaluate};
 pub use failures::Failures;
 pub use found::{Candidate, Found, NoLayout, Reason, Tally};

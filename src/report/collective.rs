@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::page::{Block, Grid, Page, Section};
 use crate::collectives::{
-    Collective, CollectiveTime, IntraNode, Library, Limit, Rule, algorithm_bandwidth, bus_bandwidth,
+    Algorithm, Collective, CollectiveTime, IntraNode, Library, Limit, Rule, algorithm_bandwidth, bus_bandwidth,
 };
 use crate::study::{CallAnswer, CallLine, Extrapolation, TimeRange};
 use crate::units::{Bandwidth, Bytes, Quantity, Seconds, significant};
@@ -98,9 +98,15 @@ fn notes(answer: &CallAnswer) -> Vec<String> {
 
 /// Why this algorithm, and what the call waits for.
 pub fn call_reason(answer: &CallAnswer) -> String {
+    if answer.choice.time.time <= Seconds::ZERO {
+        return "Nothing has to be moved, which takes no time.".to_owned();
+    }
     let chosen = answer.choice.time.algorithm.name();
     let why = match answer.choice.rule {
         Rule::Fastest => format!("{chosen} is the fastest of those that NCCL considers here"),
+        Rule::TunerPrefers if answer.choice.time.algorithm != Algorithm::NvlsTree => format!(
+            "NCCL's tuner drops what it prices behind nvlstree, though some of that would be faster; {chosen} is the fastest of the rest"
+        ),
         Rule::TunerPrefers => {
             format!(
                 "NCCL's tuner prices {chosen} ahead of ring and tree by more than a tenth and takes it, though another would be faster"

@@ -9,7 +9,7 @@ use super::settings::{settings, work_in_words};
 use crate::evaluate::{Evaluation, Infeasible, PartLine};
 use crate::study::{BreakEven, Comparison, Level, Turn, Variable, Variant};
 use crate::topology::{PartKind, Tier};
-use crate::units::Usd;
+use crate::units::{Usd, significant};
 
 /// Stands where a variant has no such figure.
 const NONE: &str = "–";
@@ -123,7 +123,27 @@ fn break_even(comparison: &Comparison) -> Section {
     }
     let baseline = &comparison.baseline().name;
     let sentence = format!("Where a run costs as much as on {baseline}:");
-    Section { heading: "Break-even".to_owned(), blocks: vec![Block::Text(sentence), Block::Grid(grid)] }
+    let mut blocks = vec![Block::Text(sentence), Block::Grid(grid)];
+    let hashed: Vec<String> = comparison.break_even.iter().filter_map(|found| hashed_note(found, comparison)).collect();
+    if !hashed.is_empty() {
+        blocks.push(Block::List(hashed));
+    }
+    Section { heading: "Break-even".to_owned(), blocks }
+}
+
+/// What stands behind the present efficiency of a fabric that spreads its flows by a hash.
+fn hashed_note(found: &BreakEven, comparison: &Comparison) -> Option<String> {
+    let collisions = found.collisions?;
+    Some(format!(
+        "{} spreads flows by a hash: at full load the fullest of {} uplinks of a leaf holds {} of {} flows a card, which \
+         leaves {}; under the loads of this job that costs as much as a constant {}.",
+        comparison.variants[found.between.1].name,
+        collisions.links,
+        significant(collisions.fullest, 3),
+        significant(collisions.flows_per_nic, 3),
+        percent(collisions.share()),
+        written(found.present)
+    ))
 }
 
 fn break_even_row(found: &BreakEven, comparison: &Comparison) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! One evaluation as a page.
 
+use super::fabric::between_sites;
 use super::figure::{Group, Metric, Value, grouped};
 use super::layout_search;
 use super::metrics::{metric, of_group};
@@ -254,6 +255,7 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
         "Bases, best first: datasheet, quote, measured, secondary (a text that restates one of these), derived, assumed. A figure is no better than the weakest of its inputs.".to_owned(),
     ]);
     notes.extend(oversubscription(evaluation));
+    notes.extend(between_sites(&evaluation.built.topology, &evaluation.built.parts).map(|note| format!("{note}.")));
     notes.extend(misses(evaluation));
     notes
 }

@@ -8,7 +8,7 @@ use crate::catalog::pricebook::Category;
 use crate::evaluate::{PartLine, SideBill};
 use crate::scenario::TopologyKind;
 use crate::study::FabricQuote;
-use crate::topology::{PartKind, Tier};
+use crate::topology::{PartKind, Tier, Topology};
 use crate::units::{Quantity, Usd, Watts, significant};
 
 const fn kind_word(kind: PartKind) -> &'static str {
@@ -258,6 +258,25 @@ fn too_long(quote: &FabricQuote) -> Option<String> {
     (count > 0).then(|| format!("{count} cables are longer than their modules or they themselves reach: {advice}"))
 }
 
+/// What joins the sites, and what is assumed of it; none where there is one site.
+pub(super) fn between_sites(topology: &Topology, parts: &[PartLine]) -> Option<String> {
+    let sites = topology.sites?;
+    let of = |kind| parts.iter().find(|part| part.tier == Tier::Site && part.kind == kind);
+    let (router, module) = (of(PartKind::Switch)?, of(PartKind::Optic)?);
+    Some(format!(
+        "Each of {} sites has such a network, {} long-haul links ({}) towards the others over {} of fibre, {} : 1, and {} \
+         border routers ({}), which plug into its leaves. That routers of deep buffers carry the traffic is a judgement; the \
+         fibre and its amplifiers are taken to be leased and are in no bill here",
+        sites.count,
+        sites.links,
+        module.id,
+        sites.distance,
+        significant(sites.oversubscription, 3),
+        router.count / u64::from(sites.count),
+        router.id
+    ))
+}
+
 /// "1 tier", "2 tiers".
 fn counted(count: u32, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
@@ -283,10 +302,10 @@ pub fn quote_page(title: String, quote: &FabricQuote) -> Page {
     }
     let total = format!("The fabric: {}, {} in use", quote.capex(), quote.power());
     let beside = format!(
-        "Networks beside it: {}, {} in use; {} racks of switches, servers and storage",
+        "Networks beside it: {}, {} in use; {} of switches, servers and storage",
         quote.side.iter().map(SideBill::price).sum::<Usd>(),
         quote.side.iter().map(SideBill::draw).sum::<Watts>(),
-        quote.switch_racks
+        counted(u32::try_from(quote.switch_racks).unwrap_or(u32::MAX), "rack")
     );
     let ratio =
         |ratio: f64| if ratio > 0.0 { format!("{} : 1", significant(ratio, 3)) } else { "none above".to_owned() };
@@ -313,15 +332,7 @@ pub fn quote_page(title: String, quote: &FabricQuote) -> Page {
         topology.spine.free_ports(),
         topology.core.free_ports()
     );
-    let between = topology.sites.map(|sites| {
-        format!(
-            "At each of {} sites; {} long-haul links a site over {} of fibre, {} : 1. The fibre and its amplifiers are in no bill here",
-            sites.count,
-            sites.links,
-            sites.distance,
-            significant(sites.oversubscription, 3)
-        )
-    });
+    let between = between_sites(topology, &quote.parts);
     let layout = format!(
         "Cable lengths: {} nodes a rack, {} racks a row, {} from rack to rack, {} from row to row, {} within the racks",
         quote.layout.nodes_per_rack,

@@ -35,6 +35,7 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         }
         Infeasible::PartNode { .. } => "Change cluster.accelerators.",
         Infeasible::PartPod { .. } => "Change cluster.topology.pod.",
+        Infeasible::NothingAbove { .. } => "Leave it out, ask for more tiers, or for pods.",
         Infeasible::PartSite { .. } => {
             "Change cluster.accelerators, cluster.spares or cluster.topology.sites: each site has as many nodes."
         }

@@ -210,6 +210,9 @@ fn break_even_object(found: &BreakEven, comparison: &Comparison) -> Json {
     object.insert("between".to_owned(), json!([name(found.between.0), name(found.between.1)]));
     object.insert("variable".to_owned(), variable.into());
     object.insert("present".to_owned(), finite(present));
+    if let Some(collisions) = &found.collisions {
+        object.insert("present_at_full_load".to_owned(), finite(collisions.share()));
+    }
     match found.turn {
         Turn::At(level) => {
             object.insert("value".to_owned(), finite(number(level)));

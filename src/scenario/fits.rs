@@ -46,15 +46,15 @@ pub(super) fn topology(
         spine_oversubscription: ratio(2),
         sites,
     };
-    for message in choice.without_effect() {
+    for message in choice.mistakes() {
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this topology").hint("leave it out"));
     }
     Some(choice)
 }
 
 impl TopologyChoice {
-    /// Figures that say nothing of a network of this kind, each with why.
-    pub fn without_effect(&self) -> Vec<String> {
+    /// Figures that say nothing of a network of this kind, or that no port can have, each with why.
+    pub fn mistakes(&self) -> Vec<String> {
         let mut found = Vec::new();
         let oversubscribed = self.leaf_oversubscription > 1.0 || self.spine_oversubscription > 1.0;
         if self.kind == TopologyKind::Torus {
@@ -70,8 +70,21 @@ impl TopologyChoice {
                 }
             }
         }
+        if self.kind != TopologyKind::Torus {
+            let above = |tier: &str, tiers: &str| {
+                format!("nothing is above the {tier} switches of {tiers}, so their oversubscription says nothing")
+            };
+            match self.tiers {
+                TierCount::Fixed(1) if oversubscribed => found.push(above("leaf", "one tier")),
+                TierCount::Fixed(2) if self.spine_oversubscription > 1.0 => found.push(above("spine", "two tiers")),
+                _ => {}
+            }
+        }
         if self.kind == TopologyKind::DragonflyPlus && self.tiers != TierCount::Auto {
             found.push("a dragonfly is groups of two tiers, joined directly, so `tiers` says nothing".to_owned());
+        }
+        if !self.planes.is_power_of_two() {
+            found.push(format!("the lanes of a port split into 2, 4 or 8 planes, not into {}", self.planes));
         }
         if self.kind == TopologyKind::MultiPlane && self.planes < 2 {
             found.push("`planes` of 1 leaves ports whole: a multi-plane network has two or more".to_owned());

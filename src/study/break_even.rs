@@ -7,6 +7,7 @@ use roots::{SimpleConvergency, find_root_brent};
 
 use crate::evaluate::{Evaluation, evaluate};
 use crate::scenario::Scenario;
+use crate::topology::{Balance, Collisions};
 use crate::units::{Fraction, Ranged, Seconds, Usd};
 
 /// The lowest spine efficiency that is tried: a hundredth of the payload rate.
@@ -61,6 +62,8 @@ pub struct BreakEven {
     pub present: Level,
     /// Where a run costs the same on both.
     pub turn: Turn,
+    /// Of a spine efficiency: where the other's flows are hashed, how they collide at full load on the uplinks of a leaf.
+    pub collisions: Option<Collisions>,
 }
 
 /// A variant whose run has a cost.
@@ -89,7 +92,14 @@ pub fn break_even(baseline: (usize, &Evaluation), other: (usize, &Evaluation)) -
         (Variable::SpineEfficiency, Level::Efficiency(present_efficiency(other)), spine_efficiency(baseline, other)),
         (Variable::StepTime, Level::Time(other.step), step_time(baseline, other)),
     ];
-    found.into_iter().map(|(variable, present, turn)| BreakEven { between, variable, present, turn }).collect()
+    let collisions = |variable| {
+        let built = &other.evaluation.built.topology;
+        let balance = Balance::of(&other.evaluation.scenario.cluster.fabric.entry);
+        balance.collisions(built.leaf.most_uplinks()).filter(|_| variable == Variable::SpineEfficiency)
+    };
+    let line =
+        |(variable, present, turn)| BreakEven { between, variable, present, turn, collisions: collisions(variable) };
+    found.into_iter().map(line).collect()
 }
 
 /// A run's cost is linear in the price of the fabric's parts, lines that are a share of the parts included; the line is
@@ -119,7 +129,8 @@ fn spine_efficiency(baseline: Run<'_>, other: Run<'_>) -> Turn {
 }
 
 /// What a fabric's spines keep of the payload rate at full load: what it states; or, where flows are hashed and the loss
-/// depends on the traffic, the stated share at which the run would cost as much.
+/// depends on the traffic, the stated share at which the run would cost as much, so that it lies on the scale on which the
+/// order turns. What hashed flows keep at full load stands beside it ([`BreakEven::collisions`]).
 fn present_efficiency(of: Run<'_>) -> Fraction {
     if let Some(stated) = of.evaluation.scenario.cluster.fabric.entry.spine_efficiency {
         return stated.value;

@@ -8,7 +8,7 @@ use crate::collectives::{
     ALGORITHMS, Algorithm, Choice, Collective, CollectiveTime, Group, IntraNode, Library, ScaleUp, Wires, beside,
     choose, estimate,
 };
-use crate::evaluate::{Infeasible, Occupancy, network, reach, wires};
+use crate::evaluate::{Infeasible, Occupancy, network_as_asked, reach, wires};
 use crate::parallelism::RankGroup;
 use crate::scenario::{BoundFabric, Communication, TopologyChoice};
 use crate::topology::{Balance, Collisions, Tier};
@@ -104,7 +104,7 @@ impl Call<'_> {
         let per_node = self.node.accelerators;
         let each = self.ranks_per_node.unwrap_or(per_node).min(per_node);
         let nodes = self.ranks.div_ceil(each).max(self.cluster.div_ceil(per_node));
-        let topology = network(self.node, self.fabric, self.topology, nodes)?;
+        let topology = network_as_asked(self.node, self.fabric, self.topology, nodes)?;
         // As many in each node as in the others, where trays allow it: 128 ranks are 64 in each of two racks of 72.
         let spread = || Occupancy::new(self.ranks, self.node).map_or(per_node, |spread| spread.each);
         // Fewer ranks than a node has are every so many, a card of its own to each where there are as many cards.

@@ -3,7 +3,7 @@
 use crate::catalog::fabric::Transport;
 use crate::catalog::pricebook::{Amount, Category, Driver};
 use crate::catalog::{Node, PriceBook, Site, Storage};
-use crate::evaluate::{Devices, Infeasible, PartLine, SideBill, network, parts, racked, side_bills};
+use crate::evaluate::{Devices, Infeasible, PartLine, SideBill, network_as_asked, parts, racked, side_bills};
 use crate::facility::{Racked, racks, shared_racks};
 use crate::provenance::Basis;
 use crate::scenario::{BoundFabric, BoundSideNetwork, LinkParts, TopologyChoice};
@@ -108,7 +108,7 @@ pub struct QuoteInputs<'a> {
 /// When the network cannot be built, or a part does not fit a rack.
 pub fn quote(inputs: &QuoteInputs<'_>) -> Result<FabricQuote, Infeasible> {
     let QuoteInputs { node, fabric, choice, nodes, prices, site, .. } = *inputs;
-    let topology = network(node, fabric, choice, nodes)?;
+    let topology = network_as_asked(node, fabric, choice, nodes)?;
     let parts = parts(&topology, fabric, choice.sites.as_ref(), prices, inputs.spares);
     let node_racks = racks(
         &[Racked { name: "node", count: u64::from(nodes), power: node.max_power, units: node.rack_units }],

@@ -8,8 +8,8 @@ mod serving;
 mod software;
 mod training;
 
-pub(super) use cluster::{ClusterFile, NetworksFile, SitesFile, TopologyFile};
-pub use cluster::{Tenancy, TierCount, TopologyKind};
+pub(super) use cluster::{ClusterFile, SitesFile, TopologyFile};
+pub use cluster::{NetworksFile, Tenancy, TierCount, TopologyKind};
 pub use compare::CompareFile;
 pub(super) use finance::FinanceFile;
 pub use run::StageKind;

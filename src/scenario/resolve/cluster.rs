@@ -236,8 +236,9 @@ pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaul
     let fabric_spares = wanted
         .fabric_spares
         .unwrap_or_else(|| defaults.or("cluster.fabric_spares", None, Share(default_share(FABRIC_SPARES))).0);
-    let networks =
-        node.as_ref().and_then(|node| side_networks::bind(&wanted.networks, node, wanted, catalog, defaults, sink));
+    let networks = node
+        .as_ref()
+        .and_then(|node| side_networks::bind(&wanted.networks, node, &wanted.node.at, catalog, defaults, sink));
     // What is found is checked, whatever else is missing, so that all mistakes are told at once.
     if let (Some(node), Some(fabric)) = (&node, &fabric) {
         check_adapter(node, fabric, &wanted.fabric.at, sink);

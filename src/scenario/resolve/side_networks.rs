@@ -7,7 +7,7 @@ use super::{Defaults, by_default};
 use crate::catalog::side_network::Purpose;
 use crate::catalog::{Catalog, Entry, Node, PriceBook, Reference, SideNetwork, Switch};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
-use crate::scenario::file::{ClusterFile, NetworksFile};
+use crate::scenario::file::NetworksFile;
 use crate::scenario::fits::check_priced;
 use crate::units::Quantity;
 
@@ -47,12 +47,16 @@ impl BoundSideNetwork {
         known.filter_map(|entry| Self::bind(entry, catalog, sink)).collect()
     }
 
-    /// The usual networks of a node, those for which there is one.
-    pub fn usual(node: &Node, catalog: &Catalog, sink: &Sink) -> Vec<Self> {
-        let storage = usual_storage(node, catalog).map(Arc::clone);
-        let known = |id: &str| catalog.side_networks.get(id).map(Arc::clone);
-        let all = [storage, known(USUAL_IN_BAND), known(USUAL_OUT_OF_BAND)];
-        all.into_iter().flatten().filter_map(|entry| Self::bind(entry, catalog, sink)).collect()
+    /// The networks of these ids beside a node that was named at `at`, the usual ones where an id is left out; mistakes
+    /// go to the sink.
+    pub fn chosen(
+        wanted: &NetworksFile,
+        node: &Entry<Node>,
+        at: &Span,
+        catalog: &Catalog,
+        sink: &Sink,
+    ) -> Option<Vec<Self>> {
+        bind(wanted, node, at, catalog, &mut Defaults::default(), sink)
     }
 }
 
@@ -68,12 +72,11 @@ fn usual_storage<'a>(node: &Node, catalog: &'a Catalog) -> Option<&'a Arc<Entry<
 pub(super) fn bind(
     wanted: &NetworksFile,
     node: &Entry<Node>,
-    cluster: &ClusterFile,
+    at: &Span,
     catalog: &Catalog,
     defaults: &mut Defaults,
     sink: &Sink,
 ) -> Option<Vec<BoundSideNetwork>> {
-    let at = &cluster.node.at;
     let storage = usual_storage(node, catalog).map_or(NOT_BUILT, |entry| entry.id.as_str());
     let mut found = Vec::new();
     let mut complete = true;

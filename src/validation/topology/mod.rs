@@ -32,7 +32,8 @@ struct Inputs {
 pub(super) fn case(row: &Row, design: &[&Row], catalog: &Catalog, aliases: &Aliases) -> (Vec<Fill>, Outcome) {
     let value = row.text("value").unwrap_or_default();
     let Some(measured) = ratio(value) else {
-        return (Vec::new(), Outcome::Excluded(format!("no numeric value: \"{value}\"")));
+        let why = if is_range(value) { "a range over designs, and not one figure" } else { "no numeric value" };
+        return (Vec::new(), Outcome::Excluded(format!("{why}: \"{value}\"")));
     };
     let mut filled = Vec::new();
     let outcome = match predict(row, design, catalog, aliases, &mut filled) {
@@ -46,6 +47,11 @@ pub(super) fn case(row: &Row, design: &[&Row], catalog: &Catalog, aliases: &Alia
         Err(Unusable(reason)) => Outcome::Skipped(reason),
     };
     (filled, outcome)
+}
+
+/// "38-77".
+fn is_range(value: &str) -> bool {
+    value.split_once('-').is_some_and(|(low, high)| low.parse::<f64>().is_ok() && high.parse::<f64>().is_ok())
 }
 
 /// A figure at the digits that another one was printed with.
