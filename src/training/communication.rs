@@ -134,8 +134,7 @@ impl StepModel {
     /// Expert-parallel communication of one layer: dispatch and combine, forward and backward, paced by the fullest rank.
     ///
     /// A token goes to each domain once, however many of its experts are there, and is copied within (DeepEP; DeepSeek-V3,
-    /// arXiv 2412.19437, section 3.2.2): `k` experts spread evenly over `N` domains are in `N (1 - (1 - 1/N)^k)` of them.
-    /// Both parts run at the same time.
+    /// arXiv 2412.19437, section 3.2.2). Both parts run at the same time.
     pub(super) fn expert_layer_messages(&self, shard: &Shard, experts: &Experts, group: &Group) -> Seconds {
         if group.ranks == 1 {
             return Seconds::ZERO;
@@ -146,8 +145,7 @@ impl StepModel {
         if domains <= 1.0 {
             return self.collective(Collective::AllToAll, token * visits, group) * 4.0;
         }
-        let visited = domains * (1.0 - (1.0 - 1.0 / domains).powf(visits));
-        let across = self.collective(Collective::AllToAll, token * visited, group);
+        let across = self.collective(Collective::AllToAll, token * visited(domains, visits), group);
         let within = Group { ranks: group.ranks_per_domain, ..*group };
         across.max(self.collective(Collective::AllToAll, token * visits, &within)) * 4.0
     }
@@ -204,5 +202,24 @@ impl StepModel {
     /// All-reduction of so many bytes of gradients, where every rank keeps all states.
     pub(super) fn all_reduce(&self, gradients: Bytes, group: &Group) -> Seconds {
         self.collective(Collective::AllReduce, gradients, group)
+    }
+}
+
+/// Domains, of so many, that a token's experts are in on average where these are spread evenly.
+fn visited(domains: f64, experts: f64) -> f64 {
+    domains * (1.0 - (1.0 - 1.0 / domains).powf(experts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_goes_to_each_domain_once() {
+        // Eight experts over four domains: each is missed with 0.75^8 = 0.1001, so 3.6 are visited; over many, all eight
+        // differ; of one, the one.
+        assert!((visited(4.0, 8.0) - 3.5995).abs() < 1e-4);
+        assert!((visited(1e6, 8.0) - 8.0).abs() < 1e-4);
+        assert!((visited(1.0, 8.0) - 1.0).abs() < 1e-12);
     }
 }

@@ -88,3 +88,24 @@ impl Shard {
         self.hidden * self.sequence_tokens
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Detail;
+    use crate::workload::shapes::gpt;
+
+    #[test]
+    fn windows_go_through_their_keys_and_the_edges() {
+        let with = |windowed_layers, window| Transformer {
+            detail: Detail { windowed_layers, window, ..Detail::NONE },
+            ..gpt(36, 2_880, 64)
+        };
+        // 128 keys, of which the first queries of 4,096 lack 128^2/(2 x 4096) = 2 on average, and 128 at the edges: 254 on
+        // average are the causal half of 508.
+        assert_eq!(windowed(&with(18, 128), 4_096), (0.5, 508.0));
+        // A window as long as the sequence is none.
+        assert_eq!(windowed(&with(18, 4_096), 4_096), (0.5, 4_096.0));
+        assert_eq!(windowed(&with(0, 0), 4_096), (0.0, 0.0));
+    }
+}
