@@ -312,3 +312,25 @@ fn runs_at_the_largest_scale_are_met_without_having_been_fitted() {
     let hours = 2.664e6 / (1.0 + error("dsv3_pretraining")) + 0.119e6 + 0.005e6;
     assert!((hours / 2.788e6 - 1.0).abs() < 0.2, "{hours}");
 }
+
+#[test]
+fn economics_say_why_a_row_gives_nothing() {
+    assert_eq!(own(Domain::Economics).summary().coverage, Some(1.0));
+    let table = "id,case,inputs,published_output,unit,recomputed\n\
+                 a,an index,,12,usd,\n\
+                 b,a quarter,,51.85,usd M,51.85\n\
+                 c,a cluster,much compute,5,usd,5\n\
+                 d,two lives,\"$40k GPU, 3 yr\",x,usd/yr,13333 / 6667\n\
+                 e,a run,\"1,000 H100-h * $3\",3000,usd,2000\n";
+    let lines: Vec<String> = validation(Domain::Economics, table).unwrap().rows.iter().map(line).collect();
+    assert_eq!(
+        lines,
+        [
+            "a: excluded, no figure is recomputed from stated inputs",
+            "b: skipped, no inputs are stated",
+            "c: skipped, the inputs \"much compute\" say nothing that gives usd",
+            "d: skipped, 2 figures are recomputed, and the inputs give 1",
+            "e: usd measured 2000, predicted 3000.000, +50.0%",
+        ]
+    );
+}

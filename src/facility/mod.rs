@@ -54,7 +54,7 @@ pub struct Facility {
 impl Facility {
     /// Adds up the loads and applies the site's power usage effectiveness, the same at every load.
     pub fn new(loads: &[Load], site: &Site) -> Self {
-        let provisioned_it = loads.iter().map(|load| load.maximum * load.count as f64).sum::<Watts>();
+        let provisioned_it = provisioned(loads);
         let average_it = loads.iter().map(|load| load.average * load.count as f64).sum::<Watts>();
         let pue = site.pue.value.get();
         let average_total = average_it * pue;
@@ -68,6 +68,11 @@ impl Facility {
             emissions_per_year: site.carbon_intensity * energy_per_year,
         }
     }
+}
+
+/// IT power that loads may draw at once.
+pub fn provisioned(loads: &[Load]) -> Watts {
+    loads.iter().map(|load| load.maximum * load.count as f64).sum()
 }
 
 #[cfg(test)]

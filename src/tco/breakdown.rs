@@ -79,6 +79,16 @@ pub struct CostLine {
 }
 
 impl CostLine {
+    /// So many of something at an amount each, bought once and written off over a life.
+    pub fn once(name: &str, per: Driver, amount: (f64, Usd), life: Seconds, basis: Basis) -> Self {
+        Self::new(name.to_owned(), Spending::Capex { life }, per, amount, basis)
+    }
+
+    /// So many of something at an amount each, paid every year and growing.
+    pub fn yearly(name: &str, per: Driver, amount: (f64, Usd), escalation: Fraction, basis: Basis) -> Self {
+        Self::new(name.to_owned(), Spending::Opex { escalation }, per, amount, basis)
+    }
+
     fn new(name: String, spending: Spending, per: Driver, (quantity, unit_amount): (f64, Usd), basis: Basis) -> Self {
         let amount = unit_amount * quantity;
         Self { name, spending, per, quantity, unit_amount, amount, annualised: Usd::ZERO, basis }
@@ -136,7 +146,14 @@ pub fn breakdown(inputs: &Inputs<'_>) -> CostBreakdown {
     lines.extend(site_lines(inputs));
     // Capex first; the order within is kept.
     lines.sort_by_key(|line| matches!(line.spending, Spending::Opex { .. }));
-    total(lines.into_iter().map(|line| line.annualise(inputs.finance)).collect(), inputs.finance)
+    CostBreakdown::of(lines, inputs.finance)
+}
+
+impl CostBreakdown {
+    /// Adds up lines, in their order, and spreads each over its years.
+    pub fn of(lines: Vec<CostLine>, finance: &Finance) -> Self {
+        total(lines.into_iter().map(|line| line.annualise(finance)).collect(), finance)
+    }
 }
 
 fn total(lines: Vec<CostLine>, finance: &Finance) -> CostBreakdown {

@@ -6,6 +6,7 @@
 
 mod aliases;
 mod collectives;
+mod economics;
 mod known_model;
 mod kv;
 mod memory;
@@ -46,6 +47,8 @@ choices! {
         Memory = "memory",
         /// Failures and the useful time that they leave.
         Reliability = "reliability",
+        /// Costs, rents, energy and emissions from stated inputs.
+        Economics = "economics",
     }
 }
 
@@ -88,7 +91,7 @@ impl Domain {
     /// The rows of a table of the domain.
     fn rows(self, text: &str) -> Result<Vec<Row>, TableError> {
         match self {
-            Self::Reliability => table::rows_with_short_ends(text, self.columns()),
+            Self::Reliability | Self::Economics => table::rows_with_short_ends(text, self.columns()),
             _ => table::rows(text, self.columns()),
         }
     }
@@ -101,6 +104,7 @@ impl Domain {
             Self::Collectives => collectives::COLUMNS,
             Self::Kv => kv::COLUMNS,
             Self::Memory => memory::COLUMNS,
+            Self::Economics => economics::COLUMNS,
             Self::Reliability => reliability::COLUMNS,
         }
     }
@@ -113,6 +117,7 @@ impl Domain {
             Self::Collectives => include_str!("../../tests/validation/collectives.csv"),
             Self::Kv => include_str!("../../tests/validation/kv.csv"),
             Self::Memory => include_str!("../../tests/validation/memory.csv"),
+            Self::Economics => include_str!("../../tests/validation/economics.csv"),
             Self::Reliability => include_str!("../../tests/validation/reliability.csv"),
         }
     }
@@ -189,6 +194,7 @@ impl Validation {
                 Domain::Collectives => (collectives::name(row), &collectives),
                 // Each figure of a row is a case.
                 Domain::Kv => return kv::cases(row, catalog),
+                Domain::Economics => return economics::cases(row),
             };
             let excluded = excluded(row, aliases);
             let (filled, outcome) = excluded.map_or_else(predict, |reason| (Vec::new(), Outcome::Excluded(reason)));

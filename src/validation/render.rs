@@ -14,6 +14,7 @@ pub fn validation_page(validations: &[Validation]) -> Page {
             Domain::Topology => ("Networks", "Networks by design"),
             Domain::Reliability => ("Failures", "Failures by case"),
             Domain::Memory => ("Memory of training", "Memory of training by source"),
+            Domain::Economics => ("Economics", "Economics by source"),
             Domain::Kv => ("Caches and weights", "Caches and weights by figure"),
             Domain::Collectives => ("Collective operations", "Collective operations by run and payload"),
         };

@@ -41,6 +41,7 @@ pub struct Tolerances {
     kv: DomainTolerances,
     memory: DomainTolerances,
     reliability: DomainTolerances,
+    economics: DomainTolerances,
 }
 
 impl Tolerances {
@@ -62,7 +63,8 @@ impl Tolerances {
             sources: r.tables("reliability", SourceTolerance::read),
             misses: r.tables("reliability_miss", KnownMiss::read),
         };
-        Self { training, topology: DomainTolerances::default(), collectives, kv, memory, reliability }
+        let economics = DomainTolerances { sources: r.tables("economics", SourceTolerance::read), misses: Vec::new() };
+        Self { training, topology: DomainTolerances::default(), collectives, kv, memory, reliability, economics }
     }
 
     /// What is outside, a sentence each; a row without a stated tolerance is exact or outside.
@@ -74,6 +76,7 @@ impl Tolerances {
             Domain::Kv => &self.kv,
             Domain::Memory => &self.memory,
             Domain::Reliability => &self.reliability,
+            Domain::Economics => &self.economics,
         };
         let mut breaches: Vec<String> = validation.rows.iter().filter_map(|row| stated.breach(row)).collect();
         let known = |id: &str| validation.rows.iter().any(|row| row.id == id);
@@ -163,6 +166,7 @@ mod tests {
             kv: DomainTolerances::default(),
             memory: DomainTolerances::default(),
             reliability: DomainTolerances::default(),
+            economics: DomainTolerances::default(),
         }
     }
 
