@@ -71,7 +71,34 @@ pub fn catalog_documents(overlays: &[PathBuf], sources: &mut Sources, sink: &Sin
             }
         }
     }
+    inherit(&mut documents, sink);
     documents
+}
+
+/// Lays each price book that is based on another over it: what it does not say is the other's.
+fn inherit(documents: &mut CatalogDocuments, sink: &Sink) {
+    let based: Vec<((String, String), Node)> = documents
+        .iter()
+        .filter_map(|(key, document)| {
+            Some((key.clone(), document.at_path("based_on").filter(|_| key.0 == "prices")?.clone()))
+        })
+        .collect();
+    for (key, based_on) in based {
+        let below = based_on.as_str().and_then(|id| documents.get(&(key.0.clone(), id.to_owned()))).cloned();
+        let sound = below.as_ref().is_some_and(|below| below.at_path("based_on").is_none());
+        let Some(mut whole) = below.filter(|_| sound) else {
+            let hint = "name another price book that is based on none, such as based_on = \"neocloud-2026h2\"";
+            let message = format!("\"{}\" is based on no price book that stands by itself", key.1);
+            sink.push(Diagnostic::new(Code::UnknownId, message).at(&based_on.at, "this one").hint(hint));
+            continue;
+        };
+        let Some(mut above) = documents.get(&key).cloned() else { continue };
+        if let Value::Table(table) = &mut above.value {
+            table.entries.retain(|entry| entry.key != "based_on");
+        }
+        Catalog::lay_over(&key.0, &mut whole, &above, sink);
+        documents.insert(key, whole);
+    }
 }
 
 /// The catalog of these texts; mistakes go to the sink.

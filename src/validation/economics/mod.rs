@@ -62,11 +62,13 @@ fn reckoned(stated: &str, unit: &str, row: &Row) -> Option<Vec<f64>> {
         return Some(vec![power(&loads.into_iter().map(|(count, of)| (count, of * 1e3)).collect::<Vec<_>>(), unit)?]);
     }
     let terms = terms(stated)?;
-    let rules: [fn(&Said<'_>) -> Option<Vec<f64>>; 9] =
-        [emissions, rent, electricity, hour, written_off, draw, shared, lines, per_accelerator];
+    let rules: [Rule; 9] = [emissions, rent, electricity, hour, written_off, draw, shared, lines, per_accelerator];
     let said = Said { terms: &terms, unit, row };
     rules.iter().find_map(|rule| rule(&said))
 }
+
+/// What a kind of statement gives, where a row makes it.
+type Rule = fn(&Said<'_>) -> Option<Vec<f64>>;
 
 /// What a row says.
 struct Said<'a> {
