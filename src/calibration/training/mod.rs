@@ -4,7 +4,7 @@ mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fit::FitError;
+use super::fit::{Errors, FitError};
 use super::least_squares::{CaseErrors, Minimum, minimise};
 use crate::catalog::training_efficiency::TrainingEfficiency;
 use crate::scenario::StepEfficiency;
@@ -32,6 +32,8 @@ pub struct TrainingFit {
     pub runs: usize,
     /// Sources of those runs.
     pub sources: usize,
+    /// How far it is from them.
+    pub errors: Errors,
 }
 
 /// A constant that was free.
@@ -148,8 +150,9 @@ fn fit<R: MeasuredStep>(problem: &Runs<'_, R>, minimum: &Minimum) -> TrainingFit
         });
     }
     drop(all);
+    let logarithms: Vec<f64> = problem.bound.iter().map(|(_, error)| *error).collect();
     let sources: BTreeSet<&str> = problem.all.iter().map(|run| run.source()).collect();
-    TrainingFit { set, constants, runs: problem.all.len(), sources: sources.len() }
+    TrainingFit { set, constants, runs: problem.all.len(), sources: sources.len(), errors: Errors::of(&logarithms) }
 }
 
 /// Sources by what their runs say of a constant, most first.
