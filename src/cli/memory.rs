@@ -16,12 +16,13 @@ use crate::evaluate::Infeasible;
 use crate::memory::serving::{Engine, Pages, Paging, ServingLayout, fits, smallest_tensor};
 use crate::memory::{Software, TrainingFit};
 use crate::report::{
-    Block, Page, ServingMemory, infeasible_json, infeasible_page, serving_memory_json, serving_memory_page,
+    Block, Page, Section, ServingMemory, infeasible_json, infeasible_page, serving_memory_json, serving_memory_page,
     training_memory_json, training_memory_page,
 };
-use crate::scenario::{Scenario, ScenarioFile};
+use crate::scenario::{MemoryJob, Scenario, ScenarioFile};
 use crate::search;
 use crate::units::{Bytes, Fraction, Quantity};
+use crate::workload::Layers;
 
 /// The most ranks of an axis that are taken.
 const MOST_RANKS: i64 = 65_536;
@@ -157,6 +158,10 @@ impl Memory {
         let catalog = session.catalog();
         let document = session.scenario(path)?;
         let file = ScenarioFile::read(&document, &session.sink);
+        if MemoryJob::is_wanted(&file, &catalog) {
+            let wanted = MemoryJob::resolve(&file, &catalog, &session.sink)?;
+            return Some(Self::several_kinds(&wanted, session));
+        }
         let scenario = Scenario::resolve(&file, &catalog, &session.sink)?;
         let title = scenario.title.clone();
         let scenario = match search::settle(scenario) {
@@ -184,6 +189,26 @@ impl Memory {
         let fit = TrainingFit::new(&training.transformer, &training.job, &layout, &software, usable);
         let page = training_memory_page(&scenario.title, &fit);
         Some(reply(session, fit.fits(), &page, || training_memory_json(&scenario.title, &fit)))
+    }
+
+    /// Training of a model of several kinds of layers.
+    fn several_kinds(wanted: &MemoryJob, session: &Session) -> Answer {
+        let layers = Layers::from(&wanted.model);
+        let software = Software::new(&wanted.memory, wanted.framework_memory, wanted.software.attention_kernel);
+        let usable = software.usable(wanted.cluster.accelerator.memory_capacity);
+        let layout = wanted.layout.over(wanted.cluster.accelerators);
+        let checked = layout.and_then(|layout| layout.check_layers(layers, &wanted.job).map(|()| layout));
+        let layout = match checked {
+            Ok(layout) => layout,
+            Err(error) => return no(&wanted.title, &Infeasible::from(error), None, session),
+        };
+        let fit = TrainingFit::new(layers, &wanted.job, &layout, &software, usable);
+        let mut page = training_memory_page(&wanted.title, &fit);
+        if wanted.model.spread_evenly() && layout.pipeline > 1 {
+            let note = "The model's file does not give the order of its layers: those of each kind are spread evenly.";
+            page.sections.push(Section::new("Assumed", Block::List(vec![note.to_owned()])));
+        }
+        reply(session, fit.fits(), &page, || training_memory_json(&wanted.title, &fit))
     }
 
     fn engine(&self, catalog: &Catalog, session: &Session) -> Option<Engine> {

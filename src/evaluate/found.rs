@@ -48,7 +48,7 @@ choices! {
 impl From<&LayoutError> for Reason {
     fn from(error: &LayoutError) -> Self {
         match error {
-            LayoutError::Heads { .. } | LayoutError::KvHeads { .. } => Self::Heads,
+            LayoutError::Heads { .. } | LayoutError::KvHeads { .. } | LayoutError::Recurrent { .. } => Self::Heads,
             LayoutError::ContextHeads { .. } => Self::ContextHeads,
             LayoutError::Ffn { .. } => Self::Ffn,
             LayoutError::Sequence { .. } => Self::Sequence,

@@ -4,7 +4,7 @@ use super::Software;
 use crate::catalog::memory_allowance::SelectiveRecompute;
 use crate::parallelism::{Layout, Module, Modules, Recompute};
 use crate::units::Bytes;
-use crate::workload::{Experts, LayerKind, TrainingJob, Transformer};
+use crate::workload::{LayerKind, TrainingJob, Transformer};
 
 /// Bytes of one layer for one microbatch on one rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,30 +16,31 @@ pub struct LayerActivations {
 }
 
 /// Bytes a token, by what splits them; numbers of 2 bytes unless they say otherwise.
-struct TokenBytes {
+#[derive(Default)]
+pub(super) struct TokenBytes {
     /// The layer's input.
-    input: f64,
+    pub(super) input: f64,
     /// All that the backward pass of attention reads but scores.
-    attention: f64,
+    pub(super) attention: f64,
     /// Scores, their softmax and its dropout.
-    scores: f64,
+    pub(super) scores: f64,
     /// All that the backward pass of the MLP or the experts reads.
-    mlp: f64,
+    pub(super) mlp: f64,
     /// What the policy of alternate matrix multiplications keeps.
-    alternate: f64,
+    pub(super) alternate: f64,
     /// Parts of the above that single modules compute again.
-    parts: Parts,
+    pub(super) parts: Parts,
 }
 
 /// What each module would not keep.
 #[derive(Default)]
-struct Parts {
-    norm_outputs: f64,
-    mlp: f64,
-    routed: f64,
-    activation: f64,
-    shared: f64,
-    latent_up: f64,
+pub(super) struct Parts {
+    pub(super) norm_outputs: f64,
+    pub(super) mlp: f64,
+    pub(super) routed: f64,
+    pub(super) activation: f64,
+    pub(super) shared: f64,
+    pub(super) latent_up: f64,
 }
 
 impl Parts {
@@ -54,8 +55,131 @@ impl Parts {
     }
 }
 
-const MASK: f64 = 1.0;
-const SINGLE: f64 = 4.0;
+impl TokenBytes {
+    /// A layer of so many tokens under a policy of recomputation.
+    pub(super) fn layer(&self, layout: &Layout, job: &TrainingJob, software: &Software) -> LayerActivations {
+        let whole = self.attention + self.scores + self.mlp;
+        let kept = match (layout.recompute, software.selective_recompute) {
+            (Recompute::None, _) => whole,
+            (Recompute::Selective, SelectiveRecompute::AttentionCore) => whole - self.scores,
+            (Recompute::Selective, SelectiveRecompute::AlternateMatmuls) => self.alternate.min(whole),
+            (Recompute::Modules(modules), _) => whole - self.parts.dropped(modules, self.scores),
+            (Recompute::Full | Recompute::Layers(_), _) => self.input,
+        };
+        let tokens = layout.tokens_per_microbatch(job);
+        LayerActivations { kept: Bytes::new(kept * tokens), recomputed: Bytes::new((whole - kept) * tokens) }
+    }
+}
+
+pub(super) const MASK: f64 = 1.0;
+pub(super) const SINGLE: f64 = 4.0;
+
+/// Bytes of a number, and what a rank has of the residual stream.
+#[derive(Clone, Copy)]
+pub(super) struct Sizes {
+    /// Bytes of an activation.
+    pub(super) number: f64,
+    /// Bytes of an input of a matrix multiplication, where the framework keeps what it was cast to.
+    pub(super) input: f64,
+    /// Ranks that split matrices.
+    pub(super) tensor: f64,
+    /// Ranks that split what lies between them.
+    pub(super) shards: f64,
+    /// Channels of the residual stream.
+    pub(super) stream: f64,
+    /// Whether attention's projection behind its kernel has a cast copy of its own.
+    copies: bool,
+    /// Whether scores stay out of memory.
+    pub(super) fused: bool,
+    /// Whether a rank dispatches a part of a token's copies.
+    spread: bool,
+}
+
+/// Channels of attention on a rank.
+#[derive(Clone, Copy)]
+pub(super) struct Channels {
+    pub(super) heads: f64,
+    pub(super) query: f64,
+    pub(super) key: f64,
+    pub(super) value: f64,
+    pub(super) output: f64,
+    /// Latent vectors and their norms' outputs.
+    pub(super) latent: f64,
+}
+
+/// Routed experts: how many, how many a token visits with the job's imbalance, the width that they work on and the one
+/// inside, and their up-projections.
+#[derive(Clone, Copy)]
+pub(super) struct Routed {
+    pub(super) count: f64,
+    pub(super) visits: f64,
+    pub(super) width: f64,
+    pub(super) ffn: f64,
+    pub(super) up: f64,
+}
+
+impl Sizes {
+    pub(super) fn new(layout: &Layout, hidden: u32, job: &TrainingJob, software: &Software) -> Self {
+        // The size of a number leaves its type here: all that follows are bytes a token.
+        let number = job.precision.size().value();
+        let input = if software.cast_inputs { job.precision.gathered_size().value() } else { number };
+        let shards = f64::from(layout.sequence_shards());
+        Self {
+            number,
+            input,
+            tensor: f64::from(layout.tensor),
+            shards,
+            stream: f64::from(hidden) / shards,
+            copies: software.cast_inputs && input < number,
+            fused: software.fused_attention,
+            spread: layout.expert > 1,
+        }
+    }
+
+    /// The input of a norm, and its output, which the projections read.
+    pub(super) fn normed(&self) -> f64 {
+        (self.number + self.input) * self.stream
+    }
+
+    /// What the backward pass of attention reads behind its norm, and its scores.
+    pub(super) fn attention(&self, channels: &Channels, keys: f64) -> (f64, f64) {
+        let Channels { heads, query, key, value, output, latent } = *channels;
+        // Attention's kernel keeps its output whole; cast, the projection behind it has a copy of its own.
+        let copy = if self.copies { self.input * output } else { 0.0 };
+        let read = self.number * (query + output + key + value + latent) + copy;
+        if self.fused {
+            // Of the softmax, its log-sum in single precision.
+            (read + SINGLE * heads, 0.0)
+        } else {
+            // Softmax, dropout's mask and what it leaves; and the mask after the output projection.
+            (read + MASK * self.stream, (2.0 * self.number + MASK) * heads * keys)
+        }
+    }
+
+    /// The mask of dropout behind an MLP or experts, where there is dropout.
+    pub(super) fn mask(&self) -> f64 {
+        if self.fused { 0.0 } else { MASK * self.stream }
+    }
+
+    /// Each up-projection's output and what the down-projection reads, of that inner width on a rank.
+    pub(super) fn inside(&self, width: f64, up: f64) -> f64 {
+        width * (self.number * up + self.input)
+    }
+
+    /// Bytes of a token's visits to routed experts: all that the backward pass reads, and the first up-projections alone.
+    ///
+    /// Tokens are taken as spread as evenly as the job says. Kept are the router's scores in single precision, the dispatched copies of the
+    /// token, the up-projections and their product, and the experts' outputs, which the gates weight.
+    pub(super) fn routed(&self, routed: &Routed) -> (f64, f64) {
+        let Routed { count, visits, width, ffn, up } = *routed;
+        let router = 2.0 * SINGLE * count / self.shards;
+        let inside = self.number * ffn / self.tensor * visits;
+        // Spread over ranks, the copies of a token are as many in all as its tensor-parallel group would make once.
+        let copies = if self.spread { 1.0 / self.tensor } else { 1.0 };
+        let outside = (self.number + self.input) * width * visits * copies;
+        (router + outside + inside * up + inside / self.number * self.input, inside)
+    }
+}
 
 impl Layout {
     /// Activations of one layer of that kind.
@@ -69,65 +193,45 @@ impl Layout {
         job: &TrainingJob,
         software: &Software,
     ) -> LayerActivations {
-        let token = self.token_bytes(model, kind, job, software);
-        let whole = token.attention + token.scores + token.mlp;
-        let kept = match (self.recompute, software.selective_recompute) {
-            (Recompute::None, _) => whole,
-            (Recompute::Selective, SelectiveRecompute::AttentionCore) => whole - token.scores,
-            (Recompute::Selective, SelectiveRecompute::AlternateMatmuls) => token.alternate.min(whole),
-            (Recompute::Modules(modules), _) => whole - token.parts.dropped(modules, token.scores),
-            (Recompute::Full | Recompute::Layers(_), _) => token.input,
-        };
-        let tokens = self.tokens_per_microbatch(job);
-        LayerActivations { kept: Bytes::new(kept * tokens), recomputed: Bytes::new((whole - kept) * tokens) }
+        self.token_bytes(model, kind, job, software).layer(self, job, software)
     }
 
     fn token_bytes(&self, model: &Transformer, kind: LayerKind, job: &TrainingJob, software: &Software) -> TokenBytes {
-        // The size of a number leaves its type here: all that follows are bytes a token.
-        let number = job.precision.size().value();
-        // An input of a matrix multiplication, where the framework keeps what it was cast to.
-        let input = if software.cast_inputs { job.precision.gathered_size().value() } else { number };
-        let tensor = f64::from(self.tensor);
-        let stream = f64::from(model.hidden) / f64::from(self.sequence_shards());
-        let query = model.query_width() as f64 / tensor;
-        let key = f64::from(self.kv_heads_per_rank(model.kv_heads)) * f64::from(model.head_dim);
-        let heads = f64::from(model.heads) / tensor;
-        let value = f64::from(self.kv_heads_per_rank(model.kv_heads)) * f64::from(model.value_dim());
-        let output = model.output_width() as f64 / tensor;
-        // Latent vectors and their norms' outputs, split as what lies between the matrices is.
-        let latent = model.detail.latent.map_or(0.0, |latent| {
-            let width = 2.0 * (f64::from(latent.query_rank) + f64::from(latent.rank)) + f64::from(latent.rope_dim);
-            width / f64::from(self.sequence_shards())
-        });
-        // The input of the norm, and its output, which the projections read.
-        let normed = (number + input) * stream;
-        // Attention's kernel keeps its output whole; cast, the projection behind it has a copy of its own.
-        let copy = if software.cast_inputs && input < number { input * output } else { 0.0 };
-        let attention = normed + number * (query + output + key + value + latent) + copy;
-        let (attention, scores) = if software.fused_attention {
-            // Of the softmax, its log-sum in single precision.
-            (attention + SINGLE * heads, 0.0)
-        } else {
-            // Softmax, dropout's mask and what it leaves; and the mask after the output projection.
-            let keys = f64::from(job.sequence_length);
-            (attention + MASK * stream, (2.0 * number + MASK) * heads * keys)
+        let sizes = Sizes::new(self, model.hidden, job, software);
+        let Sizes { number, input, tensor, shards, stream, .. } = sizes;
+        let kv_heads = f64::from(self.kv_heads_per_rank(model.kv_heads));
+        let channels = Channels {
+            heads: f64::from(model.heads) / tensor,
+            query: model.query_width() as f64 / tensor,
+            key: kv_heads * f64::from(model.head_dim),
+            value: kv_heads * f64::from(model.value_dim()),
+            output: model.output_width() as f64 / tensor,
+            latent: model
+                .detail
+                .latent
+                .map_or(0.0, |latent| latent_width(latent.query_rank, latent.rank, latent.rope_dim) / shards),
         };
+        let (read, scores) = sizes.attention(&channels, f64::from(job.sequence_length));
+        let up_projections = f64::from(model.up_projections());
         let (routed, up) = match (kind, model.experts) {
-            (LayerKind::Moe, Some(experts)) => self.expert_bytes(model, &experts, [number, input], job),
+            (LayerKind::Moe, Some(experts)) => sizes.routed(&Routed {
+                count: f64::from(experts.count),
+                visits: f64::from(experts.per_token) * job.expert_imbalance.get(),
+                width: f64::from(model.hidden),
+                ffn: f64::from(experts.ffn),
+                up: up_projections,
+            }),
             _ => (0.0, 0.0),
         };
-        let shared =
-            model.experts.filter(|_| kind == LayerKind::Moe).map_or(model.ffn, |experts| experts.shared * experts.ffn);
-        // Each up-projection's output and what the down-projection reads.
+        let is_moe = kind == LayerKind::Moe;
+        let shared = model.experts.filter(|_| is_moe).map_or(model.ffn, |experts| experts.shared * experts.ffn);
         let width = f64::from(shared) / tensor;
-        let mask = if software.fused_attention { 0.0 } else { MASK * stream };
-        let inside = width * (number * f64::from(model.up_projections()) + input);
-        let mlp = routed + normed + mask + inside;
+        let inside = sizes.inside(width, up_projections);
         // Of query, key, value, output, gate, up and down projections: the first, third, fifth and seventh. Without a
         // gate, down is the sixth and is not kept.
         let down = if model.gated { stream } else { 0.0 };
+        let Channels { heads, query, key, value, output, .. } = channels;
         let alternate = number * (stream + query + output + value + width + down) + up + SINGLE * heads;
-        let is_moe = kind == LayerKind::Moe;
         let parts = Parts {
             norm_outputs: 2.0 * input * stream,
             mlp: if is_moe { 0.0 } else { inside },
@@ -136,30 +240,20 @@ impl Layout {
             shared: if is_moe { inside } else { 0.0 },
             latent_up: if model.detail.latent.is_some() { number * (query + key + value) } else { 0.0 },
         };
-        TokenBytes { input: number * stream, attention, scores, mlp, alternate, parts }
+        TokenBytes {
+            input: number * stream,
+            attention: sizes.normed() + read,
+            scores,
+            mlp: routed + sizes.normed() + sizes.mask() + inside,
+            alternate,
+            parts,
+        }
     }
+}
 
-    /// Bytes of a token's visits to routed experts: all that the backward pass reads, and the first up-projections alone.
-    ///
-    /// Tokens are taken as spread as evenly as the job says. Kept are the router's scores in single precision, the dispatched copies of the
-    /// token, the up-projections and their product, and the experts' outputs, which the gates weight.
-    fn expert_bytes(
-        &self,
-        model: &Transformer,
-        experts: &Experts,
-        [number, input]: [f64; 2],
-        job: &TrainingJob,
-    ) -> (f64, f64) {
-        let (hidden, ffn) = (f64::from(model.hidden), f64::from(experts.ffn));
-        let tensor = f64::from(self.tensor);
-        let visits = f64::from(experts.per_token) * job.expert_imbalance.get();
-        let router = 2.0 * SINGLE * f64::from(experts.count) / f64::from(self.sequence_shards());
-        let inside = number * ffn / tensor * visits;
-        // Spread over ranks, the copies of a token are as many in all as its tensor-parallel group would make once.
-        let copies = if self.expert > 1 { 1.0 / tensor } else { 1.0 };
-        let outside = (number + input) * hidden * visits * copies;
-        (router + outside + inside * f64::from(model.up_projections()) + inside / number * input, inside)
-    }
+/// Channels of latent vectors, and of their norms' outputs.
+pub(super) fn latent_width(query_rank: u32, rank: u32, rope_dim: u32) -> f64 {
+    2.0 * (f64::from(query_rank) + f64::from(rank)) + f64::from(rope_dim)
 }
 
 #[cfg(test)]

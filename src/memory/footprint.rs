@@ -1,9 +1,11 @@
 //! The footprint of a rank.
 
 use super::Software;
+use super::activations::LayerActivations;
+use crate::catalog::model::Block;
 use crate::parallelism::{Layout, RankParameters, Recompute, Schedule, Stage, StagePlan};
 use crate::units::Bytes;
-use crate::workload::{LayerKind, TrainingJob, Transformer};
+use crate::workload::{LayerKind, Layers, TrainingJob, Transformer};
 
 /// Bytes of one accelerator, by component.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -37,19 +39,24 @@ impl MemoryFootprint {
 }
 
 /// The footprint of a rank on the stage of that index, for a layout that `Layout::check` let pass.
-pub fn footprint(
-    model: &Transformer,
-    job: &TrainingJob,
-    layout: &Layout,
-    software: &Software,
+pub fn footprint<'a>(
+    model: impl Into<Layers<'a>>,
+    job: &'a TrainingJob,
+    layout: &'a Layout,
+    software: &'a Software,
     stage: u32,
 ) -> MemoryFootprint {
-    Rank::new(model, job, layout, software).footprint(stage)
+    Rank::new(model.into(), job, layout, software).footprint(stage)
 }
 
 /// The stage that takes most, and what it takes.
-pub fn worst(model: &Transformer, job: &TrainingJob, layout: &Layout, software: &Software) -> (u32, MemoryFootprint) {
-    let rank = Rank::new(model, job, layout, software);
+pub fn worst<'a>(
+    model: impl Into<Layers<'a>>,
+    job: &'a TrainingJob,
+    layout: &'a Layout,
+    software: &'a Software,
+) -> (u32, MemoryFootprint) {
+    let rank = Rank::new(model.into(), job, layout, software);
     let last = layout.pipeline - 1;
     let mut most = (0, rank.footprint(0));
     let mut consider = |stage: u32| {
@@ -70,23 +77,30 @@ pub fn worst(model: &Transformer, job: &TrainingJob, layout: &Layout, software: 
 
 /// The footprints of all stages, in order.
 pub fn all_stages<'a>(
-    model: &'a Transformer,
+    model: impl Into<Layers<'a>>,
     job: &'a TrainingJob,
     layout: &'a Layout,
     software: &'a Software,
-) -> impl Iterator<Item = MemoryFootprint> + 'a {
-    let rank = Rank::new(model, job, layout, software);
+) -> impl Iterator<Item = MemoryFootprint> {
+    let rank = Rank::new(model.into(), job, layout, software);
     (0..layout.pipeline).map(move |stage| rank.footprint(stage))
 }
 
-#[derive(Clone, Copy)]
 struct Rank<'a> {
+    /// What stands around the layers.
     model: &'a Transformer,
     job: &'a TrainingJob,
     layout: &'a Layout,
     software: &'a Software,
-    /// A layer with an ordinary MLP and one with experts, where the model has them.
-    layers: [Layer; 2],
+    layers: Kinds<'a>,
+}
+
+/// The layers of a rank, by kind.
+enum Kinds<'a> {
+    /// One with an ordinary MLP and one with experts, where the model has them.
+    Two([Layer; 2]),
+    /// One of each block, and the block of each layer.
+    Many(Vec<Layer>, &'a [usize]),
 }
 
 /// One layer on a rank.
@@ -99,35 +113,77 @@ struct Layer {
     recomputed: Bytes,
 }
 
-impl<'a> Rank<'a> {
-    fn new(model: &'a Transformer, job: &'a TrainingJob, layout: &'a Layout, software: &'a Software) -> Self {
-        let layer = |kind, count: u32| {
-            if count == 0 {
-                return Layer::default();
+impl Layer {
+    fn new(held: RankParameters, activations: LayerActivations) -> Self {
+        Self {
+            held,
+            kept: activations.kept,
+            kept_plain: activations.kept + activations.recomputed,
+            recomputed: activations.recomputed,
+        }
+    }
+}
+
+impl Kinds<'_> {
+    /// Visits a stage's layers, equal neighbours at once, from its first layer on.
+    fn visit(&self, plan: StagePlan, index: u32, stage: Stage, mut see: impl FnMut(&Layer, u32)) {
+        match self {
+            // Those with ordinary MLPs come before those with experts.
+            Self::Two([dense, moe]) => {
+                for (layer, count) in [(dense, stage.dense_layers), (moe, stage.moe_layers)] {
+                    if count > 0 {
+                        see(layer, count);
+                    }
+                }
             }
-            let activations = layout.layer_activations(model, kind, job, software);
-            Layer {
-                held: layout.layer_shard(model, kind),
-                kept: activations.kept,
-                kept_plain: activations.kept + activations.recomputed,
-                recomputed: activations.recomputed,
+            Self::Many(layers, order) => {
+                for [from, to] in plan.ranges(index) {
+                    let range = order.get(from as usize..to as usize).unwrap_or_default();
+                    range.iter().filter_map(|kind| layers.get(*kind)).for_each(|layer| see(layer, 1));
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Rank<'a> {
+    fn new(layers: Layers<'a>, job: &'a TrainingJob, layout: &'a Layout, software: &'a Software) -> Self {
+        let model = layers.frame();
+        let layers = match layers {
+            Layers::Alike(model) => {
+                let layer = |kind, count: u32| {
+                    if count == 0 {
+                        return Layer::default();
+                    }
+                    Layer::new(layout.layer_shard(model, kind), layout.layer_activations(model, kind, job, software))
+                };
+                Kinds::Two([layer(LayerKind::Dense, model.dense_layers()), layer(LayerKind::Moe, model.moe_layers())])
+            }
+            Layers::Mixed(mixed) => {
+                let layer = |block: &Block| {
+                    let activations = layout.block_activations(model.hidden, block, job, software);
+                    Layer::new(layout.block_shard(&mixed.model, block), activations)
+                };
+                Kinds::Many(mixed.model.blocks.iter().map(layer).collect(), &mixed.order)
             }
         };
-        let layers = [layer(LayerKind::Dense, model.dense_layers()), layer(LayerKind::Moe, model.moe_layers())];
         Self { model, job, layout, software, layers }
     }
 
     /// Whether all layers are of one kind.
     fn uniform(&self) -> bool {
-        self.model.dense_layers() == 0 || self.model.moe_layers() == 0
+        matches!(self.layers, Kinds::Two(_)) && (self.model.dense_layers() == 0 || self.model.moe_layers() == 0)
     }
 
     fn footprint(&self, index: u32) -> MemoryFootprint {
-        let stage = StagePlan::new(self.model.layers, self.layout).stage(index, self.model);
-        let held = self.layout.stage_of_layers(self.model, stage, self.layers.map(|layer| layer.held));
+        let plan = StagePlan::new(self.model.layers, self.layout);
+        let stage = plan.stage(index, self.model);
+        let mut of_layers = RankParameters::default();
+        self.layers.visit(plan, index, stage, |layer, count| of_layers = of_layers.plus(layer.held.times(count)));
+        let held = self.layout.stage_around(self.model, stage, of_layers);
         let (sharding, offload) = (self.layout.sharding, self.job.offload);
-        let (activations, moved) = self.activations(stage, index);
-        let buffers = self.buffers(stage, held);
+        let (activations, moved) = self.activations(plan, stage, index);
+        let buffers = self.buffers(plan, stage, index, held);
         let pooled = (activations + buffers) * self.software.fragmentation.get();
         let mut offloaded = moved;
         let mut keep = |bytes: Bytes, elsewhere: bool| {
@@ -176,22 +232,22 @@ impl<'a> Rank<'a> {
     /// Layers of the microbatches in flight; on the first stage the mask of the embedding's dropout, on the last the input
     /// of the last norm, its output, and the logits (Korthikanti et al., section 4.3). Also, what of the layers' the host
     /// keeps.
-    fn activations(&self, stage: Stage, index: u32) -> (Bytes, Bytes) {
+    fn activations(&self, plan: StagePlan, stage: Stage, index: u32) -> (Bytes, Bytes) {
         let Self { model, job, layout, software, .. } = self;
         let microbatches = layout.microbatches(job.global_batch);
         let in_flight = layout.in_flight(index, microbatches);
-        let [dense, moe] = &self.layers;
-        // Recomputation of some layers covers the first of a stage; those with ordinary MLPs come before those with experts.
+        // Recomputation of some layers covers the first of a stage.
         let mut left = if let Recompute::Layers(covered) = layout.recompute { covered } else { u32::MAX };
         let mut largest = Bytes::ZERO;
-        let mut layers = |layer: &Layer, count: u32| {
+        let mut all = Bytes::ZERO;
+        self.layers.visit(plan, index, stage, |layer, count| {
             let covered = left.min(count);
             left -= covered;
             let of = |kept: Bytes, count: u32| if count > 0 { kept } else { Bytes::ZERO };
             largest = largest.max(of(layer.kept, covered)).max(of(layer.kept_plain, count - covered));
-            layer.kept * f64::from(covered) + layer.kept_plain * f64::from(count - covered)
-        };
-        let all = (layers(dense, stage.dense_layers) + layers(moe, stage.moe_layers)) * in_flight;
+            all += layer.kept * f64::from(covered) + layer.kept_plain * f64::from(count - covered);
+        });
+        let all = all * in_flight;
         // Of what goes to the host, the layer at work stays, and the one that is fetched or sent meanwhile.
         let mut kept = if job.offload.activations() { all.min(2.0 * largest) } else { all };
         let moved = all.saturating_sub(kept);
@@ -226,7 +282,7 @@ impl<'a> Rank<'a> {
 
     /// What the layer at work holds for a while: the gradient of its weights before it joins the others, what it computes
     /// again, and the gathered weights of fully sharded ones; on the last stage also the output projection's gradient.
-    fn buffers(&self, stage: Stage, held: RankParameters) -> Bytes {
+    fn buffers(&self, plan: StagePlan, stage: Stage, index: u32, held: RankParameters) -> Bytes {
         let Self { model, job, layout, software, .. } = self;
         let number = job.precision.size();
         let sharded = layout.sharding.weights();
@@ -235,17 +291,14 @@ impl<'a> Rank<'a> {
         let stays = sharded && layout.pipeline > 1;
         // The loss's buffers are gone when the last layer's backward pass begins.
         let freed = if stage.head { software.logit * self.logits() + self.gathered_input() } else { Bytes::ZERO };
-        let at_work = |layer: &Layer, count: u32| {
-            if count == 0 {
-                return Bytes::ZERO;
-            }
+        let at_work = |layer: &Layer| {
             let parameters = layer.held.total();
             // Its own and the next one's, fetched ahead.
             let gathered = if sharded && !stays { 2.0 * parameters } else { 0.0 };
             number * (parameters + gathered) + (layer.recomputed + self.gathered_input()).saturating_sub(freed)
         };
-        let [dense, moe] = &self.layers;
-        let layer = at_work(dense, stage.dense_layers).max(at_work(moe, stage.moe_layers));
+        let mut layer = Bytes::ZERO;
+        self.layers.visit(plan, index, stage, |each, _| layer = layer.max(at_work(each)));
         let table = |here: bool| if here { layout.table_shard(model) } else { 0.0 };
         let tables = number * (table(stage.head) + table(sharded && !stays && (stage.head || stage.embedding)));
         let staying = if stays { (number + job.gradients.size()) * held.total() } else { Bytes::ZERO };

@@ -6,6 +6,7 @@
 
 mod activations;
 mod footprint;
+mod mixed;
 pub mod serving;
 mod software;
 mod training_fit;

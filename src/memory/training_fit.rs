@@ -4,7 +4,7 @@ use super::footprint::{MemoryFootprint, all_stages, worst};
 use super::software::Software;
 use crate::parallelism::{Layout, RankOrder, Schedule, Space};
 use crate::units::Bytes;
-use crate::workload::{TrainingJob, Transformer};
+use crate::workload::{Layers, TrainingJob};
 
 /// The memory of a job on a layout, rank by rank, and what else would fit.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,9 +32,16 @@ const MOST_TENSOR: u32 = 8;
 
 impl TrainingFit {
     /// Of a layout that `Layout::check` let pass.
-    pub fn new(model: &Transformer, job: &TrainingJob, layout: &Layout, software: &Software, usable: Bytes) -> Self {
+    pub fn new<'a>(
+        model: impl Into<Layers<'a>>,
+        job: &TrainingJob,
+        layout: &Layout,
+        software: &Software,
+        usable: Bytes,
+    ) -> Self {
+        let model = model.into();
         let fits = |job: &TrainingJob, layout: &Layout| {
-            layout.check(model, job).is_ok() && worst(model, job, layout, software).1.fits(usable)
+            layout.check_layers(model, job).is_ok() && worst(model, job, layout, software).1.fits(usable)
         };
         let share = job.global_batch / layout.data;
         let micro_batches = (1..=share).rev().filter(|size| share.is_multiple_of(*size));
@@ -76,7 +83,7 @@ fn longest(layout: &Layout, fits: impl Fn(u32) -> bool) -> Option<u32> {
 }
 
 /// The first layout that fits on the fewest accelerators: the least recomputation and sharding that do.
-fn fewest(model: &Transformer, job: &TrainingJob, software: &Software, usable: Bytes) -> Option<Layout> {
+fn fewest(model: Layers<'_>, job: &TrainingJob, software: &Software, usable: Bytes) -> Option<Layout> {
     let space = |tensor: u32| Space {
         tensor: Some(tensor),
         micro_batch: Some(1),
@@ -89,16 +96,18 @@ fn fewest(model: &Transformer, job: &TrainingJob, software: &Software, usable: B
     let least = parameters_need(model, job, usable);
     (0..32).map(|power| 1_u32 << power).take_while(|count| *count <= MOST).filter(|count| *count >= least).find_map(
         |count| {
-            let fits = |layout: &Layout| worst(model, job, layout, software).1.fits(usable);
-            tensors.clone().find_map(|tensor| space(tensor).layouts(model, job, count).find(fits))
+            let fits = |layout: &Layout| {
+                layout.check_layers(model, job).is_ok() && worst(model, job, layout, software).1.fits(usable)
+            };
+            tensors.clone().find_map(|tensor| space(tensor).layouts(model.frame(), job, count).find(fits))
         },
     )
 }
 
 /// Accelerators that the states alone need, fully sharded; no fewer will do.
-fn parameters_need(model: &Transformer, job: &TrainingJob, usable: Bytes) -> u32 {
+fn parameters_need(model: Layers<'_>, job: &TrainingJob, usable: Bytes) -> u32 {
     let state = job.precision.size() + job.gradients.size() + job.optimizer.state_size();
-    let count = state * model.parameters().total() as f64 / usable.max(Bytes::new(1.0));
+    let count = state * model.parameters() as f64 / usable.max(Bytes::new(1.0));
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates where it is too large")]
     let count = count.ceil() as u32;
     count

@@ -1,7 +1,8 @@
 //! Layouts that cannot be, with the numbers that clash and what would work.
 
 use super::{ContextExchange, Layout, Schedule};
-use crate::workload::{TrainingJob, Transformer};
+use crate::catalog::model::Mixer;
+use crate::workload::{Layers, TrainingJob, Transformer};
 
 /// Why a layout cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,6 +49,16 @@ pub enum LayoutError {
     Ffn {
         /// Width inside the MLP, or inside an expert.
         ffn: u32,
+        /// Tensor-parallel degree.
+        tensor: u32,
+    },
+    /// A recurrent layer doesn't split evenly.
+    #[error("{count} {part} of a recurrent layer do not split over tensor {tensor}; {} do", divisors(*count))]
+    Recurrent {
+        /// What would be split.
+        part: &'static str,
+        /// How many there are.
+        count: u32,
         /// Tensor-parallel degree.
         tensor: u32,
     },
@@ -186,6 +197,46 @@ impl Layout {
         self.check_width(model, job)?;
         self.check_experts(model)?;
         self.check_pipeline(model, job)
+    }
+
+    /// The same for a model of several kinds of layers: every kind must split.
+    ///
+    /// # Errors
+    /// The first clash of numbers found.
+    pub fn check_layers(&self, layers: Layers<'_>, job: &TrainingJob) -> Result<(), LayoutError> {
+        let mixed = match layers {
+            Layers::Alike(model) => return self.check(model, job),
+            Layers::Mixed(mixed) => mixed,
+        };
+        for block in &mixed.model.blocks {
+            // The tensor axis of layers without attention is held against what they split below.
+            let attends = matches!(block.mixer, Mixer::Attention(_) | Mixer::Latent(_));
+            let alone = mixed.alone(block);
+            let split =
+                if attends { alone } else { Transformer { heads: self.tensor, kv_heads: self.tensor, ..alone } };
+            self.check(&split, job)?;
+            self.check_recurrent(&block.mixer)?;
+            if let Some(moe) = block.moe() {
+                for ffn in [moe.shared_ffn, moe.beside.map_or(0, |mlp| mlp.ffn)] {
+                    ensure(ffn.is_multiple_of(self.tensor), LayoutError::Ffn { ffn, tensor: self.tensor })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Heads and groups of recurrent layers are split as those of attention are.
+    fn check_recurrent(&self, mixer: &Mixer) -> Result<(), LayoutError> {
+        let tensor = self.tensor;
+        let parts: [(&'static str, u32); 2] = match mixer {
+            Mixer::Mamba2(mamba) => [("heads", mamba.heads), ("groups", mamba.groups)],
+            Mixer::Mamba(mamba) => [("channels", mamba.inner); 2],
+            Mixer::GatedDelta(delta) => [("value heads", delta.value_heads), ("key heads", delta.key_heads)],
+            Mixer::None | Mixer::Attention(_) | Mixer::Latent(_) => return Ok(()),
+        };
+        parts.into_iter().try_for_each(|(part, count)| {
+            ensure(count.is_multiple_of(tensor), LayoutError::Recurrent { part, count, tensor })
+        })
     }
 
     /// Tensor and context parallelism.

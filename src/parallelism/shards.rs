@@ -1,7 +1,8 @@
 //! What one rank holds of the parameters, before data-parallel ranks split anything.
 
 use super::{Layout, Stage};
-use crate::workload::{LayerKind, Transformer};
+use crate::catalog::model::{Block, Feed, Mixer, Mlp, Model};
+use crate::workload::{LayerKind, Transformer, block_parameters};
 
 /// Parameters of one rank. Counts are floating-point because a vocabulary may split unevenly.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -26,12 +27,16 @@ impl RankParameters {
         self.split + self.copied + self.experts
     }
 
-    fn times(self, factor: u32) -> Self {
+    /// Those of so many.
+    #[must_use]
+    pub fn times(self, factor: u32) -> Self {
         let factor = f64::from(factor);
         Self { split: self.split * factor, copied: self.copied * factor, experts: self.experts * factor }
     }
 
-    fn plus(self, other: Self) -> Self {
+    /// Those of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         Self {
             split: self.split + other.split,
             copied: self.copied + other.copied,
@@ -60,6 +65,42 @@ impl Layout {
         }
     }
 
+    /// Parameters of one layer of a block on a rank.
+    ///
+    /// Projections are split, and with them the vectors of recurrent layers; biases added after a sum over ranks, norms and
+    /// routers are copied, and so are the projections around experts that work in a width of their own.
+    pub fn block_shard(&self, model: &Model, block: &Block) -> RankParameters {
+        let tensor = f64::from(self.tensor);
+        let whole = block_parameters(model, block);
+        let hidden = f64::from(model.hidden);
+        let mut copied = (whole.mixer_copied + whole.router) as f64;
+        let mut split = (whole.mixer + whole.mlp + whole.shared_experts - whole.mixer_copied) as f64;
+        let vectors = whole.norms as f64;
+        match block.mixer {
+            Mixer::Attention(attention) => {
+                copied += vectors + if attention.output_bias { hidden } else { 0.0 };
+                split -= if attention.output_bias { hidden } else { 0.0 };
+                if self.tensor > attention.kv_heads {
+                    split -= whole.keys_values as f64;
+                    copied += whole.keys_values as f64 / f64::from(attention.kv_heads);
+                }
+            }
+            Mixer::Mamba(_) | Mixer::Mamba2(_) | Mixer::GatedDelta(_) => {
+                let without = block_parameters(model, &Block { mixer: Mixer::None, ..*block }).norms as f64;
+                copied += without;
+                split += vectors - without;
+            }
+            Mixer::Latent(_) | Mixer::None => copied += vectors,
+        }
+        if let Feed::Mlp(Mlp { biases: true, .. }) = block.feed {
+            copied += hidden;
+            split -= hidden;
+        }
+        let around = block.moe().map_or(0.0, |moe| 2.0 * hidden * f64::from(moe.latent));
+        let experts = (whole.experts as f64 - around) / f64::from(self.expert_shards());
+        RankParameters { split: split / tensor, copied: copied + around, experts }
+    }
+
     /// Parameters of the token embedding, or of the output projection, on a rank.
     pub fn table_shard(&self, model: &Transformer) -> f64 {
         model.table_parameters() as f64 / f64::from(self.tensor)
@@ -69,20 +110,21 @@ impl Layout {
     pub fn stage_shard(&self, model: &Transformer, stage: Stage) -> RankParameters {
         let of = |kind, layers| if layers > 0 { self.layer_shard(model, kind) } else { RankParameters::default() };
         let layers = [of(LayerKind::Dense, stage.dense_layers), of(LayerKind::Moe, stage.moe_layers)];
-        self.stage_of_layers(model, stage, layers)
+        let [dense, moe] = layers;
+        self.stage_around(model, stage, dense.times(stage.dense_layers).plus(moe.times(stage.moe_layers)))
     }
 
-    /// The same from what a rank holds of a layer of either kind.
-    pub fn stage_of_layers(&self, model: &Transformer, stage: Stage, layers: [RankParameters; 2]) -> RankParameters {
-        let [dense, moe] = layers;
-        let mut shard = dense.times(stage.dense_layers).plus(moe.times(stage.moe_layers));
+    /// What a rank holds of a stage's layers, with the tables and norms of the stage.
+    pub fn stage_around(&self, model: &Transformer, stage: Stage, layers: RankParameters) -> RankParameters {
+        let mut shard = layers;
         let table = self.table_shard(model);
         if stage.embedding {
             shard.split += table;
             shard.copied += model.position_parameters() as f64;
         }
         if stage.head {
-            shard.copied += model.norm_parameters() as f64;
+            let norms = model.norm_parameters().saturating_add_signed(model.detail.model_vectors);
+            shard.copied += norms as f64;
             if !(model.tied_embeddings && stage.embedding) {
                 shard.split += table;
             }

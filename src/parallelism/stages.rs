@@ -70,6 +70,13 @@ impl StagePlan {
             .map(move |chunk| [self.layers_before(chunk), self.layers_before(chunk + 1)])
     }
 
+    /// Ranges of layers on the stage of that index, the first of each and the one after the last; under DualPipe, also those
+    /// of its mirror image.
+    pub fn ranges(&self, stage: u32) -> impl Iterator<Item = [u32; 2]> {
+        let other = self.mirrored.then(|| self.of_stage(self.pipeline - 1 - stage));
+        self.of_stage(stage).chain(other.into_iter().flatten())
+    }
+
     /// Layers on the stage of that index.
     fn layers_on(self, stage: u32) -> u32 {
         self.of_stage(stage).map(|[from, to]| to - from).sum()

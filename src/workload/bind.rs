@@ -6,7 +6,7 @@ use crate::catalog::model::{Attention, Block, Feed, Gate, Latent, Mixer, Mlp, Mo
 
 /// What keeps a model from the training model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("training of {0} is not modelled; its parameters and its serving memory are")]
+#[error("the step time of {0} is not modelled")]
 pub struct Untrainable(pub &'static str);
 
 /// Attention of any layer of the model, less its window.

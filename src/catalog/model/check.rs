@@ -8,6 +8,8 @@ use crate::diagnostics::Code;
 pub enum Field {
     /// The layers.
     Layers,
+    /// Which layer is which.
+    Order,
     /// Width of the residual stream.
     Hidden,
     /// Query heads.
@@ -25,6 +27,7 @@ impl Field {
     pub(super) const fn toml_key(self) -> &'static str {
         match self {
             Self::Layers => "layers",
+            Self::Order => "order",
             Self::Hidden => "hidden",
             Self::Heads => "heads",
             Self::KvHeads => "kv_heads",
@@ -66,6 +69,14 @@ impl Model {
                 "there are no layers".to_owned(),
                 "a model has at least one".to_owned(),
             );
+        }
+        let named = |index: usize| self.order.iter().filter(|place| **place as usize == index + 1).count();
+        let counted = self.blocks.iter().enumerate().all(|(index, block)| named(index) == block.layers as usize);
+        let all = counted && self.order.len() == self.layers() as usize;
+        if !(self.order.is_empty() || all) {
+            let message = "`order` does not name every block as often as it has layers".to_owned();
+            let hint = "it has one entry a layer, each the place of a block from 1 on".to_owned();
+            add(Field::Order, Code::Inconsistent, message, hint);
         }
         for block in &self.blocks {
             if let Mixer::Attention(attention) = block.mixer {

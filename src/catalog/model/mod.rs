@@ -59,6 +59,9 @@ pub struct Model {
     pub learned_positions: Option<u32>,
     /// The layers, by kind.
     pub blocks: Vec<Block>,
+    /// The block of each layer, from the first layer on, by its place among them: 1 is the first block. Empty where the source
+    /// does not say.
+    pub order: Vec<u32>,
     /// Whatever else the checkpoint holds.
     pub towers: Vec<Tower>,
     /// Number formats of weights, cache and activations.
@@ -83,6 +86,7 @@ impl Model {
             embedding_norm: reader.or("embedding_norm", false),
             learned_positions: reader.optional("learned_positions"),
             blocks,
+            order: reader.optional("order").unwrap_or_default(),
             towers: reader
                 .tables("tower", |reader| Tower { name: reader.get("name"), parameters: reader.get("parameters") }),
             formats: reader.optional_table("formats", Formats::read).unwrap_or_default(),
@@ -100,6 +104,29 @@ impl Model {
     /// Layers of all blocks.
     pub fn layers(&self) -> u32 {
         self.blocks.iter().fold(0, |sum, block| sum.saturating_add(block.layers))
+    }
+
+    /// The block of each layer, by its index among them, from the first layer on.
+    ///
+    /// Where `order` does not say, blocks that lead come first and the layers of the others are spread evenly: of a block
+    /// with `n` of the `m` layers that follow, the `k`-th is nearest to place `(k + 1/2) m/n`.
+    pub fn layer_order(&self) -> Vec<usize> {
+        if !self.order.is_empty() {
+            return self.order.iter().map(|place| (*place as usize).saturating_sub(1)).collect();
+        }
+        let mut order = Vec::new();
+        let mut places: Vec<(f64, usize)> = Vec::new();
+        for (index, block) in self.blocks.iter().enumerate() {
+            if block.leading {
+                order.extend(std::iter::repeat_n(index, block.layers as usize));
+            } else {
+                let place = |layer: u32| (f64::from(layer) + 0.5) / f64::from(block.layers);
+                places.extend((0..block.layers).map(|layer| (place(layer), index)));
+            }
+        }
+        places.sort_by(|one, other| one.0.total_cmp(&other.0));
+        order.extend(places.into_iter().map(|(_, index)| index));
+        order
     }
 }
 

@@ -24,6 +24,9 @@ impl Model {
                 line(&mut text, key, count);
             }
         }
+        if !self.order.is_empty() {
+            line(&mut text, "order", format!("{:?}", self.order));
+        }
         self.formats.write(&mut text);
         for block in &self.blocks {
             block.write(&mut text);
@@ -44,6 +47,7 @@ impl Model {
             ("learned_positions", self.learned_positions.is_some()),
             ("published_parameters", self.published_parameters.is_some()),
             ("published_active_parameters", self.published_active_parameters.is_some()),
+            ("order", !self.order.is_empty()),
             ("formats", self.formats != Formats::default()),
             ("tower", !self.towers.is_empty()),
         ];

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod finance;
+mod memory;
 mod run;
 mod serving;
 mod side_networks;
@@ -11,6 +12,7 @@ pub use cluster::{
     BoundFabric, BoundLongHaul, Cluster, FABRIC_SPARES, LinkParts, SiteChoice, TopologyChoice, USUAL_LONG_HAUL,
 };
 pub use finance::Finance;
+pub use memory::MemoryJob;
 pub use run::{EvaluationPause, Ramp, RunPlan, Stage};
 pub use serving::Serving;
 pub use side_networks::{BoundSideNetwork, check_side_prices};
@@ -77,8 +79,8 @@ impl Scenario {
         let training = file.training.as_ref().and_then(|wanted| {
             // The job's own mistakes are worth reporting even where the cluster's parts are wrong.
             let Some(cluster) = &cluster else {
-                training::work(wanted, catalog, &mut defaults, sink);
-                return None;
+                let work = training::work(wanted, catalog, &mut defaults, sink);
+                return work.and_then(|(model, _)| training::arithmetic(wanted, &model, sink)).and(None);
             };
             training::bind(wanted, file, cluster, catalog, &mut defaults, sink)
         });

@@ -13,7 +13,9 @@ use crate::scenario::file::{LayoutFile, ScenarioFile, TrainingFile, sequences};
 use crate::scenario::search::LayoutSearch;
 use crate::scenario::software::{Communication, MissingEfficiency, Overlap, Software, StepEfficiency};
 use crate::units::{Factor, Seconds, Tokens};
-use crate::workload::{CheckpointMode, GradientPrecision, Offload, Optimizer, TrainingJob, Transformer};
+use crate::workload::{
+    CheckpointMode, GradientPrecision, Mixed, Offload, Optimizer, TrainingJob, Transformer, Untrainable,
+};
 
 /// The training job and how it is spread.
 #[derive(Clone, Debug)]
@@ -47,13 +49,13 @@ pub struct Training {
     pub efficiency_source: Arc<Entry<TrainingEfficiency>>,
 }
 
-/// What is trained: the model, its arithmetic, and the job.
+/// What is trained: the model and the job.
 pub(super) fn work(
     wanted: &TrainingFile,
     catalog: &Catalog,
     defaults: &mut Defaults,
     sink: &Sink,
-) -> Option<(Arc<Entry<Model>>, Option<Transformer>, TrainingJob)> {
+) -> Option<(Arc<Entry<Model>>, TrainingJob)> {
     let job = TrainingJob {
         sequence_length: wanted.sequence_length,
         global_batch: sequences(wanted.global_batch, &wanted.global_batch_at, wanted.sequence_length, sink),
@@ -68,18 +70,25 @@ pub(super) fn work(
     check_offload(wanted, sink);
     let model = catalog.models.find(&wanted.model, &wanted.model.at, sink)?;
     check_positions(&model, &job, &wanted.model.at, sink);
-    let transformer = Transformer::try_from(&model.part).map_err(|reason| {
-        sink.push(Diagnostic::new(Code::Unsupported, reason.to_string()).at(&wanted.model.at, "this model"));
-    });
-    let transformer = transformer.ok();
-    if let (Some(factor), Some(Transformer { experts: None, .. })) = (wanted.expert_imbalance, &transformer)
-        && factor != Factor::ONE
-    {
+    let experts = model.blocks.iter().any(|block| block.moe().is_some());
+    if let Some(factor) = wanted.expert_imbalance.filter(|factor| !experts && *factor != Factor::ONE) {
         let message = format!("`{}` has no experts that an expert_imbalance of {} could be of", model.id, factor.get());
         let at = &wanted.expert_imbalance_at;
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "says nothing here").hint("leave it out"));
     }
-    Some((model, transformer, job))
+    Some((model, job))
+}
+
+/// The arithmetic of a model whose step time is modelled.
+pub(super) fn arithmetic(wanted: &TrainingFile, model: &Entry<Model>, sink: &Sink) -> Option<Transformer> {
+    let refused = |reason: Untrainable| {
+        let hint = match Mixed::try_from(&model.part) {
+            Ok(_) => "`clusterplan memory` answers what its training takes",
+            Err(_) => "`clusterplan model` has its parameters, and `clusterplan memory --model` what serving it takes",
+        };
+        sink.push(Diagnostic::new(Code::Unsupported, reason.to_string()).at(&wanted.model.at, "this model").hint(hint));
+    };
+    Transformer::try_from(&model.part).map_err(refused).ok()
 }
 
 /// Sequences are no longer than learned positions reach.
@@ -133,16 +142,12 @@ pub(super) fn bind(
         sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "data is staged over it").hint(hint));
     }
     let work = work(wanted, catalog, defaults, sink);
+    let transformer = work.as_ref().and_then(|(model, _)| arithmetic(wanted, model, sink));
     let efficiency =
         StepEfficiency::bind(&constants, &cluster.accelerator, cluster.node.host, wanted.precision, &software);
     let efficiency = efficiency.map_err(|missing| report_missing(&missing, file, sink));
-    let framework_memory = memory.framework(software.framework);
-    if framework_memory.is_none() {
-        let message = format!("no measured memory allowance for framework \"{}\"", software.framework);
-        let at = file.software.places.framework.as_ref().unwrap_or(&file.cluster.node.at);
-        sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "needed for this"));
-    }
-    let (model, transformer, job) = work?;
+    let framework_memory = framework_memory(&memory, &software, file, sink);
+    let (model, job) = work?;
     let transformer = transformer?;
     let around =
         run::Surroundings { model: &model, job, vocab: transformer.vocab, cluster, framework: software.framework };
@@ -165,6 +170,22 @@ pub(super) fn bind(
     })
 }
 
+/// What the software keeps in memory.
+pub(super) fn framework_memory(
+    memory: &MemoryAllowance,
+    software: &Software,
+    file: &ScenarioFile,
+    sink: &Sink,
+) -> Option<FrameworkMemory> {
+    let found = memory.framework(software.framework);
+    if found.is_none() {
+        let message = format!("no measured memory allowance for framework \"{}\"", software.framework);
+        let at = file.software.places.framework.as_ref().unwrap_or(&file.cluster.node.at);
+        sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "needed for this"));
+    }
+    found
+}
+
 /// Reports a missing constant at the key that asked for it; what a default asked for, at the node.
 fn report_missing(missing: &MissingEfficiency, file: &ScenarioFile, sink: &Sink) {
     let places = &file.software.places;
@@ -184,7 +205,7 @@ fn report_missing(missing: &MissingEfficiency, file: &ScenarioFile, sink: &Sink)
 }
 
 /// The software, filled by what was usual at its date on that accelerator.
-fn software(
+pub(super) fn software(
     file: &ScenarioFile,
     cluster: &Cluster,
     constants: &TrainingEfficiency,

@@ -110,7 +110,7 @@ pub fn import(root: &Node, quantisation: Option<&Node>, sink: &Sink) -> Option<I
 fn report_problems(config: &Config<'_>, model: &Model) {
     for problem in model.problems() {
         let keys: &[&str] = match problem.field {
-            Field::Layers => LAYERS,
+            Field::Layers | Field::Order => LAYERS,
             Field::Hidden => HIDDEN,
             Field::Heads => attention::HEADS,
             Field::KvHeads => attention::KV_HEADS,
@@ -151,12 +151,12 @@ impl Importer<'_> {
             if family.kind == Kind::NemotronH && config.node(LAYERS).is_none() { self.letters() } else { None };
         let layers =
             letters.and_then(|all| u32::try_from(all.chars().count()).ok()).unwrap_or_else(|| self.get(LAYERS));
-        let mut blocks = Vec::new();
+        let (mut blocks, mut order) = (Vec::new(), Vec::new());
         if layers > MOST_LAYERS {
             let hint = "the most that is taken; the largest published models have a few hundred";
             config.report(LAYERS, Code::OutOfRange, format!("{layers} layers are more than {MOST_LAYERS}"), hint);
         } else {
-            blocks = group(self.layers(layers, hidden));
+            (blocks, order) = group(self.layers(layers, hidden));
         }
         // Tables of the embedding have eight more entries, for images.
         let extra = if family.kind == Kind::Mllama { 8 * u64::from(hidden) } else { 0 };
@@ -174,6 +174,7 @@ impl Importer<'_> {
             embedding_norm: family.embedding_norm,
             learned_positions,
             blocks,
+            order,
             towers,
             ..Model::default()
         }
@@ -301,9 +302,10 @@ fn gemma4_extras(block: &mut Block, hidden: u32) {
     }
 }
 
-/// Equal layers together, in the order of their first.
-fn group(layers: Vec<Block>) -> Vec<Block> {
+/// Equal layers together, in the order of their first; and the order of layers, unless the blocks simply follow each other.
+fn group(layers: Vec<Block>) -> (Vec<Block>, Vec<u32>) {
     let mut blocks: Vec<(Block, bool)> = Vec::new();
+    let mut order = Vec::new();
     let mut before = None;
     for layer in layers {
         let found = blocks.iter().position(|(block, _)| Block { layers: 1, ..*block } == layer);
@@ -316,10 +318,15 @@ fn group(layers: Vec<Block>) -> Vec<Block> {
             blocks.push((layer, true));
             before = Some(blocks.len() - 1);
         }
+        order.extend(before.and_then(|index| u32::try_from(index + 1).ok()));
+    }
+    if blocks.iter().all(|(_, together)| *together) {
+        order.clear();
     }
     let several = blocks.len() > 1;
     let whole = |index: usize, blocks: &[(Block, bool)]| blocks[..=index].iter().all(|(_, together)| *together);
     let leading: Vec<bool> =
         (0..blocks.len()).map(|index| several && index + 1 < blocks.len() && whole(index, &blocks)).collect();
-    blocks.into_iter().zip(leading).map(|((block, _), leading)| Block { leading, ..block }).collect()
+    let blocks = blocks.into_iter().zip(leading).map(|((block, _), leading)| Block { leading, ..block }).collect();
+    (blocks, order)
 }
