@@ -116,8 +116,7 @@ fn every_parameter_is_held_once() {
             assert_eq!(entry.id, "llama-3.2-90b-vision");
             continue;
         };
-        let layers = f64::from(mixed.frame.layers);
-        assert_eq!(mixed.order.len() as f64, layers, "{}", entry.id);
+        assert_eq!(mixed.order.len(), mixed.frame.layers as usize, "{}", entry.id);
         several += u32::from(Transformer::try_from(&entry.part).is_err());
         for pipeline in [1, 3] {
             let layout = Layout { pipeline, ..ONE };
@@ -220,7 +219,7 @@ fn stages_hold_the_layers_that_stand_there() {
     let ordered = Model { order: vec![1, 1, 1, 1, 2, 2, 2, 2], ..model.clone() };
     assert_eq!(weights(&ordered, 2), [of(100.0) + 64.0, of(900.0) + 2.0 * 64.0]);
     // Without an order they are spread evenly.
-    let even = (of(100.0) + of(900.0)) / 2.0;
+    let even = f64::midpoint(of(100.0), of(900.0));
     assert_eq!(weights(&model, 2), [even + 64.0, even + 2.0 * 64.0]);
     let leading = Model { blocks: vec![Block { leading: true, ..small }, large], ..model };
     assert_eq!(weights(&leading, 2), weights(&ordered, 2));
