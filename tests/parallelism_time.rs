@@ -153,3 +153,25 @@ fn uneven_experts_are_paced_by_the_fullest() {
     assert!(uneven.compute > even.compute * 1.2 && uneven.compute < even.compute * 1.5);
     assert!(uneven.exposed.expert > even.exposed.expert * 1.3);
 }
+
+#[test]
+fn what_experts_exchange_through_the_cards_hides_no_gradients() {
+    let (prepared, layout) = scenario("train-deepseek-v3-8-gb200-nvl72.toml");
+    // Experts of two racks, on accelerators so fast that messages are all there is to hide behind.
+    let layout = Layout { expert: 128, ..layout };
+    let mut step = prepared.step;
+    step.overlap.data = true;
+    step.overlap.expert = true;
+    step.silicon.gemm_rate = step.silicon.gemm_rate * 1e3;
+    step.silicon.memory_bandwidth = step.silicon.memory_bandwidth * 1e3;
+    step.silicon.attention.forward = step.silicon.attention.forward * 1e3;
+    let exposed = |imbalance: f64| {
+        let mut step = step;
+        step.job.expert_imbalance = Factor::new(imbalance).unwrap();
+        step.estimate(&layout.over(512).unwrap()).exposed
+    };
+    let (even, uneven) = (exposed(1.0), exposed(8.0));
+    assert!(uneven.expert > even.expert * 4.0);
+    // Eight times the exchange leaves the gradients no more time of the cards, though the step takes longer.
+    assert!(uneven.data > even.data * 0.95, "{:?} against {:?}", uneven.data, even.data);
+}

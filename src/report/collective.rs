@@ -22,6 +22,8 @@ pub struct CallTitle {
     pub fabric: String,
     /// The way between accelerators of a node.
     pub path: IntraNode,
+    /// Whether data is staged through the memory of the hosts.
+    pub staged: bool,
     /// What goes on beside it.
     pub beside: Option<Beside>,
 }
@@ -166,6 +168,13 @@ pub fn call_page(title: &CallTitle, answer: &CallAnswer) -> Page {
     };
     let mut list = vec![best, call_reason(answer), place];
     list.extend(notes(answer));
+    if title.staged && group.domains() > 1 {
+        list.push(
+            "Data is staged through the hosts' memory: the range spans one card alone, measured at 10 GB/s of 50, and all \
+             eight of a node at once, at 3 GB/s each; what a plan meets lies between, by the hosts' memory and processors."
+                .to_owned(),
+        );
+    }
     list.extend(title.beside.as_ref().map(|beside| {
         format!(
             "Together with {} of {} through the same cards: {} us for this, {} us for the other.",

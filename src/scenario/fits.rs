@@ -83,7 +83,7 @@ impl TopologyChoice {
         if self.kind == TopologyKind::DragonflyPlus && self.tiers != TierCount::Auto {
             found.push("a dragonfly is groups of two tiers, joined directly, so `tiers` says nothing".to_owned());
         }
-        if !self.planes.is_power_of_two() {
+        if matches!(self.planes, 3 | 5..=7) {
             found.push(format!("the lanes of a port split into 2, 4 or 8 planes, not into {}", self.planes));
         }
         if self.kind == TopologyKind::MultiPlane && self.planes < 2 {

@@ -50,6 +50,8 @@ struct LayerTime {
     backward: Seconds,
     weights: Seconds,
     exposed: ExposedCommunication,
+    /// Exchange of experts through the network cards, hidden or not: other messages through them wait for it.
+    cards: Seconds,
     launch: Seconds,
 }
 
@@ -72,6 +74,7 @@ impl LayerTime {
             backward: self.backward * count,
             weights: self.weights * count,
             exposed,
+            cards: self.cards * count,
             launch: self.launch * count,
         }
     }
@@ -90,6 +93,7 @@ impl LayerTime {
             backward: self.backward + other.backward,
             weights: self.weights + other.weights,
             exposed,
+            cards: self.cards + other.cards,
             launch: self.launch + other.launch,
         }
     }
@@ -120,7 +124,9 @@ impl StepModel {
         let bubble = idle(layout, &passes);
         let window = if layout.virtual_stages > 1 { stage_time + bubble } else { stage_time };
         let parameters = self.fullest_stage(layout);
-        exposed.data = self.data_parallel(layout, &parameters, window, stage_time, microbatches);
+        // What experts exchange in that time has the network cards to itself: two streams share one line rate.
+        let [window, beside] = [window, stage_time].map(|time| time.saturating_sub(stage.cards));
+        exposed.data = self.data_parallel(layout, &parameters, window, beside, microbatches);
 
         let compute = (stage.compute + slow_logits) * microbatches;
         let optimizer = self.optimizer_step(layout, &parameters);
@@ -170,8 +176,9 @@ impl StepModel {
             } else {
                 self.efficiency.expert_scale_up_exposed
             };
+            let cards = if group.domains() > 1 { messages } else { Seconds::ZERO };
             let time = self.layer(shard, layout, pass, &tensor, &context, Some((messages, share)));
-            average = average.plus(&time.times(1.0 - dense_share));
+            average = average.plus(&LayerTime { cards, ..time }.times(1.0 - dense_share));
         }
         average
     }
@@ -218,6 +225,7 @@ impl StepModel {
             // As many operations as the matrix multiplications of the forward pass.
             weights: pass.linear,
             exposed,
+            cards: Seconds::ZERO,
             launch: device * ((1.0 + (host / device).powi(4)).sqrt().sqrt() - 1.0),
         }
     }
