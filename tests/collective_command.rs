@@ -264,6 +264,13 @@ fn the_scenario_s_keys_reach_a_training_step() {
     let ethernet = [&whole[..], &["cluster.fabric=roce-400g"]].concat();
     assert!((step(&[&ethernet[..], &["software.sharp=true"]].concat()) - step(&ethernet)).abs() < 1e-12);
     assert!(step(&["software.sharp=true"]) <= usual);
+    let said = |fabric: &str| {
+        let fabric = format!("cluster.fabric={fabric}");
+        let scenario = "scenarios/train-gpt3-175b-1k-h100.toml";
+        let answer = run(&["eval", scenario, "--set", "software.sharp=true", "--set", &fabric]);
+        answer.stdout.contains("software.sharp has no effect")
+    };
+    assert!(said("roce-400g") && !said("quantum-2-ndr"));
     assert!(step(&["software.pat=true"]) <= usual);
 }
 

@@ -255,9 +255,17 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
         "Bases, best first: datasheet, quote, measured, secondary (a text that restates one of these), derived, assumed. A figure is no better than the weakest of its inputs.".to_owned(),
     ]);
     notes.extend(oversubscription(evaluation));
+    notes.extend(unreduced(evaluation));
     notes.extend(between_sites(&evaluation.built.topology, &evaluation.built.parts).map(|note| format!("{note}.")));
     notes.extend(misses(evaluation));
     notes
+}
+
+/// A network that is to reduce in its switches, which it cannot.
+fn unreduced(evaluation: &Evaluation) -> Option<String> {
+    let (training, fabric) = (evaluation.scenario.training.as_ref()?, &evaluation.scenario.cluster.fabric.entry);
+    (training.software.communication.sharp && !fabric.in_network_reduction)
+        .then(|| format!("software.sharp has no effect on {}: its switches do not reduce.", fabric.id))
 }
 
 /// Where the network is built with another oversubscription than was asked for, or a figure says nothing.
