@@ -21,6 +21,7 @@ pub mod report;
 pub mod scenario;
 pub mod search;
 pub mod study;
+pub mod sweep;
 pub mod tco;
 pub mod topology;
 pub mod training;

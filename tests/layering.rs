@@ -25,6 +25,7 @@ const LAYERS: &[&[&str]] = &[
     &["tco"],
     &["evaluate"],
     &["search"],
+    &["sweep"],
     &["study"],
     &["calibration"],
     &["report"],
@@ -54,13 +55,16 @@ const EFFECTS: &[&str] = &[
 
 /// Crates that only some modules may use.
 const CRATES: &[(&str, &[&str])] = &[
-    ("rayon::", &["search"]),
+    ("rayon::", &["search", "sweep"]),
     ("comfy_table::", &["report"]),
     ("csv::", &["report", "validation", "load"]),
     ("toml::", &["load"]),
     ("clap::", &["cli"]),
     ("levenberg_marquardt::", &["calibration"]),
     ("nalgebra::", &["calibration"]),
+    ("sketches_ddsketch::", &["sweep"]),
+    ("sobol_burley::", &["sweep"]),
+    ("indicatif::", &["cli"]),
 ];
 
 fn rust_files(dir: &Path) -> Vec<PathBuf> {

@@ -38,7 +38,7 @@ macro_rules! kinds {
         $(pub use $module::$part;)+
 
         /// All that is known; immutable once read.
-        #[derive(Debug, Default)]
+        #[derive(Clone, Debug, Default)]
         pub struct Catalog {
             $(#[doc = concat!("Every ", $what, ", by id.")] pub $field: Shelf<$part>,)+
         }

@@ -76,7 +76,7 @@ impl<T> Entry<T> {
 const FEW: usize = 12;
 
 /// The parts of one kind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Shelf<T>(BTreeMap<String, Arc<Entry<T>>>);
 
 impl<T> Default for Shelf<T> {

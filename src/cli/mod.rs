@@ -13,9 +13,11 @@ mod model;
 mod network;
 mod options;
 mod price;
+mod progress;
 mod scaling;
 mod schema;
 mod session;
+mod sweep;
 mod validate;
 
 use std::process::ExitCode;
@@ -50,6 +52,8 @@ enum Command {
     Price(price::Price),
     /// The same work on more and more GPUs: how much faster, what does not shrink, and where more do not pay
     Scaling(scaling::ScalingCommand),
+    /// A row for every combination of values: all of them, the best, what no other beats, how figures spread
+    Sweep(sweep::SweepCommand),
     /// Bytes of an accelerator by component: whether it fits, by how much, and what else would
     Memory(memory::Memory),
     /// Parameters, weights, cache and operations of a model: of the catalog, or read from its config.json
@@ -80,6 +84,7 @@ pub fn run() -> ExitCode {
         Command::Compare(command) => command.run(session),
         Command::Price(command) => command.run(session),
         Command::Scaling(command) => command.run(session),
+        Command::Sweep(command) => command.run(session),
         Command::Memory(command) => command.run(session),
         Command::Model(command) => command.run(session),
         Command::Collective(command) => command.run(session),

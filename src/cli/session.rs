@@ -214,6 +214,6 @@ fn print(data: &[u8]) -> io::Result<()> {
 }
 
 /// Writes to stderr; if that fails there is nowhere left to say so.
-fn complain(message: &str) {
+pub(super) fn complain(message: &str) {
     let _ = io::stderr().write_all(message.as_bytes());
 }

@@ -99,7 +99,11 @@ impl Evaluation {
 }
 
 /// The last check before an answer leaves: every total is a number.
-fn finite(built: &BuiltCluster, point: Option<&Point>, unit_costs: &UnitCosts) -> Result<(), Infeasible> {
+pub(super) fn check_finite(
+    built: &BuiltCluster,
+    point: Option<&Point>,
+    unit_costs: &UnitCosts,
+) -> Result<(), Infeasible> {
     let (costs, facility) = (&built.costs, &built.facility);
     // Base numbers, because whether they are finite is the same in every unit.
     let run = point.map(|point| {
@@ -165,7 +169,7 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
         },
         |point| point.unit_costs,
     );
-    finite(&built, point.as_ref(), &unit_costs)?;
+    check_finite(&built, point.as_ref(), &unit_costs)?;
     let bases = Bases::from(&Evidence::new(&scenario, &built));
     Ok(Evaluation { scenario, built, point, run, failures, serving, unit_costs, usable_memory, bases, found: None })
 }

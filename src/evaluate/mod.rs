@@ -14,6 +14,7 @@ mod prepared;
 mod run;
 mod serving;
 mod side;
+mod staged;
 mod step;
 
 pub use bases::{Bases, Evidence, Input};
@@ -27,4 +28,5 @@ pub use prepared::{Fit, Point, Prepared};
 pub use run::{Run, StageTime};
 pub use serving::{ServingPoint, serving_point};
 pub use side::{Devices, SideBill, side_bills};
+pub use staged::Staged;
 pub use step::{StepInputs, reach, wires, with_efficiency};

@@ -160,6 +160,11 @@ impl Prepared {
         })
     }
 
+    /// Dollars an hour at a goodput.
+    pub(super) fn unit_costs(&self, goodput: f64) -> UnitCosts {
+        self.costs.unit_costs(goodput)
+    }
+
     /// A step with its wait for data.
     pub(super) fn fed(&self, mut step: TrainingEstimate) -> TrainingEstimate {
         let supply = self.data.supply(step.tokens, self.storage_read, self.accelerators);

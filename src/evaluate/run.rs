@@ -57,6 +57,18 @@ pub struct Run {
     pub duration: Seconds,
 }
 
+impl Run {
+    /// The same run, of steps of one kind, with another layout.
+    pub(super) fn repeat(&mut self, point: &Point) {
+        self.data_wait = point.step.other.data * self.steps;
+        self.duration = point.step.iteration() * self.steps;
+        for stage in &mut self.stages {
+            (stage.layout, stage.step) = (point.layout, point.step);
+            (stage.training, stage.data_wait) = (self.duration, self.data_wait);
+        }
+    }
+}
+
 impl Prepared {
     /// The whole run, with the layout of `point` wherever a stage has none of its own.
     ///

@@ -9,7 +9,7 @@ use crate::search::Nearest;
 use crate::study::Comparison;
 
 /// What makes a spreadsheet take a file for UTF-8.
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// One evaluation: a line of keys and a line of values.
 pub fn evaluation_csv(evaluation: &Evaluation, bom: bool) -> Vec<u8> {
@@ -77,7 +77,7 @@ fn written(value: Value) -> String {
 }
 
 /// A text that no spreadsheet takes for a formula: where it would begin as one, an apostrophe stands before it.
-fn text(cell: &str) -> String {
+pub(super) fn text(cell: &str) -> String {
     let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
     // A number is no formula, whatever its sign.
     if formula && cell.parse::<f64>().is_err() { format!("'{cell}") } else { cell.to_owned() }

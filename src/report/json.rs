@@ -54,7 +54,7 @@ pub fn grid_json(grid: &Grid) -> String {
     pretty(&Json::Array(grid.rows.iter().map(row).collect()))
 }
 
-fn pretty(value: &Json) -> String {
+pub(super) fn pretty(value: &Json) -> String {
     format!("{value:#}\n")
 }
 

@@ -22,6 +22,7 @@ mod pricing;
 mod scaling;
 mod settings;
 mod stages;
+mod sweep;
 mod table;
 
 pub use calibration::{CalibrationTitle, calibration_grid, calibration_json, calibration_page, calibration_toml};
@@ -42,4 +43,5 @@ pub use page::{Block, Grid, Page, Section};
 pub use pricing::{pricing_grid, pricing_json, pricing_page};
 pub use scaling::{scaling_grid, scaling_json, scaling_page};
 pub use settings::{Origin, Setting, settings};
+pub use sweep::{SweepCsv, SweepRows, all_figures, sweep_csv, sweep_figures, sweep_json, sweep_page, sweep_size};
 pub use table::{Style, table};

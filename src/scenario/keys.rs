@@ -114,6 +114,9 @@ pub const KEYS: &[&str] = &[
     "compare",
     "compare.vary",
     "compare.baseline",
+    "sweep",
+    "sweep.axes",
+    "sweep.where",
 ];
 
 #[cfg(test)]

@@ -55,8 +55,19 @@ impl Variants {
     }
 
     /// The choices under a sharding.
-    fn under(&self, sharding: Sharding) -> &[usize] {
+    pub(super) fn under(&self, sharding: Sharding) -> &[usize] {
         &self.by_sharding[sharding as usize]
+    }
+
+    /// The model under the first choice; none where there is none.
+    pub fn first(&self) -> Option<&Prepared> {
+        self.variants.first().map(|variant| &variant.prepared)
+    }
+
+    /// A choice and the model under it, by index.
+    pub(super) fn variant(&self, index: usize) -> (Overlap, &Prepared) {
+        let Variant { overlap, prepared } = &self.variants[index];
+        (*overlap, prepared)
     }
 
     /// All figures of a layout that works.

@@ -7,6 +7,7 @@ mod answer;
 mod front;
 mod layouts;
 mod nearest;
+mod walk;
 
 pub use answer::{evaluate, settle};
 pub use layouts::{Variant, Variants, search};

@@ -6,6 +6,7 @@ mod finance;
 mod run;
 mod serving;
 mod software;
+mod sweep;
 mod training;
 
 pub(super) use cluster::{ClusterFile, SitesFile, TopologyFile};
@@ -18,6 +19,7 @@ pub(super) use serving::ServingFile;
 pub use serving::{Lengths, ServingEngine};
 pub use software::SoftwareDate;
 pub(super) use software::SoftwareFile;
+pub use sweep::{AxisFile, CatalogField, SweepFile, ValuesFile};
 pub(super) use training::{LayoutFile, TrainingFile, sequences};
 
 use super::keys::KEYS;
@@ -44,6 +46,8 @@ pub struct ScenarioFile {
     pub finance: FinanceFile,
     /// What `compare` varies.
     pub compare: Option<CompareFile>,
+    /// The axes of `sweep`.
+    pub sweep: Option<SweepFile>,
 }
 
 impl ScenarioFile {
@@ -59,6 +63,7 @@ impl ScenarioFile {
             serving: reader.optional_table("serving", ServingFile::read),
             finance: reader.optional_table("finance", FinanceFile::read).unwrap_or_default(),
             compare: reader.optional_table("compare", CompareFile::read),
+            sweep: reader.optional_table("sweep", SweepFile::read),
         };
         if ["training", "serving"].iter().all(|work| document.at_path(work).is_none()) {
             sink.push(

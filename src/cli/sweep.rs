@@ -1,0 +1,214 @@
+//! `clusterplan sweep`
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::options::Format;
+use super::progress::Progress;
+use super::session::complain;
+use super::{Answer, Session};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::report::{SweepCsv, SweepRows, all_figures, sweep_csv, sweep_figures, sweep_json, sweep_page, sweep_size};
+use crate::scenario::ScenarioFile;
+use crate::sweep::{Aim, Column, ConditionError, Cursor, MOST_KEYS, Reduced, Reduction, Shard, Sweep, Wanted};
+
+/// More rows than this are not begun unasked.
+const MOST_ROWS: u64 = 10_000_000;
+
+/// `clusterplan sweep`
+#[derive(Args, Debug)]
+pub(super) struct SweepCommand {
+    /// A scenario file with a [sweep] table
+    scenario: PathBuf,
+    /// Keeps the N best rows only
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// What is best: a key, the less the better; max:KEY, the more
+    #[arg(long, value_name = "KEY", default_value = "cost.usd_per_run")]
+    by: String,
+    /// Keeps the rows that no other beats in these keys; max:KEY where more is better
+    #[arg(long, value_name = "KEY,KEY", value_delimiter = ',')]
+    pareto: Vec<String>,
+    /// Keeps the best row of each group with the same values of these keys
+    #[arg(long, value_name = "KEY", value_delimiter = ',')]
+    group_by: Vec<String>,
+    /// Shows how these keys spread: least, P10, P50, P90, most
+    #[arg(long, value_name = "KEY", value_delimiter = ',')]
+    quantiles: Vec<String>,
+    /// Leaves out rows that do not meet it, such as "cost.usd_per_run < 2e6 and memory.fits = true"
+    #[arg(long = "where", value_name = "CONDITION")]
+    conditions: Vec<String>,
+    /// Figures of a row beside the usual ones; "all" for all
+    #[arg(long, value_name = "KEY", value_delimiter = ',')]
+    figures: Vec<String>,
+    /// Begins a sweep of up to so many rows
+    #[arg(long, value_name = "N", default_value_t = MOST_ROWS)]
+    max_points: u64,
+}
+
+impl SweepCommand {
+    pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
+        let catalog = session.catalog();
+        let Some(document) = session.scenario(&self.scenario) else { return (Answer::Mistaken, session) };
+        let file = ScenarioFile::read(&document, &session.sink);
+        let Some(wanted) = file.sweep.filter(|sweep| !sweep.axes.is_empty()) else {
+            if session.sink.is_empty() {
+                let hint = "add [sweep] with axes = [{ key = \"cluster.fabric\", values = [\"quantum-2-ndr\", \"roce-400g\"] }]";
+                session.sink.push(Diagnostic::new(Code::MissingKey, "the scenario has no axes").hint(hint));
+            }
+            return (Answer::Mistaken, session);
+        };
+        let figures = self.figures(&session);
+        let Some(mut sweep) = Sweep::bind(&document, &wanted, &catalog, figures, &session.sink) else {
+            return (Answer::Mistaken, session);
+        };
+        for condition in &self.conditions {
+            if let Err(error) = sweep.keep(condition) {
+                report("--where", &error, &session);
+            }
+        }
+        let reduction = self.wanted(&sweep, &session);
+        let Some(size) = self.size(&sweep, &session) else { return (Answer::Mistaken, session) };
+        let answer = match reduction {
+            Some(wanted) => {
+                let reduced = reduce(&sweep, &wanted, size);
+                kept(&sweep, &reduced, &wanted, &session)
+            }
+            None => rows(&sweep, size, &session),
+        };
+        (answer, session)
+    }
+
+    /// The figures of rows: the usual ones and those that are named anywhere.
+    fn figures(&self, session: &Session) -> Vec<crate::sweep::Figure> {
+        if self.figures.iter().any(|key| key == "all") {
+            return sweep_figures(&all_figures().collect::<Vec<_>>());
+        }
+        for key in self.figures.iter().filter(|key| !all_figures().any(|known| known == key.as_str())) {
+            let hint = crate::diagnostics::did_you_mean(key, all_figures())
+                .map_or_else(|| "such as cost.usd_per_run".to_owned(), |near| format!("did you mean {near}?"));
+            session.sink.push(Diagnostic::new(Code::UnknownKey, format!("there is no figure `{key}`")).hint(hint));
+        }
+        let texts = [
+            &self.pareto[..],
+            &self.group_by,
+            &self.quantiles,
+            &self.conditions,
+            &self.figures,
+            std::slice::from_ref(&self.by),
+        ];
+        let named =
+            |figure: &&'static str| texts.iter().flat_map(|texts| texts.iter()).any(|text| text.contains(figure));
+        sweep_figures(&all_figures().filter(named).collect::<Vec<_>>())
+    }
+
+    /// What is kept, where not every row is.
+    fn wanted(&self, sweep: &Sweep<'_>, session: &Session) -> Option<Wanted> {
+        let quiet =
+            self.top.is_none() && self.pareto.is_empty() && self.group_by.is_empty() && self.quantiles.is_empty();
+        if quiet {
+            return None;
+        }
+        for (option, keys) in [("--pareto", &self.pareto), ("--group-by", &self.group_by)] {
+            if keys.len() > MOST_KEYS {
+                let message = format!("`{option}` takes at most {MOST_KEYS} keys, not {}", keys.len());
+                session.sink.push(Diagnostic::new(Code::OutOfRange, message).hint("name fewer"));
+            }
+        }
+        let column = |option: &str, key: &str| {
+            sweep.column(key).map_err(|error| report(option, &error, session)).unwrap_or(Column::Figure(0))
+        };
+        let aim = |option: &str, text: &str| -> Aim {
+            let (key, most) = match text.split_once(':') {
+                Some(("max", key)) => (key, true),
+                Some(("min", key)) => (key, false),
+                _ => (text, false),
+            };
+            (column(option, key), most)
+        };
+        Some(Wanted {
+            top: self.top.unwrap_or(0),
+            by: Some(aim("--by", &self.by)),
+            pareto: self.pareto.iter().map(|text| aim("--pareto", text)).collect(),
+            groups: self.group_by.iter().map(|key| column("--group-by", key)).collect(),
+            quantiles: self.quantiles.iter().map(|key| column("--quantiles", key)).collect(),
+        })
+    }
+
+    /// Counts the rows and says so; none where there are more than are begun unasked.
+    fn size(&self, sweep: &Sweep<'_>, session: &Session) -> Option<u64> {
+        if !session.sink.is_empty() {
+            return None;
+        }
+        let size = sweep.size();
+        complain(&format!("{}: {}\n", self.scenario.display(), sweep_size(size)));
+        if size.rows > self.max_points {
+            let message = format!("the sweep has {} rows, more than {}", size.rows, self.max_points);
+            let hint = format!("give its axes fewer values, or pass --max-points {}", size.rows);
+            session.sink.push(Diagnostic::new(Code::OutOfRange, message).hint(hint));
+            return None;
+        }
+        Some(size.rows)
+    }
+}
+
+fn report(option: &str, error: &ConditionError, session: &Session) {
+    let message = format!("`{option}`: {}", error.message);
+    session.sink.push(Diagnostic::new(Code::UnknownKey, message).hint(error.hint.clone()));
+}
+
+/// Keeps what is wanted of all rows.
+fn reduce(sweep: &Sweep<'_>, wanted: &Wanted, size: u64) -> Reduced {
+    let progress = Progress::new(size);
+    let mut all = Reduction::new(wanted);
+    sweep.run(
+        Shard::WHOLE,
+        Cursor::default(),
+        || (0, Reduction::new(wanted)),
+        |(_, part), row| part.take(row),
+        |_, (_, part)| {
+            progress.advance(part.rows());
+            all.merge(part);
+            ControlFlow::Continue(())
+        },
+    );
+    progress.end();
+    all.finish()
+}
+
+fn kept(sweep: &Sweep<'_>, reduced: &Reduced, wanted: &Wanted, session: &Session) -> Answer {
+    let data = match session.options.format {
+        Format::Json => sweep_json(sweep, reduced).into_bytes(),
+        Format::Csv => sweep_csv(sweep, reduced, session.options.bom),
+        Format::Table | Format::Md => session.page(&sweep_page(sweep, reduced, wanted.by.map(|(column, _)| column))),
+    };
+    if reduced.feasible == 0 {
+        return Answer::No { data: Some(data), message: "none of the rows can be\n".to_owned() };
+    }
+    Answer::Yes(data)
+}
+
+/// All rows, as CSV.
+fn rows(sweep: &Sweep<'_>, size: u64, session: &Session) -> Answer {
+    let progress = Progress::new(size);
+    let lines = SweepCsv::new(sweep);
+    let mut data = lines.header(session.options.bom);
+    sweep.run(
+        Shard::WHOLE,
+        Cursor::default(),
+        || (0, SweepRows::default()),
+        |(count, part), row| {
+            *count += 1;
+            lines.row(part, row);
+        },
+        |_, (count, part)| {
+            progress.advance(count);
+            data.extend(part.finish());
+            ControlFlow::Continue(())
+        },
+    );
+    progress.end();
+    Answer::Yes(data)
+}

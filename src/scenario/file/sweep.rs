@@ -1,0 +1,219 @@
+//! `[sweep]`: the axes along which a scenario is repeated.
+
+use crate::catalog::{Catalog, Condition};
+use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
+use crate::document::{Node, Reader, Value};
+use crate::scenario::keys::KEYS;
+
+/// The most values of one axis; more than this is no list that anybody wrote.
+const MOST_VALUES: u32 = 10_000_000;
+/// What the key of an axis over a field of the catalog begins with.
+const CATALOG: &str = "catalog/";
+
+/// `[sweep]`
+#[derive(Clone, Debug, Default)]
+pub struct SweepFile {
+    /// The axes, the first of which turns slowest.
+    pub axes: Vec<AxisFile>,
+    /// Conditions on the values of axes that a point must meet, each with its place.
+    pub conditions: Vec<(String, Span)>,
+}
+
+/// An axis, or several that belong together.
+#[derive(Clone, Debug)]
+pub enum AxisFile {
+    /// A key and its values.
+    One {
+        /// The key: of the scenario, or `catalog/<folder>/<id>/<field>`.
+        key: String,
+        /// The place of the key.
+        at: Span,
+        /// What it takes.
+        values: ValuesFile,
+    },
+    /// Axes that move together: all take their first values, then all their second.
+    Zip(Vec<Self>, Span),
+    /// One group of axes after the other.
+    Cases(Vec<Vec<Self>>),
+}
+
+/// What an axis takes.
+#[derive(Clone, Debug)]
+pub enum ValuesFile {
+    /// These values.
+    List(Vec<Node>),
+    /// All entries of the key's folder in the catalog that meet the conditions.
+    Set(Vec<Condition>),
+    /// All layouts there are.
+    Layouts,
+}
+
+/// How the steps of a range lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scale {
+    Linear,
+    Log,
+}
+
+/// A field of the catalog that an axis or a distribution sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CatalogField {
+    /// The folder of the entry's file.
+    pub folder: &'static str,
+    /// The entry.
+    pub id: String,
+    /// The field, by parts of its name; entries of a list go by what tells them apart.
+    pub field: Vec<String>,
+}
+
+impl CatalogField {
+    /// Reads `catalog/<folder>/<id>/<field>`; none where it is something else.
+    pub fn parse(key: &str) -> Option<Self> {
+        let rest = key.strip_prefix(CATALOG)?;
+        // A folder's name may hold a stroke itself.
+        let within = |folder: &str| rest.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')).is_some();
+        let folder = Catalog::FOLDERS.iter().copied().filter(|folder| within(folder)).max_by_key(|name| name.len())?;
+        let (id, field) = rest[folder.len() + 1..].split_once('/')?;
+        let field: Vec<String> = field.split('/').map(str::to_owned).collect();
+        let whole = !id.is_empty() && field.iter().all(|part| !part.is_empty());
+        whole.then(|| Self { folder, id: id.to_owned(), field })
+    }
+}
+
+impl SweepFile {
+    pub(super) fn read(r: &mut Reader<'_>) -> Self {
+        let axes = r.node("axes").map(|node| axes(node, "sweep.axes", r.sink())).unwrap_or_default();
+        let conditions: Vec<String> = r.or("where", Vec::new());
+        let at = r.place("where");
+        Self { axes, conditions: conditions.into_iter().map(|condition| (condition, at.clone())).collect() }
+    }
+}
+
+fn axes(node: &Node, path: &str, sink: &Sink) -> Vec<AxisFile> {
+    let Value::Array(items) = &node.value else {
+        node.wrong_type(path, "a list of tables", sink);
+        return Vec::new();
+    };
+    items.iter().filter_map(|item| axis(item, path, sink)).collect()
+}
+
+fn axis(node: &Node, path: &str, sink: &Sink) -> Option<AxisFile> {
+    let r = &mut Reader::new(node, path, sink)?;
+    let (zip, cases) = (r.node("zip"), r.node("cases"));
+    if let Some(zip) = zip {
+        return Some(AxisFile::Zip(axes(zip, &format!("{path}.zip"), sink), zip.at.clone()));
+    }
+    if let Some(cases) = cases {
+        let path = format!("{path}.cases");
+        let Value::Array(groups) = &cases.value else {
+            cases.wrong_type(&path, "a list of lists of axes", sink);
+            return None;
+        };
+        return Some(AxisFile::Cases(groups.iter().map(|group| axes(group, &path, sink)).collect()));
+    }
+    let before = sink.len();
+    let key: String = r.get("key");
+    let at = r.place("key");
+    if sink.len() == before {
+        check_key(&key, &at, sink);
+    }
+    let values = values(r, &key)?;
+    Some(AxisFile::One { key, at, values })
+}
+
+fn values(r: &mut Reader<'_>, key: &str) -> Option<ValuesFile> {
+    let (list, range, set) = (r.node("values"), r.node("range"), r.node("all"));
+    match (list, range, set) {
+        (Some(list), None, None) => match &list.value {
+            Value::Array(values) if !values.is_empty() => Some(ValuesFile::List(values.clone())),
+            Value::String(word) if word == "all" && key == "training.layout" => Some(ValuesFile::Layouts),
+            _ => {
+                list.wrong_type(&r.path_of("values"), "a list of values", r.sink());
+                None
+            }
+        },
+        (None, Some(range), None) => {
+            let path = r.path_of("range");
+            let reader = &mut Reader::new(range, path, r.sink())?;
+            steps(reader, &range.at).map(ValuesFile::List)
+        }
+        (None, None, Some(set)) => {
+            let conditions: Vec<String> = crate::document::FromNode::from_node(set, &r.path_of("all"), r.sink());
+            let mut parsed = Vec::new();
+            for condition in &conditions {
+                match Condition::parse(condition) {
+                    Ok(condition) => parsed.push(condition),
+                    Err(error) => r.report("all", Code::Syntax, error.to_string(), "write one condition a text"),
+                }
+            }
+            Some(ValuesFile::Set(parsed))
+        }
+        _ => {
+            let message = "an axis takes one of `values`, `range` and `all`";
+            let hint =
+                "such as values = [1, 2], range = { from = 1, to = 4, steps = 4 }, or all = [\"transport = rocev2\"]";
+            r.sink().push(Diagnostic::new(Code::MissingKey, message).at(r.at(), "here").hint(hint));
+            None
+        }
+    }
+}
+
+/// The values of a range, each from its number and none from the one before, so that nothing adds up.
+fn steps(r: &mut Reader<'_>, at: &Span) -> Option<Vec<Node>> {
+    let before = r.sink().len();
+    let (from, to): (f64, f64) = (r.get("from"), r.get("to"));
+    let count = r.within("steps", &(2..=MOST_VALUES));
+    let scale = match r.optional::<String>("scale").as_deref() {
+        None | Some("linear") => Scale::Linear,
+        Some("log") => Scale::Log,
+        Some(other) => {
+            let message = format!("`scale` has no choice \"{other}\"");
+            r.report("scale", Code::UnknownWord, message, "it is one of \"linear\", \"log\"");
+            Scale::Linear
+        }
+    };
+    let (whole, unit): (bool, Option<String>) = (r.or("whole", false), r.optional("unit"));
+    if scale == Scale::Log && !(from > 0.0 && to > 0.0) {
+        r.report("scale", Code::OutOfRange, "a logarithmic range has no zero and nothing below it", "begin above zero");
+    }
+    if r.sink().len() > before {
+        return None;
+    }
+    let value = |index: u32| {
+        let part = f64::from(index) / f64::from(count - 1);
+        let number = match scale {
+            _ if index == 0 => from,
+            _ if index == count - 1 => to,
+            Scale::Linear => from + (to - from) * part,
+            Scale::Log => from * (to / from).powf(part),
+        };
+        let number = if whole { number.round() } else { number };
+        let value = match &unit {
+            Some(unit) => Value::String(format!("{number} {unit}")),
+            #[allow(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
+            None if whole && number.abs() < 9e15 => Value::Integer(number as i64),
+            None => Value::Float(number),
+        };
+        Node { value, at: at.clone() }
+    };
+    Some((0..count).map(value).collect())
+}
+
+/// Reports a key that neither a scenario nor the catalog has.
+fn check_key(key: &str, at: &Span, sink: &Sink) {
+    let varies = |key: &str| !["compare", "sweep", "title"].iter().any(|table| key.starts_with(table));
+    if CatalogField::parse(key).is_some() || (KEYS.contains(&key) && varies(key)) {
+        return;
+    }
+    let hint = if key.starts_with(CATALOG) {
+        "write catalog/<folder>/<id>/<field>, such as catalog/fabrics/roce-400g/spine_efficiency".to_owned()
+    } else {
+        did_you_mean(key, KEYS.iter().copied().filter(|key| varies(key))).map_or_else(
+            || "name a key by its dotted path, such as \"cluster.fabric\"".to_owned(),
+            |key| format!("did you mean \"{key}\"?"),
+        )
+    };
+    sink.push(
+        Diagnostic::new(Code::UnknownKey, format!("no axis can be `{key}`")).at(at, "no scenario has it").hint(hint),
+    );
+}

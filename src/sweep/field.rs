@@ -1,0 +1,70 @@
+//! Fields of the catalog that are set to other values.
+
+use crate::catalog::{Catalog, Record};
+use crate::diagnostics::{Code, Sink};
+use crate::document::{Node, Value};
+use crate::scenario::CatalogField;
+
+/// Whether the catalog has the entry, and what holds the field.
+pub(super) fn has(records: &[Record<'_>], field: &CatalogField) -> bool {
+    let entry = records.iter().find(|record| record.folder == field.folder && record.id == field.id);
+    entry.is_some_and(|entry| {
+        let mut parts = field.field.iter().take(field.field.len().saturating_sub(1));
+        let end = parts.try_fold(entry.document, |node, part| match &node.value {
+            Value::Table(table) => table.get(part),
+            Value::Array(items) => items.iter().find(|item| is_named(item, part)),
+            _ => None,
+        });
+        end.is_some_and(|node| node.as_table().is_some())
+    })
+}
+
+/// The catalog with its fields set; mistakes go to the sink, but for the sources that the new values do not have.
+pub(super) fn with_fields(catalog: &Catalog, fields: &[(&CatalogField, &Node)], sink: &Sink) -> Catalog {
+    let mut changed: Vec<(&'static str, &str, Node)> = Vec::new();
+    let records = catalog.records();
+    for (field, value) in fields {
+        let is_it = |entry: &(&str, &str, Node)| entry.0 == field.folder && entry.1 == field.id;
+        let place = changed.iter().position(is_it).or_else(|| {
+            let record = records.iter().find(|record| record.folder == field.folder && record.id == field.id)?;
+            changed.push((field.folder, &field.id, record.document.clone()));
+            Some(changed.len() - 1)
+        });
+        if let Some(place) = place {
+            set(&mut changed[place].2, &field.field, value);
+        }
+    }
+    let mut catalog = catalog.clone();
+    let own = Sink::default();
+    for (folder, id, document) in &changed {
+        catalog.add(folder, id, document, &own);
+    }
+    own.into_diagnostics().into_iter().filter(|found| found.code != Code::Unsourced).for_each(|found| sink.push(found));
+    catalog
+}
+
+/// Sets a field; a value with its range becomes the value alone, which stands in no range of the old one's.
+fn set(node: &mut Node, field: &[String], value: &Node) {
+    let Some((part, rest)) = field.split_first() else {
+        *node = value.clone();
+        return;
+    };
+    let below = match &mut node.value {
+        Value::Table(table) if rest.is_empty() => {
+            // The only part of a name; it is not empty.
+            let _ = table.set(part, value.clone());
+            return;
+        }
+        Value::Table(table) => table.get_mut(part),
+        Value::Array(items) => items.iter_mut().find(|item| is_named(item, part)),
+        _ => None,
+    };
+    if let Some(below) = below {
+        set(below, rest, value);
+    }
+}
+
+/// Whether one of an entry's texts is that name: what tells entries of a list apart.
+fn is_named(entry: &Node, name: &str) -> bool {
+    entry.as_table().is_some_and(|table| table.entries.iter().any(|entry| entry.node.as_str() == Some(name)))
+}

@@ -1,0 +1,178 @@
+//! Sweeps: a scenario at every combination of its axes' values, a row each.
+//!
+//! Points are known by their number alone ([`Axes`]), stages of a point are kept by what they depend on, and pieces of work
+//! are put together again in order: any part can be done anywhere, and any number of threads gives the same rows.
+
+mod axes;
+mod columns;
+mod condition;
+mod field;
+mod reduce;
+mod row;
+mod run;
+mod stages;
+
+pub use axes::{ABSENT, Axes, AxisColumn, AxisValue};
+pub use columns::{Column, Extract, Figure, LayoutKey, LayoutValue};
+pub use condition::{Condition, ConditionError};
+pub use reduce::{Aim, Kept, MOST_KEYS, QUANTILE_ERROR, Quantiles, Reduced, Reduction, Wanted};
+pub use row::{Place, Reason, Row};
+pub use run::{Cursor, Shard, Size};
+
+use axes::Target;
+use stages::Touches;
+
+use crate::catalog::Catalog;
+use crate::diagnostics::{Code, Diagnostic, Sink, Span};
+use crate::document::{Node, Value};
+use crate::parallelism::Sharding;
+use crate::scenario::{Scenario, ScenarioFile, SweepFile};
+
+/// Of longer axes, so many values are tried by themselves before the sweep begins.
+const TRIED: usize = 1_000;
+
+/// A sweep, ready to run.
+#[derive(Debug)]
+pub struct Sweep<'a> {
+    /// The axes.
+    pub axes: Axes,
+    /// The figures that its rows have.
+    pub figures: Vec<Figure>,
+    /// What is asked, in a line.
+    pub title: String,
+    /// Whether rows show their layouts, which are taken in turn or searched.
+    pub layouts: bool,
+    document: Node,
+    catalog: &'a Catalog,
+    touches: Vec<Touches>,
+    /// Conditions on axes.
+    only: Vec<Condition>,
+    /// Conditions on rows.
+    kept: Vec<Condition>,
+}
+
+impl<'a> Sweep<'a> {
+    /// Binds a scenario with its axes; mistakes go to the sink.
+    ///
+    /// The scenario must be sound by itself, and so must each value of each axis; that values do not go together, or that
+    /// the catalog lacks something for them, is a row's reason.
+    pub fn bind(
+        document: &Node,
+        wanted: &SweepFile,
+        catalog: &'a Catalog,
+        figures: Vec<Figure>,
+        sink: &Sink,
+    ) -> Option<Self> {
+        let axes = Axes::bind(wanted, catalog, sink)?;
+        let mut document = document.clone();
+        if let Value::Table(table) = &mut document.value {
+            table.entries.retain(|entry| !["sweep", "compare"].contains(&entry.key.as_str()));
+        }
+        if axes.layouts {
+            open_layout(&mut document);
+        }
+        let scenario = Scenario::resolve(&ScenarioFile::read(&document, sink), catalog, sink)?;
+        let alone = scenario.training.as_ref().is_some_and(|training| {
+            training.search.is_none() && training.layout.sharding != Sharding::Hybrid && training.plan.stages.is_empty()
+        });
+        let sharded = |key: &str| key.starts_with("training.layout.shard");
+        let alone = alone && !axes.columns.iter().any(|column| sharded(&column.key) || column.key == "training.layout");
+        let touches = axes.columns.iter().map(|column| Touches::of(&column.key, &column.target, alone)).collect();
+        let (mut only, mut kept) = (Vec::new(), Vec::new());
+        for (text, at) in &wanted.conditions {
+            match Condition::parse(text, &axes, &[]) {
+                Ok(condition) if condition.is_of_axes() => only.push(condition),
+                // Of layouts.
+                Ok(condition) => kept.push(condition),
+                Err(error) => report(&error.message, &error.hint, at, sink),
+            }
+        }
+        let title = scenario.title;
+        let searched = scenario.training.as_ref().is_some_and(|training| training.search.is_some());
+        let varied = |column: &AxisColumn| column.key == "training.layout";
+        let layouts = searched || axes.columns.iter().any(varied);
+        let sweep = Self { axes, figures, title, layouts, document, catalog, touches, only, kept };
+        sweep.try_values(sink);
+        sink.is_empty().then_some(sweep)
+    }
+
+    /// Rows that do not meet the condition are left out.
+    ///
+    /// # Errors
+    /// When it is no condition on these rows.
+    pub fn keep(&mut self, condition: &str) -> Result<(), ConditionError> {
+        self.kept.push(Condition::parse(condition, &self.axes, &self.figures)?);
+        Ok(())
+    }
+
+    /// The column of a key.
+    ///
+    /// # Errors
+    /// When rows have none.
+    pub fn column(&self, key: &str) -> Result<Column, ConditionError> {
+        Column::find(key, &self.axes, &self.figures).ok_or_else(|| condition::unknown(key, &self.axes, &self.figures))
+    }
+
+    /// All that decides what the rows are, but for the catalog, as text: the same text, the same rows.
+    pub fn identity(&self) -> String {
+        let Self { axes, figures, document, only, kept, .. } = self;
+        format!("{document}\n{axes:?}\n{only:?}\n{kept:?}\n{figures:?}\n")
+    }
+
+    /// Reports values that are wrong whatever stands beside them.
+    fn try_values(&self, sink: &Sink) {
+        for column in &self.axes.columns {
+            if let Target::Catalog(field) = &column.target
+                && !field::has(&self.catalog.records(), field)
+            {
+                let at = column.values.first().map(|value| value.node.at.clone()).unwrap_or_default();
+                let hint = "`clusterplan catalog list` shows entries, `clusterplan catalog show ID` an entry's fields";
+                report(&format!("the catalog has no `{}`", column.key), hint, &at, sink);
+                continue;
+            }
+            for value in column.values.iter().take(TRIED) {
+                let own = Sink::default();
+                match &column.target {
+                    Target::Catalog(field) => {
+                        field::with_fields(self.catalog, &[(field, &value.node)], &own);
+                    }
+                    Target::Scenario => {
+                        let mut document = self.document.clone();
+                        let Value::Table(table) = &mut document.value else { continue };
+                        if let Err(error) = table.set(&column.key, value.node.clone()) {
+                            report(&format!("`{}` cannot be set: {error}", column.key), "", &value.node.at, sink);
+                            break;
+                        }
+                        Scenario::resolve(&ScenarioFile::read(&document, &own), self.catalog, &own);
+                    }
+                }
+                for diagnostic in own.into_diagnostics().into_iter().filter(|found| is_of_value(found.code)) {
+                    sink.push(diagnostic);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a mistake is one of a value by itself, and not of what it stands beside.
+const fn is_of_value(code: Code) -> bool {
+    !matches!(code, Code::Inconsistent | Code::NotInCatalog | Code::Unsupported | Code::MissingKey)
+}
+
+fn report(message: &str, hint: &str, at: &Span, sink: &Sink) {
+    sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "here").hint(hint));
+}
+
+/// Leaves a layout that is given to be taken from all there are; one that is searched keeps what is settled of it.
+fn open_layout(document: &mut Node) {
+    let searched = document.at_path("training.layout.search").is_some();
+    let Value::Table(table) = &mut document.value else { return };
+    if !searched
+        && let Some(training) = table.get_mut("training")
+        && let Value::Table(training) = &mut training.value
+    {
+        let at = training.get("layout").map(|layout| layout.at.clone()).unwrap_or_default();
+        // The table is there, and the key is not empty.
+        let _ = training.set("layout", Node { value: Value::String("auto".to_owned()), at });
+    }
+}

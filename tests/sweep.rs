@@ -1,0 +1,261 @@
+//! Sweeps: the same rows as evaluating each point by itself, whatever the number of threads; and what is kept of them.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as its tests do")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+
+/// A small model on few nodes, with axes on every stage.
+const AXES: &str = r#"
+[sweep]
+axes = [
+  { key = "cluster.accelerators", values = [256, 512] },
+  { key = "cluster.fabric", values = ["quantum-2-ndr", "roce-400g"] },
+  { key = "training.layout.tensor", values = [4, 8, 3] },
+  { key = "finance.utilisation", range = { from = 0.6, to = 0.9, steps = 2 } },
+]
+"#;
+
+/// Few layouts of GPT-3 on 64 GPUs.
+const LAYOUTS: &str = r#"
+[sweep]
+axes = [
+  { key = "cluster.fabric", all = ["id = quantum-2-ndr"] },
+  { key = "training.layout", values = "all" },
+]
+"#;
+
+struct Bench {
+    dir: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A scenario of the project's with axes.
+    fn scenario(&self, name: &str, axes: &str) -> PathBuf {
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name);
+        let text = fs::read_to_string(shipped).unwrap();
+        // A table of its own would be a second one.
+        let text = text.split("\n[compare]").next().unwrap().to_owned();
+        let path = self.path("scenario.toml");
+        fs::write(&path, text + axes).unwrap();
+        path
+    }
+}
+
+fn clusterplan(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("clusterplan").unwrap();
+    command.args(arguments);
+    command
+}
+
+fn stdout(arguments: &[&str]) -> String {
+    let output = clusterplan(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Rows by column.
+fn rows(text: &str) -> Vec<BTreeMap<String, String>> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    reader.deserialize().map(|row| row.unwrap()).collect()
+}
+
+const GPT: &str = "train-gpt3-175b-1k-h100.toml";
+const SEARCHED: &str = "train-gpt3-175b-512-h100-layout.toml";
+
+#[test]
+fn a_row_is_what_eval_says_of_its_point() {
+    let bench = Bench::new();
+    let path = bench.scenario(GPT, AXES);
+    let found = rows(&stdout(&["sweep", path.to_str().unwrap(), "--figures", "all"]));
+    assert_eq!(found.len(), 24);
+    let (mut feasible, mut not) = (0, 0);
+    for row in &found {
+        let keys = ["cluster.accelerators", "cluster.fabric", "training.layout.tensor", "finance.utilisation"];
+        let mut arguments =
+            vec!["eval".to_owned(), path.display().to_string(), "--format".to_owned(), "csv".to_owned()];
+        for key in keys {
+            arguments.extend(["--set".to_owned(), format!("{key}={}", row[key])]);
+        }
+        let output = clusterplan(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).output().unwrap();
+        let alone = rows(&String::from_utf8(output.stdout).unwrap()).remove(0);
+        if row["feasible"] == "true" {
+            feasible += 1;
+            let figures = alone.iter().filter(|(key, _)| *key != "title");
+            for (key, value) in figures {
+                assert_eq!(row[key], *value, "{key} of {row:?}");
+            }
+        } else {
+            not += 1;
+            assert_eq!(row["reason"], alone["reason"]);
+        }
+    }
+    assert!(feasible > 8 && not > 0, "{feasible} feasible, {not} not");
+}
+
+#[test]
+fn threads_change_nothing() {
+    let bench = Bench::new();
+    for (name, axes) in [(GPT, AXES), (SEARCHED, LAYOUTS)] {
+        let path = bench.scenario(name, axes);
+        let with = |threads: &str| {
+            let small = ["--set", "cluster.accelerators=64", "--set", "training.layout.micro_batch=1"];
+            let small: &[&str] = if name == SEARCHED { &small } else { &[] };
+            let arguments = [&["sweep", path.to_str().unwrap(), "--max-points", "10000000"], small].concat();
+            let output = clusterplan(&arguments).env("RAYON_NUM_THREADS", threads).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            output.stdout
+        };
+        let one = with("1");
+        assert!(one.len() > 1_000);
+        assert!(one == with("3"), "{name}");
+    }
+}
+
+#[test]
+fn the_best_layout_is_what_a_search_finds() {
+    let bench = Bench::new();
+    let path = bench.scenario(SEARCHED, LAYOUTS);
+    let path = path.to_str().unwrap();
+    let small = ["--set", "cluster.accelerators=64", "--set", "training.layout.micro_batch=1", "--format", "json"];
+    let swept = stdout(&[&["sweep", path, "--top", "1", "--by", "training.iteration_s"], &small[..]].concat());
+    let swept: serde_json::Value = serde_json::from_str(&swept).unwrap();
+    let searched = stdout(&[&["eval", path], &small[..]].concat());
+    let searched: serde_json::Value = serde_json::from_str(&searched).unwrap();
+    assert_eq!(swept["top"][0]["training.iteration_s"], searched["training"]["iteration_s"]);
+    assert_eq!(swept["top"][0]["cost.usd_per_run"], searched["cost"]["usd_per_run"]);
+}
+
+#[test]
+fn what_is_kept_is_what_all_rows_say() {
+    let bench = Bench::new();
+    let path = bench.scenario(GPT, AXES);
+    let path = path.to_str().unwrap();
+    let all = rows(&stdout(&["sweep", path]));
+    let cost = |row: &BTreeMap<String, String>| row["cost.usd_per_run"].parse::<f64>().unwrap();
+    let days = |row: &BTreeMap<String, String>| row["training.effective_days"].parse::<f64>().unwrap();
+    let feasible: Vec<_> = all.iter().filter(|row| row["feasible"] == "true").collect();
+    let kept = stdout(&[
+        "sweep",
+        path,
+        "--format",
+        "json",
+        "--top",
+        "3",
+        "--by",
+        "cost.usd_per_run",
+        "--pareto",
+        "cost.usd_per_run,training.effective_days",
+        "--group-by",
+        "cluster.accelerators,cluster.fabric",
+        "--quantiles",
+        "cost.usd_per_run",
+        "--where",
+        "finance.utilisation < 0.7 or cluster.fabric = roce-400g",
+    ]);
+    let kept: serde_json::Value = serde_json::from_str(&kept).unwrap();
+    let mut meets: Vec<_> = feasible
+        .iter()
+        .filter(|row| row["finance.utilisation"] == "0.6" || row["cluster.fabric"] == "roce-400g")
+        .collect();
+    assert_eq!(kept["feasible_count"], meets.len());
+    let front = meets.iter().filter(|row| {
+        !meets.iter().any(|other| {
+            cost(other) <= cost(row) && days(other) <= days(row) && (cost(other) < cost(row) || days(other) < days(row))
+        })
+    });
+    assert_eq!(kept["pareto"].as_array().unwrap().len(), front.count());
+    meets.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+    for (row, kept) in meets.iter().zip(kept["top"].as_array().unwrap()) {
+        assert_eq!(kept["cost.usd_per_run"].as_f64().unwrap().to_string(), row["cost.usd_per_run"]);
+    }
+    assert_eq!(kept["groups"].as_array().unwrap().len(), 4);
+    for group in kept["groups"].as_array().unwrap() {
+        let of = |row: &&&&BTreeMap<String, String>| {
+            row["cluster.fabric"] == group["cluster.fabric"].as_str().unwrap()
+                && row["cluster.accelerators"].parse::<f64>().ok() == group["cluster.accelerators"].as_f64()
+        };
+        let least = meets.iter().filter(of).map(|row| cost(row)).fold(f64::INFINITY, f64::min);
+        assert!((group["cost.usd_per_run"].as_f64().unwrap() - least).abs() < 1e-6);
+    }
+    let spread = &kept["quantiles"][0];
+    assert_eq!(spread["rows_count"], meets.len());
+    assert!((spread["least"].as_f64().unwrap() - cost(meets[0])).abs() < 1e-6);
+    // The rank below which half of the rows lie, within a thousandth.
+    let median = cost(meets[(meets.len() - 1) / 2]);
+    assert!((spread["p50"].as_f64().unwrap() / median - 1.0).abs() < 3e-3, "{spread} {median}");
+}
+
+#[test]
+fn a_field_of_the_catalog_is_an_axis() {
+    let bench = Bench::new();
+    let axes = r#"
+[sweep]
+axes = [
+  { cases = [
+    [{ key = "cluster.fabric", values = ["quantum-2-ndr"] }],
+    [{ key = "cluster.fabric", values = ["roce-400g"] }, { key = "catalog/fabrics/roce-400g/spine_efficiency", values = [0.3, 0.6, 1.0] }],
+  ] },
+]
+where = ["catalog/fabrics/roce-400g/spine_efficiency != 0.6"]
+"#;
+    let path = bench.scenario(GPT, axes);
+    let all = rows(&stdout(&["sweep", path.to_str().unwrap()]));
+    // What a point does not have meets no condition, so that the other fabric is left out, too.
+    let points: Vec<&str> = all.iter().map(|row| row["point"].as_str()).collect();
+    assert_eq!(points, ["1", "3"]);
+    let iteration = |row: &BTreeMap<String, String>| row["training.iteration_s"].parse::<f64>().unwrap();
+    assert!(iteration(&all[0]) > iteration(&all[1]) * 1.001, "a lower efficiency is slower");
+}
+
+#[test]
+fn mistakes_of_values_are_told_before_anything_runs() {
+    let bench = Bench::new();
+    for (axes, told) in [
+        ("[sweep]\naxes = [{ key = \"cluster.fabrc\", values = [1] }]", "did you mean \"cluster.fabric\""),
+        ("[sweep]\naxes = [{ key = \"cluster.fabric\", values = [\"roce-400\"] }]", "roce-400g"),
+        (
+            "[sweep]\naxes = [{ key = \"cluster.spares\", range = { from = 0, to = 1, steps = 3, scale = \"log\" } }]",
+            "logarithmic",
+        ),
+        ("[sweep]\naxes = [{ key = \"catalog/fabrics/roce-400g/spine\", values = [1] }]", "spine_efficiency"),
+        ("[sweep]\naxes = [{ key = \"catalog/fabrics/roce-401g/class\", values = [1] }]", "the catalog has no"),
+        (
+            "[sweep]\naxes = [{ key = \"cluster.spares\", values = [0.1] }]\nwhere = [\"cluster.spare < 1\"]",
+            "cluster.spares",
+        ),
+        (
+            "[sweep]\naxes = [{ zip = [{ key = \"cluster.spares\", values = [0.1] }, { key = \"finance.utilisation\", values = [0.5, 0.6] }] }]",
+            "as many values",
+        ),
+        ("", "has no axes"),
+    ] {
+        let path = bench.scenario(GPT, axes);
+        let output = clusterplan(&["sweep", path.to_str().unwrap()]).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{axes}: {stderr}");
+        assert!(stderr.contains(told), "{axes}: {stderr}");
+    }
+}
+
+#[test]
+fn a_sweep_that_is_too_large_is_not_begun() {
+    let bench = Bench::new();
+    let path = bench.scenario(GPT, AXES);
+    let output = clusterplan(&["sweep", path.to_str().unwrap(), "--max-points", "10"]).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr.contains("24 points") && stderr.contains("--max-points 24"), "{stderr}");
+    assert!(output.stdout.is_empty());
+}
