@@ -12,6 +12,7 @@ pub mod document;
 pub mod evaluate;
 pub mod facility;
 pub mod finance;
+pub mod inference;
 pub mod load;
 pub mod memory;
 pub mod parallelism;

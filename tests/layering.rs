@@ -18,7 +18,7 @@ const LAYERS: &[&[&str]] = &[
     &["scenario"],
     &["topology"],
     &["memory", "collectives", "compute"],
-    &["training"],
+    &["training", "inference"],
     &["agents"],
     &["reliability"],
     &["facility"],

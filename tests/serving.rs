@@ -44,3 +44,45 @@ fn what_does_not_fit_or_divide_is_a_no_with_numbers() {
     assert_eq!(code, 2);
     assert!(stderr.contains("64 heads do not split over tensor 3"), "{stderr}");
 }
+
+#[test]
+fn shares_of_time_and_costs_of_tokens_add_up() {
+    for arrivals in ["\"max\"", "{ rate = \"40 request/s\" }", "{ concurrency = 512 }"] {
+        let (code, json, stderr) = eval(&[&format!("serving.arrivals={arrivals}")]);
+        assert_eq!(code, 0, "{stderr}");
+        let of = |group: &str, key: &str| json[group][key].as_f64().unwrap_or_else(|| panic!("{group}.{key}"));
+        let shares = ["weights", "kv", "compute", "network", "idle"];
+        let all: f64 = shares.iter().map(|part| of("serving", &format!("time_share.{part}_ratio"))).sum();
+        assert!((all - 1.0).abs() < 1e-9, "{arrivals}: {all}");
+        // A second of 64 GPUs at their useful price is what the tokens of that second cost.
+        let rate = of("serving", "requests_per_s");
+        let paid = rate
+            * (2_048.0 * (0.7 * of("cost", "usd_per_mtok_input") + 0.3 * of("cost", "usd_per_mtok_cached"))
+                + 512.0 * of("cost", "usd_per_mtok_output"));
+        let owned = of("cost", "usd_per_useful_gpu_hour") * 64.0 / 3_600.0 * 1e6;
+        assert!((paid / owned - 1.0).abs() < 1e-9, "{arrivals}: {paid} and {owned}");
+        assert!((of("cost", "usd_per_mtok_blended") * rate * 2_560.0 / owned - 1.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn a_rate_is_met_or_refused_with_what_is_served() {
+    let (_, json, _) = eval(&[]);
+    assert!((json["serving"]["requests_per_s"].as_f64().unwrap() - 40.0).abs() < 1e-6);
+    // Little's law, in one of 16 replicas.
+    let tpot = json["serving"]["tpot_s"].as_f64().unwrap();
+    let batch = json["serving"]["batch_count"].as_f64().unwrap();
+    assert!((batch / (40.0 / 16.0 * 512.0 * tpot) - 1.0).abs() < 1e-6, "{batch}");
+    let (code, json, _) = eval(&["serving.arrivals={ rate = \"4000 request/s\" }"]);
+    assert_eq!(code, 1);
+    let reason = json["infeasible"]["reason"].as_str().unwrap();
+    assert!(reason.contains("come, and 16 replicas serve"), "{reason}");
+}
+
+#[test]
+fn more_hits_and_more_bandwidth_are_never_slower() {
+    let ttft = |hit: &str| eval(&[&format!("serving.prefix_hit={hit}")]).1["serving"]["ttft_s"].as_f64().unwrap();
+    assert!(ttft("0.9") < ttft("0.3") && ttft("0.3") < ttft("0"));
+    let tpot = |node: &str| eval(&[&format!("cluster.node=\"{node}\"")]).1["serving"]["tpot_s"].as_f64().unwrap();
+    assert!(tpot("dgx-h200") < tpot("dgx-h100"));
+}

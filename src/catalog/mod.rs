@@ -122,6 +122,7 @@ kinds! {
     fabric::Fabric, fabrics, folder "fabrics", "fabric", lists &[];
     collective_efficiency::CollectiveEfficiency, collective_efficiency, folder "efficiency/collectives", "set of collective constants", lists &[];
     training_efficiency::TrainingEfficiency, training_efficiency, folder "efficiency/training", "set of training constants", lists &[];
+    serving_efficiency::ServingEfficiency, serving_efficiency, folder "efficiency/serving", "set of serving constants", lists &[];
     site::Site, sites, folder "sites", "site", lists &[];
     pricebook::PriceBook, price_books, folder "prices", "price book", lists &[List { key: "price", identity: &["part"] }, List { key: "line", identity: &["name"] }];
     reliability::Reliability, reliability, folder "reliability", "set of failure rates", lists &[];

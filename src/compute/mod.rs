@@ -5,9 +5,11 @@
 
 mod attention;
 mod gemm;
+mod roofline;
 
 pub use attention::AttentionShape;
 pub use gemm::{Gemm, Linear};
+pub use roofline::roofline;
 
 use crate::units::{Bandwidth, Bytes, FlopRate, Seconds};
 

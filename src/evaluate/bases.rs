@@ -82,7 +82,9 @@ impl Evidence {
         let prices = built.parts.iter().map(|part| Input { name: format!("price of {}", part.id), basis: part.basis });
         let lines = built.costs.lines.iter().map(|line| Input { name: line.name.clone(), basis: line.basis });
         Self {
-            serving: served.map_or_else(Vec::new, |_| memory.clone()),
+            serving: served.map_or_else(Vec::new, |serving| {
+                [memory.clone(), accelerator.clone(), fields(&serving.efficiency)].concat()
+            }),
             memory,
             training: step.map_or_else(Vec::new, |constants| {
                 [model, accelerator, constants, fields(&cluster.collectives), fabric.clone()].concat()

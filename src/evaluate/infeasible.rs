@@ -2,10 +2,11 @@
 
 use super::NoLayout;
 use crate::facility::TooDense;
+use crate::inference::MissingServing;
 use crate::memory::MemoryFootprint;
 use crate::parallelism::LayoutError;
 use crate::topology::{Tier, TopologyError};
-use crate::units::{Bytes, Seconds};
+use crate::units::{Bytes, RequestRate, Seconds};
 
 /// A typed reason.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -34,6 +35,19 @@ pub enum Infeasible {
         /// Accelerators of a replica.
         each: u64,
     },
+    /// More requests come than the replicas serve.
+    #[error("{asked} come, and {replicas} replicas serve {most} at most")]
+    Overload {
+        /// What comes.
+        asked: RequestRate,
+        /// What is served with caches full.
+        most: RequestRate,
+        /// The replicas.
+        replicas: u64,
+    },
+    /// Constants of serving are missing.
+    #[error("{0}")]
+    Serving(#[from] MissingServing),
     /// A replica holds no request of the asked length.
     #[error(
         "a request of {tokens} tokens takes {request} of the cache, and {pool} are left for it of {usable} a GPU beside {} of weights and {} of activations",

@@ -16,6 +16,7 @@ mod serving;
 mod side;
 mod staged;
 mod step;
+mod token_costs;
 
 pub use bases::{Bases, Evidence, Input};
 pub use cluster::{BuiltCluster, Occupancy, network, network_as_asked};
@@ -26,7 +27,8 @@ pub use infeasible::Infeasible;
 pub use parts::{PartLine, parts, racked};
 pub use prepared::{Fit, Point, Prepared};
 pub use run::{Run, StageTime};
-pub use serving::{ServingPoint, serving_point};
+pub use serving::{ServingPoint, TimeShares, serving_point};
 pub use side::{Devices, SideBill, side_bills};
 pub use staged::Staged;
 pub use step::{StepInputs, reach, wires, with_efficiency};
+pub use token_costs::TokenCosts;

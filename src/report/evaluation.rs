@@ -7,7 +7,9 @@ use super::metrics::{metric, of_group};
 use super::page::{Block, Grid, Page, Section};
 use super::settings::{Origin, Setting, settings, work_in_words};
 use super::stages::stage_grid;
+use crate::catalog::Entry;
 use crate::evaluate::{Evaluation, PartLine};
+use crate::provenance::Source;
 use crate::tco::{CostLine, Spending};
 use crate::topology::PartKind;
 use crate::units::{Usd, significant};
@@ -22,6 +24,10 @@ pub const HEADLINES: &[(&str, &str)] = &[
     ("Tokens a second", "training.tokens_per_s"),
     ("Run without failures", "training.duration_days"),
     ("Replicas", "serving.replicas_count"),
+    ("Time to first token", "serving.ttft_s"),
+    ("Time between tokens", "serving.tpot_s"),
+    ("Requests a second", "serving.requests_per_s"),
+    ("Answers' tokens a second a GPU", "serving.output_tokens_per_s_per_gpu"),
     ("Requests at once, at most", "serving.max_concurrency_count"),
     ("Goodput", "goodput.ratio"),
     ("Run with failures", "training.effective_days"),
@@ -32,6 +38,8 @@ pub const HEADLINES: &[(&str, &str)] = &[
     ("Opex a year", "cost.opex_per_year_usd"),
     ("A GPU for an hour, owned", "cost.usd_per_gpu_hour"),
     ("Cost of the run", "cost.usd_per_run"),
+    ("Million tokens of prompts", "cost.usd_per_mtok_input"),
+    ("Million tokens of answers", "cost.usd_per_mtok_output"),
 ];
 
 /// The headlines with their figures.
@@ -322,14 +330,15 @@ fn price_note(evaluation: &Evaluation) -> String {
     )
 }
 
-/// How well the constants of step time met what they were fitted to.
+/// How well the constants of step time, and of serving, met what they were fitted to.
 fn misses(evaluation: &Evaluation) -> Vec<String> {
-    let Some(training) = &evaluation.scenario.training else { return Vec::new() };
-    let constants = &training.efficiency_source;
-    let of = |source: &crate::provenance::Source| {
-        source.note.as_ref().map(|note| format!("Step time, {}: {note}", constants.name))
-    };
-    let fitted = constants.sources.iter().filter(|source| source.covers("generation")).filter_map(of);
+    fn fitted<T>(what: &str, constants: &Entry<T>) -> Vec<String> {
+        let of = |source: &Source| source.note.as_ref().map(|note| format!("{what}, {}: {note}", constants.name));
+        constants.sources.iter().filter(|source| source.covers("generation")).filter_map(of).collect()
+    }
+    let scenario = &evaluation.scenario;
+    let trained = scenario.training.as_ref().map(|training| fitted("Step time", &training.efficiency_source));
+    let served = scenario.serving.as_ref().map(|serving| fitted("Serving", &serving.efficiency));
     let asked = "How far each published run is missed: `clusterplan validate`.".to_owned();
-    fitted.chain([asked]).collect()
+    trained.into_iter().chain(served).flatten().chain([asked]).collect()
 }

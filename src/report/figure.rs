@@ -51,6 +51,8 @@ pub enum Unit {
     Count,
     /// Events a day.
     PerDay,
+    /// Events a second.
+    PerSecond,
     /// Hours of work.
     Hours,
     /// 10^9 bytes a second.
@@ -87,6 +89,7 @@ impl Unit {
             Self::Ratio | Self::Quotient => "ratio",
             Self::Count => "count",
             Self::PerDay => "per_day",
+            Self::PerSecond => "per_s",
             Self::Hours => "h",
             Self::GbytesPerSecond => "gbytes_per_s",
             Self::PerGpu => "per_gpu",
@@ -120,6 +123,7 @@ impl Unit {
             Self::Hours => format!("{} h", significant(number, 4)),
             Self::GbytesPerSecond => scaled::<Bandwidth>(number * 1e9),
             Self::PerDay => format!("{} a day", significant(number, 4)),
+            Self::PerSecond => format!("{} a second", significant(number, 4)),
             Self::TflopsPerSecond => scaled::<FlopRate>(number * 1e12),
             Self::TokensPerSecond => scaled::<TokenRate>(number),
             Self::Watts => scaled::<Watts>(number),

@@ -30,6 +30,10 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
             "More accelerators, or fewer keys of training.layout and software.overlap given, leave more to choose from."
         }
         Infeasible::PartReplica { .. } => "Change cluster.accelerators or the degrees of serving.layout.",
+        Infeasible::Overload { .. } => {
+            "More accelerators, a layout that serves more, shorter requests or a larger share of cached prompts would do."
+        }
+        Infeasible::Serving(_) => "Add the constants to an overlay of catalogs/efficiency/serving.",
         Infeasible::NoRequestFits { .. } => {
             "More ranks hold it, or weights and a cache in fewer bits, or an accelerator with more memory."
         }

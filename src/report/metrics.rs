@@ -179,6 +179,46 @@ metrics! {
             "cache of a GPU / cache of a request at its full length, whole requests x attention groups x replicas"
             from ["memory.kv_cache_bytes", "serving.input_tokens", "serving.output_tokens", "serving.kv_cache", "serving.replicas_count"]
             => |e| Some(Value::Count(e.serving?.max_concurrency));
+        "serving.ttft_s": Seconds, "Time to first token", "Mean over requests; without the wait where more requests come than are served.";
+            "host time + prefill + a decode step + wait for prefills before it and for room in the cache"
+            from ["serving.model", "serving.input_tokens", "serving.prefix_hit", "serving.arrivals", "accelerators.peak_dense", "efficiency/serving.engine"]
+            => |e| seconds(e.serving?.state.ttft);
+        "serving.tpot_s": Seconds, "Time between tokens", "Mean over requests.";
+            "decode step + wait for prefills of other requests"
+            from ["serving.decode_step_s", "serving.prefill_stall_s"] => |e| seconds(e.serving?.state.tpot);
+        "serving.decode_step_s": Seconds, "  Decode step", "One token of every sequence in decode.";
+            "weights read and multiplied + cache read + messages + units"
+            from ["serving.model", "serving.layout", "accelerators.memory_bandwidth", "nodes.scale_up", "efficiency/serving.generation"]
+            => |e| seconds(e.serving?.state.step.total());
+        "serving.prefill_stall_s": Seconds, "  Wait for prefills", "What prefills of other requests hold a token up.";
+            "prefill x requests that begin in a time between tokens x share of a prefill that is waited for"
+            from ["serving.prefill_s", "serving.batch_count", "efficiency/serving.batching"] => |e| seconds(e.serving?.state.stall);
+        "serving.prefill_s": Seconds, "Prefill of a request", "The prompt's tokens that are not cached, alone.";
+            "matrix multiplications + attention + messages + time of layers" from ["serving.model", "serving.input_tokens", "serving.prefix_hit", "accelerators.peak_dense"]
+            => |e| seconds(e.serving?.state.prefill);
+        "serving.queue_s": Seconds, "Wait before the first token", "For prefills before it, and for room in the cache.";
+            "mean wait of the queue" from ["serving.arrivals", "serving.prefill_s"] => |e| seconds(e.serving?.state.queue);
+        "serving.batch_count": Count, "Sequences in decode", "Of one replica, on average.";
+            "requests a second x tokens of an answer x time between tokens (Little's law)"
+            from ["serving.requests_per_s", "serving.output_tokens", "serving.tpot_s"] => |e| number(e.serving?.state.batch);
+        "serving.requests_per_s": PerSecond, "Requests a second", "That end, in all replicas.";
+            "requests at once / (time to first token + tokens of an answer x time between tokens)"
+            from ["serving.arrivals", "serving.ttft_s", "serving.tpot_s"] => |e| number(e.serving?.request_rate().value());
+        "serving.output_tokens_per_s_per_gpu": TokensPerSecond, "Answers' tokens a second a GPU", "Of one GPU.";
+            "requests a second x tokens of an answer / GPUs" from ["serving.requests_per_s", "serving.output_tokens", "cluster.accelerators"]
+            => |e| number(e.serving?.output_tokens_per_second());
+        "serving.time_share.weights_ratio": Ratio, "Time in weights", "Share of a replica's time that reads weights in decode.";
+            "time to read weights / time between tokens" from ["serving.decode_step_s", "serving.tpot_s"] => |e| number(e.serving?.shares.weights);
+        "serving.time_share.kv_ratio": Ratio, "Time in the cache", "Share that reads keys, values and states in decode.";
+            "time to read the cache / time between tokens" from ["serving.decode_step_s", "serving.tpot_s"] => |e| number(e.serving?.shares.cache);
+        "serving.time_share.compute_ratio": Ratio, "Time in arithmetic", "Share that multiplies: prefill, and what decode takes beyond reading.";
+            "(prefill stall + arithmetic beyond reading) / time between tokens" from ["serving.prefill_stall_s", "serving.decode_step_s", "serving.tpot_s"]
+            => |e| number(e.serving?.shares.compute);
+        "serving.time_share.network_ratio": Ratio, "Time in messages", "Share that waits for messages between ranks in decode.";
+            "time of messages / time between tokens" from ["serving.decode_step_s", "serving.tpot_s"] => |e| number(e.serving?.shares.network);
+        "serving.time_share.idle_ratio": Ratio, "Time idle", "Share that waits for the host and between kernels, and without a request.";
+            "(time of units and of the step + time without a request) / time between tokens" from ["serving.decode_step_s", "serving.arrivals"]
+            => |e| number(e.serving?.shares.idle);
     }
     Data {
         "data.raw_bytes": Bytes, "Gathered", "Raw data.";
@@ -437,6 +477,18 @@ metrics! {
         "cost.usd_per_run": Usd, "The run", "The whole cluster over the run's wall time, and the run's part of the hours that no run uses.";
             "annualised / 8,760 h x run with failures / utilisation"
             from ["cost.annualised_per_year_usd", "training.effective_days", "finance.utilisation"] => |e| usd(e.point?.run);
+        "cost.usd_per_mtok_input": Usd, "Million tokens of prompts", "That are not cached: their part of prefill's share of the time.";
+            "useful hour of a GPU x prefill's share of the time x share of the prompt's work / tokens an hour"
+            from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.input_tokens", "serving.prefill_stall_s"] => |e| usd(e.token_costs()?.input);
+        "cost.usd_per_mtok_cached": Usd, "Million cached tokens of prompts", "Their part of prefill's share of the time: attention to them.";
+            "useful hour of a GPU x prefill's share of the time x share of attention to cached tokens / tokens an hour"
+            from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.prefix_hit", "serving.prefill_stall_s"] => |e| usd(e.token_costs()?.cached?);
+        "cost.usd_per_mtok_output": Usd, "Million tokens of answers", "Decode's share of the time, idle time too.";
+            "useful hour of a GPU x decode's share of the time / tokens an hour"
+            from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.output_tokens", "serving.tpot_s"] => |e| usd(e.token_costs()?.output);
+        "cost.usd_per_mtok_blended": Usd, "Million tokens, prompts and answers", "All tokens alike.";
+            "useful hour of a GPU / tokens of prompts and answers an hour"
+            from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.input_tokens", "serving.output_tokens"] => |e| usd(e.token_costs()?.blended);
     }
 }
 

@@ -150,6 +150,8 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         ("serving.kv_cache", formats.kv_cache.unwrap_or(formats.base).to_string()),
         ("serving.input_tokens", lengths(serving.input)),
         ("serving.output_tokens", lengths(serving.output)),
+        ("serving.arrivals", serving.arrivals.to_string()),
+        ("serving.prefix_hit", serving.prefix_hit.get().to_string()),
         ("serving.layout.tensor", layout.tensor.to_string()),
         ("serving.layout.pipeline", layout.pipeline.to_string()),
         ("serving.layout.expert", layout.expert.to_string()),

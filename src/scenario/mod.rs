@@ -8,8 +8,8 @@ mod search;
 mod software;
 
 pub use file::{
-    AxisFile, CatalogField, CompareFile, Lengths, NetworksFile, ScenarioFile, ServingEngine, SoftwareDate, StageKind,
-    SweepFile, Tenancy, TierCount, TopologyKind, ValuesFile,
+    Arrivals, AxisFile, CatalogField, CompareFile, Lengths, NetworksFile, ScenarioFile, ServingEngine, SoftwareDate,
+    StageKind, SweepFile, Tenancy, TierCount, TopologyKind, ValuesFile,
 };
 pub use fits::{MANAGER_PART, check_adapter, check_fabric_prices, check_site_prices};
 pub use keys::KEYS;

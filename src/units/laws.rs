@@ -1,8 +1,8 @@
 //! The laws that join quantities, one a line. This list is the documentation of what may be multiplied or divided.
 
 use super::quantities::{
-    Bandwidth, Bytes, CarbonIntensity, CarbonMass, FlopRate, Flops, Joules, Seconds, TokenRate, Tokens, Usd,
-    UsdPerHour, UsdPerJoule, UsdPerToken, UsdPerWattSecond, Watts,
+    Bandwidth, Bytes, CarbonIntensity, CarbonMass, FlopRate, Flops, Joules, RequestRate, Seconds, TokenRate, Tokens,
+    Usd, UsdPerHour, UsdPerJoule, UsdPerToken, UsdPerWattSecond, Watts,
 };
 
 /// `relation!(C = A * B)` gives `A * B`, `B * A`, `C / A` and `C / B`.
@@ -46,6 +46,18 @@ relation! {
     Usd = UsdPerJoule * Joules;
     Usd = UsdPerToken * Tokens;
     CarbonMass = CarbonIntensity * Joules;
+}
+
+impl RequestRate {
+    /// Requests that come in a time.
+    pub fn over(self, time: Seconds) -> f64 {
+        self.value() * time.value()
+    }
+
+    /// So many requests, spread over a time.
+    pub fn of(requests: f64, time: Seconds) -> Self {
+        Self::new(requests / time.value())
+    }
 }
 
 impl UsdPerHour {

@@ -12,8 +12,8 @@ mod scalar;
 pub use parse::{Quantity, Unit, UnitError};
 pub(crate) use parse::{number, significant};
 pub use quantities::{
-    Bandwidth, Bytes, CarbonIntensity, CarbonMass, FlopRate, Flops, Joules, Meters, Seconds, TokenRate, Tokens, Usd,
-    UsdPerHour, UsdPerJoule, UsdPerToken, UsdPerWattSecond, Watts,
+    Bandwidth, Bytes, CarbonIntensity, CarbonMass, FlopRate, Flops, Joules, Meters, RequestRate, Seconds, TokenRate,
+    Tokens, Usd, UsdPerHour, UsdPerJoule, UsdPerToken, UsdPerWattSecond, Watts,
 };
 pub use scalar::{Factor, Fraction, Ranged, Rate};
 

@@ -210,6 +210,11 @@ quantity! {
     UsdPerToken, "a price of tokens", example "$0.55/Mtoken", [
         "USD/token" = 1.0, "$/token" = 1.0, "$/ktoken" = 1e-3, "$/Mtoken" = 1e-6, "$/Mtok" = 1e-6, "USD/Mtoken" = 1e-6, "USD/Mtok" = 1e-6,
     ], show ["$/Mtoken"], within 1e-12..1.0;
+    /// A rate of requests.
+    RequestRate, "a rate of requests", example "40 request/s", [
+        "request/s" = 1.0, "requests/s" = 1.0, "request/min" = 1.0 / 60.0, "requests/min" = 1.0 / 60.0,
+        "request/h" = 1.0 / 3_600.0, "requests/h" = 1.0 / 3_600.0,
+    ], show ["request/s"], within 1e-6..1e9;
     /// A length.
     Meters, "a length", example "50 m", [
         "m" = 1.0, "cm" = 1e-2, "mm" = 1e-3, "km" = 1e3,

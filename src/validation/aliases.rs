@@ -212,6 +212,7 @@ pub struct Aliases {
     fabrics: Vec<Alias<Vec<String>>>,
     families: Vec<Alias<Supported<Shape>>>,
     models: Vec<Alias<String>>,
+    served: Vec<Alias<String>>,
     precisions: Vec<Alias<Precision>>,
     shardings: Vec<Alias<Sharding>>,
     recomputes: Vec<Alias<StatedRecompute>>,
@@ -264,6 +265,7 @@ impl Aliases {
                 })
             }),
             models: aliases(r, "model", |r| r.get("model")),
+            served: aliases(r, "served_model", |r| r.get("model")),
             precisions: aliases(r, "precision", |r| r.get("precision")),
             shardings: aliases(r, "sharding", |r| r.get("sharding")),
             recomputes: aliases(r, "recompute", |r| {
@@ -340,6 +342,11 @@ impl Aliases {
     /// The catalog's id of a model.
     pub(super) fn model(&self, model: &str) -> Option<&str> {
         first(&self.models, model).map(String::as_str)
+    }
+
+    /// The catalog's id of a model that a run serves.
+    pub(super) fn served(&self, model: &str) -> Option<&str> {
+        first(&self.served, model).map(String::as_str)
     }
 
     pub(super) fn precision(&self, precision: &str) -> Option<Precision> {

@@ -13,6 +13,7 @@ mod memory;
 mod outcome;
 mod reliability;
 mod render;
+pub mod serving;
 mod table;
 mod tolerance;
 mod topology;
@@ -49,6 +50,10 @@ choices! {
         Reliability = "reliability",
         /// Costs, rents, energy and emissions from stated inputs.
         Economics = "economics",
+        /// Latencies of serving.
+        Serving = "serving",
+        /// Offline throughput of serving.
+        Throughput = "throughput",
     }
 }
 
@@ -106,6 +111,8 @@ impl Domain {
             Self::Memory => memory::COLUMNS,
             Self::Economics => economics::COLUMNS,
             Self::Reliability => reliability::COLUMNS,
+            Self::Serving => serving::POINTS,
+            Self::Throughput => serving::THROUGHPUTS,
         }
     }
 
@@ -119,6 +126,8 @@ impl Domain {
             Self::Memory => include_str!("../../tests/validation/memory.csv"),
             Self::Economics => include_str!("../../tests/validation/economics.csv"),
             Self::Reliability => include_str!("../../tests/validation/reliability.csv"),
+            Self::Serving => include_str!("../../tests/validation/serving.csv"),
+            Self::Throughput => include_str!("../../tests/validation/throughput.csv"),
         }
     }
 }
@@ -195,6 +204,19 @@ impl Validation {
                 // Each figure of a row is a case.
                 Domain::Kv => return kv::cases(row, catalog),
                 Domain::Economics => return economics::cases(row),
+                Domain::Serving | Domain::Throughput => {
+                    let id = cell(row, "id");
+                    if let Some(reason) = excluded(row, aliases) {
+                        let (group, outcome) = ("excluded".to_owned(), Outcome::Excluded(reason));
+                        return vec![CaseResult { id, group, band: None, filled: Vec::new(), outcome }];
+                    }
+                    let setup = if domain == Domain::Serving {
+                        serving::point(row, catalog, aliases)
+                    } else {
+                        serving::throughput(row, catalog, aliases)
+                    };
+                    return serving::cases(row, setup, serving::constants(catalog).map(|set| &set.part));
+                }
             };
             let excluded = excluded(row, aliases);
             let (filled, outcome) = excluded.map_or_else(predict, |reason| (Vec::new(), Outcome::Excluded(reason)));

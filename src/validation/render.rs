@@ -15,6 +15,8 @@ pub fn validation_page(validations: &[Validation]) -> Page {
             Domain::Reliability => ("Failures", "Failures by case"),
             Domain::Memory => ("Memory of training", "Memory of training by source"),
             Domain::Economics => ("Economics", "Economics by source"),
+            Domain::Serving => ("Latencies of serving", "Latencies of serving by kind"),
+            Domain::Throughput => ("Offline throughput of serving", "Offline throughput of serving by kind"),
             Domain::Kv => ("Caches and weights", "Caches and weights by figure"),
             Domain::Collectives => ("Collective operations", "Collective operations by run and payload"),
         };

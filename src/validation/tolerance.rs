@@ -16,8 +16,8 @@ struct DomainTolerances {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct SourceTolerance {
     source: String,
-    /// No row's error is larger.
-    each: Fraction,
+    /// No row's error is larger, where it is stated.
+    each: Option<Fraction>,
     /// Nor is the median of their absolute errors.
     median: Fraction,
     /// Nor the error that nine rows of ten stay below, where it is stated.
@@ -42,6 +42,8 @@ pub struct Tolerances {
     memory: DomainTolerances,
     reliability: DomainTolerances,
     economics: DomainTolerances,
+    serving: DomainTolerances,
+    throughput: DomainTolerances,
 }
 
 impl Tolerances {
@@ -64,7 +66,20 @@ impl Tolerances {
             misses: r.tables("reliability_miss", KnownMiss::read),
         };
         let economics = DomainTolerances { sources: r.tables("economics", SourceTolerance::read), misses: Vec::new() };
-        Self { training, topology: DomainTolerances::default(), collectives, kv, memory, reliability, economics }
+        let serving = DomainTolerances { sources: r.tables("serving", SourceTolerance::read), misses: Vec::new() };
+        let throughput =
+            DomainTolerances { sources: r.tables("throughput", SourceTolerance::read), misses: Vec::new() };
+        Self {
+            training,
+            topology: DomainTolerances::default(),
+            collectives,
+            kv,
+            memory,
+            reliability,
+            economics,
+            serving,
+            throughput,
+        }
     }
 
     /// What is outside, a sentence each; a row without a stated tolerance is exact or outside.
@@ -77,6 +92,8 @@ impl Tolerances {
             Domain::Memory => &self.memory,
             Domain::Reliability => &self.reliability,
             Domain::Economics => &self.economics,
+            Domain::Serving => &self.serving,
+            Domain::Throughput => &self.throughput,
         };
         let mut breaches: Vec<String> = validation.rows.iter().filter_map(|row| stated.breach(row)).collect();
         let known = |id: &str| validation.rows.iter().any(|row| row.id == id);
@@ -113,15 +130,15 @@ impl DomainTolerances {
             return moved
                 .then(|| format!("{}: error {}, a known miss of {}", row.id, percent(error), percent(miss.error)));
         }
-        let each =
-            self.sources.iter().find(|stated| stated.source == row.group).map_or(0.0, |stated| stated.each.get());
+        let stated = self.sources.iter().find(|stated| stated.source == row.group);
+        let each = stated.map_or(Some(Fraction::ZERO), |stated| stated.each)?.get();
         (error.abs() > each).then(|| format!("{}: error {}, stated {}", row.id, percent(error), percent(each)))
     }
 }
 
 impl SourceTolerance {
     fn read(r: &mut Reader<'_>) -> Self {
-        Self { source: r.get("source"), each: r.get("each"), median: r.get("median"), p90: r.optional("p90") }
+        Self { source: r.get("source"), each: r.optional("each"), median: r.get("median"), p90: r.optional("p90") }
     }
 }
 
@@ -156,8 +173,12 @@ mod tests {
 
     fn stated(error: f64) -> Tolerances {
         let fraction = |share| Fraction::new(share).unwrap();
-        let sources =
-            vec![SourceTolerance { source: "paper".into(), each: fraction(0.1), median: fraction(0.04), p90: None }];
+        let sources = vec![SourceTolerance {
+            source: "paper".into(),
+            each: Some(fraction(0.1)),
+            median: fraction(0.04),
+            p90: None,
+        }];
         let misses = vec![KnownMiss { id: "known".into(), error, slack: fraction(0.02) }];
         Tolerances {
             training: DomainTolerances { sources, misses },
@@ -167,6 +188,8 @@ mod tests {
             memory: DomainTolerances::default(),
             reliability: DomainTolerances::default(),
             economics: DomainTolerances::default(),
+            serving: DomainTolerances::default(),
+            throughput: DomainTolerances::default(),
         }
     }
 

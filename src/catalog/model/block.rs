@@ -76,6 +76,8 @@ pub struct Indexer {
     pub heads: u32,
     /// Channels of a head, and of its one key.
     pub head_dim: u32,
+    /// Tokens that it picks for attention to see; all where it isn't said.
+    pub selected: Option<u32>,
 }
 
 /// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1): keys and values come from one latent vector
@@ -282,8 +284,11 @@ impl Attention {
 
 impl Latent {
     fn read(reader: &mut Reader<'_>) -> Self {
-        let indexer =
-            |reader: &mut Reader<'_>| Indexer { heads: reader.get("heads"), head_dim: reader.get("head_dim") };
+        let indexer = |reader: &mut Reader<'_>| Indexer {
+            heads: reader.get("heads"),
+            head_dim: reader.get("head_dim"),
+            selected: reader.optional("selected"),
+        };
         Self {
             heads: reader.get("heads"),
             query_rank: reader.optional("query_rank"),

@@ -222,7 +222,9 @@ impl Latent {
         line(text, "rope_dim", self.rope_dim);
         line(text, "value_dim", self.value_dim);
         if let Some(indexer) = self.indexer {
-            line(text, "indexer", format!("{{ heads = {}, head_dim = {} }}", indexer.heads, indexer.head_dim));
+            let selected = indexer.selected.map_or_else(String::new, |count| format!(", selected = {count}"));
+            let value = format!("{{ heads = {}, head_dim = {}{selected} }}", indexer.heads, indexer.head_dim);
+            line(text, "indexer", value);
         }
     }
 }

@@ -2,14 +2,16 @@
 
 use crate::catalog::Reference;
 use crate::catalog::model::Format;
-use crate::diagnostics::{Sink, Span};
+use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{FromNode, Node, Reader, choices};
-use crate::units::Factor;
+use crate::units::{Factor, Fraction, RequestRate};
 
 /// The most tokens of a request, more than any context.
 const MOST_TOKENS: f64 = 100e6;
 /// The most ranks of one axis of a replica.
 const MOST_RANKS: u32 = 100_000;
+/// The most requests open at once.
+const MOST_OPEN: u32 = 1_000_000_000;
 
 choices! {
     /// The family of serving engine.
@@ -38,8 +40,59 @@ pub(crate) struct ServingFile {
     pub input_tokens: Lengths,
     /// Tokens of an answer.
     pub output_tokens: Lengths,
+    /// How requests come.
+    pub arrivals: Option<Arrivals>,
+    /// Share of a prompt's tokens whose keys and values are at hand.
+    pub prefix_hit: Option<Fraction>,
     /// How a replica is spread.
     pub layout: ServingLayoutFile,
+}
+
+/// How requests come, to all replicas together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Arrivals {
+    /// More than can be served.
+    #[default]
+    Most,
+    /// At random, so many in a time.
+    Rate(RequestRate),
+    /// So many open at once, each followed by another as it ends.
+    Concurrency(u32),
+}
+
+impl std::fmt::Display for Arrivals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Most => f.pad("max"),
+            Self::Rate(rate) => write!(f, "rate {rate}"),
+            Self::Concurrency(open) => write!(f, "concurrency {open}"),
+        }
+    }
+}
+
+impl FromNode for Arrivals {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        const EXPECTED: &str = "\"max\", { rate = \"40 request/s\" } or { concurrency = 64 }";
+        if node.as_str() == Some("max") {
+            return Self::Most;
+        }
+        if node.as_table().is_none() {
+            node.wrong_type(path, EXPECTED, sink);
+            return Self::Most;
+        }
+        let Some(mut r) = Reader::new(node, path, sink) else { return Self::Most };
+        let rate: Option<RequestRate> = r.optional("rate");
+        let concurrency = r.optional_within("concurrency", &(1..=MOST_OPEN));
+        match (rate, concurrency) {
+            (Some(rate), None) => Self::Rate(rate),
+            (None, Some(open)) => Self::Concurrency(open),
+            _ => {
+                let message = format!("`{path}` is one of {EXPECTED}");
+                sink.push(Diagnostic::new(Code::Inconsistent, message).at(&node.at, "one of them").hint("give one"));
+                Self::Most
+            }
+        }
+    }
 }
 
 /// A distribution of lengths: one number, or a mean and how they scatter.
@@ -87,6 +140,8 @@ impl ServingFile {
             kv_cache: r.optional("kv_cache"),
             input_tokens: r.get("input_tokens"),
             output_tokens: r.get("output_tokens"),
+            arrivals: r.optional("arrivals"),
+            prefix_hit: r.optional("prefix_hit"),
             layout: r.table("layout", ServingLayoutFile::read),
         }
     }

@@ -84,7 +84,9 @@ impl Scenario {
             };
             training::bind(wanted, file, cluster, catalog, &mut defaults, sink)
         });
-        let serving = file.serving.as_ref().and_then(|wanted| serving::bind(wanted, catalog, &mut defaults, sink));
+        let serving = file.serving.as_ref().and_then(|wanted| {
+            serving::bind(wanted, cluster.as_ref(), &file.cluster.node, catalog, &mut defaults, sink)
+        });
         let finance = finance::bind(&file.finance, &mut defaults);
         let cluster = cluster?;
         let title = file.title.clone();

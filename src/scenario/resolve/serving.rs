@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use super::Defaults;
+use super::Cluster;
+use super::{Defaults, Share};
+use crate::catalog::Reference;
 use crate::catalog::memory_allowance::EngineMemory;
 use crate::catalog::model::{Format, Formats, Model, Module};
-use crate::catalog::{Catalog, Entry, MemoryAllowance};
+use crate::catalog::{Catalog, Entry, MemoryAllowance, ServingEfficiency};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::parallelism::ServingLayout;
-use crate::scenario::file::{Lengths, ServingEngine, ServingFile};
+use crate::scenario::file::{Arrivals, Lengths, ServingEngine, ServingFile};
+use crate::units::Fraction;
 use crate::workload::requantise;
 
 /// What is served, on which engine, and how a replica is spread.
@@ -30,18 +33,38 @@ pub struct Serving {
     pub input: Lengths,
     /// Tokens of an answer.
     pub output: Lengths,
+    /// How requests come.
+    pub arrivals: Arrivals,
+    /// Share of a prompt's tokens whose keys and values are at hand.
+    pub prefix_hit: Fraction,
     /// How a replica is spread.
     pub layout: ServingLayout,
+    /// The constants that engines are bound with.
+    pub efficiency: Arc<Entry<ServingEfficiency>>,
 }
 
-pub(super) fn bind(wanted: &ServingFile, catalog: &Catalog, defaults: &mut Defaults, sink: &Sink) -> Option<Serving> {
+pub(super) fn bind(
+    wanted: &ServingFile,
+    cluster: Option<&Cluster>,
+    node: &Reference,
+    catalog: &Catalog,
+    defaults: &mut Defaults,
+    sink: &Sink,
+) -> Option<Serving> {
     let entry = catalog.models.find(&wanted.model, &wanted.model.at, sink);
     let memory = catalog.memory_allowances.find("cuda", &wanted.model.at, sink)?;
+    let efficiency = catalog.serving_efficiency.find("published-points", &wanted.model.at, sink)?;
     let Some(engine_memory) = memory.engines.get(wanted.engine.word()).copied() else {
         let message = format!("no memory rules of engine \"{}\"", wanted.engine);
         sink.push(Diagnostic::new(Code::NotInCatalog, message).at(&wanted.model.at, "needed for this"));
         return None;
     };
+    if let Some(cluster) = cluster.filter(|cluster| efficiency.generation(&cluster.accelerator.generation).is_none()) {
+        let generation = &cluster.accelerator.generation;
+        let message = format!("no serving constants for accelerators of generation \"{generation}\"");
+        let hint = "add a [[generation]] to an overlay of catalogs/efficiency/serving and pass it with --catalog";
+        sink.push(Diagnostic::new(Code::NotInCatalog, message).at(&node.at, "this node").hint(hint));
+    }
     let entry = entry?;
     let mut model = entry.part.clone();
     if let Some(format) = wanted.weights {
@@ -71,7 +94,10 @@ pub(super) fn bind(wanted: &ServingFile, catalog: &Catalog, defaults: &mut Defau
         memory,
         input: wanted.input_tokens,
         output: wanted.output_tokens,
+        arrivals: defaults.or("serving.arrivals", wanted.arrivals, Arrivals::Most),
+        prefix_hit: defaults.or("serving.prefix_hit", wanted.prefix_hit.map(Share), Share(Fraction::ZERO)).0,
         layout,
+        efficiency,
     })
 }
 

@@ -232,7 +232,11 @@ impl Importer<'_> {
         config.node(&["head_dim", "qk_head_dim", "num_key_value_heads"]);
         config.refuse_unless_off("attention_bias", "biases of latent attention");
         let index_heads = config.optional(&["index_n_heads"]);
-        let indexer = index_heads.map(|heads| Indexer { heads, head_dim: config.get(&["index_head_dim"]) });
+        let indexer = index_heads.map(|heads| Indexer {
+            heads,
+            head_dim: config.get(&["index_head_dim"]),
+            selected: config.optional(&["index_topk"]),
+        });
         Latent {
             heads: config.get(HEADS),
             query_rank: config.optional(&["q_lora_rank"]),

@@ -95,7 +95,6 @@ const INERT: &[&str] = &[
     "prefill_chunk_size",
     "attention_sink_size",
     "sparse_attention_config",
-    "index_topk",
     "norm_topk",
     "max_window_layers",
     "use_bidirectional",

@@ -1,0 +1,116 @@
+//! Continuous batching: prefill and decode share an engine's steps.
+
+use super::{Replica, Room, StepTime};
+use crate::units::Seconds;
+
+/// Fixed-point iterations; the batch settles within a few.
+const ITERATIONS: u32 = 25;
+
+/// Tokens of a request, on average.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Request {
+    /// Of the prompt, that are computed.
+    pub input: f64,
+    /// Of the prompt, whose keys and values are at hand.
+    pub cached: f64,
+    /// Of the answer.
+    pub output: f64,
+}
+
+impl Request {
+    /// Tokens in the cache of a sequence in decode, on average.
+    pub fn context(&self) -> f64 {
+        self.input + self.cached + self.output / 2.0
+    }
+}
+
+/// Requests that clients keep open at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    /// What each is.
+    pub request: Request,
+    /// How many are open.
+    pub concurrency: f64,
+    /// Rounds in which a benchmark sends its prompts, the first all at once; infinite for arrivals without a burst.
+    pub waves: f64,
+    /// Whether all prompts have one length, so that a burst of them moves in step.
+    pub fixed_length: bool,
+}
+
+/// Steady state of an engine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SteadyState {
+    /// Mean time to the first token.
+    pub ttft: Seconds,
+    /// Mean time between tokens.
+    pub tpot: Seconds,
+    /// Sequences in decode, on average.
+    pub batch: f64,
+    /// The decode step of that batch.
+    pub step: StepTime,
+    /// Part of the time between tokens that waits for prefills.
+    pub stall: Seconds,
+    /// The prefill of one request.
+    pub prefill: Seconds,
+    /// Part of the time to the first token that waits: for prefills before it, and for room in the cache.
+    pub queue: Seconds,
+    /// Requests that end in a second.
+    pub requests_per_second: f64,
+}
+
+impl Replica<'_> {
+    /// Time between tokens with so many sequences in decode and as many requests beginning as end, and its parts: the
+    /// step, and the wait for prefills. `others` is the share of requests that prefills of others can hold up.
+    pub(super) fn token_time(
+        &self,
+        request: &Request,
+        batch: f64,
+        prefill: Seconds,
+        others: f64,
+    ) -> (StepTime, Seconds) {
+        let step = self.decode(batch, request.context(), 1.0);
+        let begin = batch / (request.output * f64::from(self.spread.pipeline));
+        (step, prefill * (self.hardware.batching.stall.get() * others * begin))
+    }
+
+    /// An engine with so many open requests, each followed by another as it ends.
+    ///
+    /// Decode steps share the engine with prefills: while a request is in decode, others arrive at the rate at which
+    /// requests end, and each holds the batch up for a part of its prefill. The time to the first token is the prefill,
+    /// the step that it joins, the prefills before it in a burst, and the wait for room where the cache is full.
+    pub fn closed_loop(&self, load: &Load, room: Room) -> SteadyState {
+        let (hardware, request) = (self.hardware, &load.request);
+        let admitted = load.concurrency.min(room.requests);
+        let prefill = self.prefill(request.input, request.cached);
+        let others = 1.0 - load.concurrency.max(1.0).recip();
+        let burst = if load.fixed_length { hardware.batching.fixed_length.get() } else { 1.0 } / (2.0 * load.waves);
+        let mut batch = admitted;
+        let mut state = self.state(request, batch, prefill, others);
+        for _ in 0..ITERATIONS {
+            state = self.state(request, batch, prefill, others);
+            let before = prefill * (burst * (admitted - 1.0).max(0.0));
+            let first = hardware.first_token + prefill + state.step.total() + before;
+            let decoding = state.tpot * request.output;
+            let room = (decoding + first) * (load.concurrency / admitted - 1.0);
+            state.queue = before + room;
+            state.ttft = first + room;
+            state.requests_per_second = load.concurrency / ((state.ttft + decoding) / Seconds::new(1.0));
+            batch = (admitted * (decoding / (decoding + first))).max(1.0);
+        }
+        state
+    }
+
+    fn state(&self, request: &Request, batch: f64, prefill: Seconds, others: f64) -> SteadyState {
+        let (step, stall) = self.token_time(request, batch, prefill, others);
+        SteadyState {
+            ttft: prefill,
+            tpot: step.total() + stall,
+            batch,
+            step,
+            stall,
+            prefill,
+            queue: Seconds::ZERO,
+            requests_per_second: 0.0,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A decode step: one token of every sequence in the batch.
+
+use super::Replica;
+use super::shape::{Class, Unit};
+use crate::compute::roofline;
+use crate::units::{Bytes, Seconds};
+
+/// Bytes of an activation on the wire in an all-reduce.
+const ACTIVATION: f64 = 2.0;
+/// Bytes of an activation dispatched to experts, in 8 bits, and combined, in 16 (DeepEP).
+const DISPATCHED_AND_COMBINED: f64 = 3.0;
+
+/// Time of a decode step by what it waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StepTime {
+    /// Weights read: projections that every token passes, and the experts that the batch touches.
+    pub weights: Seconds,
+    /// What multiplying by them takes beyond reading them.
+    pub arithmetic: Seconds,
+    /// Keys, values and states read.
+    pub cache: Seconds,
+    /// Messages between ranks.
+    pub network: Seconds,
+    /// Units, the step itself, and the host's part for each sequence.
+    pub overhead: Seconds,
+}
+
+impl StepTime {
+    /// All of it.
+    pub fn total(&self) -> Seconds {
+        self.weights + self.arithmetic + self.cache + self.network + self.overhead
+    }
+}
+
+/// Time of weights: read, and what multiplying takes beyond that.
+#[derive(Clone, Copy, Debug, Default)]
+struct Matrices {
+    read: Seconds,
+    beyond: Seconds,
+}
+
+impl Matrices {
+    fn new(multiplied: Seconds, read: Seconds) -> Self {
+        Self { read, beyond: roofline(multiplied, read).saturating_sub(read) }
+    }
+}
+
+impl Replica<'_> {
+    /// A step of so many sequences over the whole engine, each with a context of so many tokens on average, and `tokens`
+    /// of each at once (more than one where drafts are verified).
+    pub fn decode(&self, sequences: f64, context: f64, tokens: f64) -> StepTime {
+        // Stages work on a part of the sequences each; a token still passes all layers one after another.
+        let sequences = sequences / f64::from(self.spread.pipeline);
+        let own = sequences / f64::from(self.spread.attention_data);
+        let (common, experts) = (self.common_projections(own * tokens), self.experts(sequences * tokens));
+        StepTime {
+            weights: common.read + experts.read,
+            arithmetic: common.beyond + experts.beyond,
+            cache: self.cache(own, context),
+            network: self.step_messages(sequences * tokens),
+            overhead: self.step_overhead(sequences * tokens),
+        }
+    }
+
+    /// Projections that every token passes, `own` tokens on each tensor group.
+    fn common_projections(&self, own: f64) -> Matrices {
+        let hardware = self.hardware;
+        let (mut read, mut multiplied) = (Seconds::ZERO, Seconds::ZERO);
+        for part in self.shape.common() {
+            let rates = hardware.class(part.class);
+            read += part.bytes / (hardware.memory * (hardware.weights * rates.read));
+            multiplied += part.flops * own / (rates.peak * hardware.kernels.decode_gemm.get());
+        }
+        Matrices::new(multiplied / self.tensor(), read / self.tensor())
+    }
+
+    /// Experts of all layers, for that many tokens over the engine.
+    ///
+    /// Tokens that choose `k` of `E` experts independently leave `(1 - k/E)^tokens` of them untouched. Real routing is
+    /// skewed, as if fewer tokens had chosen.
+    fn experts(&self, tokens: f64) -> Matrices {
+        let hardware = self.hardware;
+        let mut time = Matrices::default();
+        for layers in &self.shape.experts {
+            let rates = hardware.class(layers.expert.class);
+            let independent = tokens * hardware.kernels.routing.get();
+            let untouched = (1.0 - layers.per_token / layers.experts).powf(independent);
+            let touched = (layers.experts * (1.0 - untouched)).max(layers.per_token);
+            let each = layers.layers / self.spread.stage();
+            let read =
+                layers.expert.bytes * (touched * each) / (hardware.memory * (hardware.weights * rates.expert_read));
+            let multiplied = layers.expert.flops * (layers.per_token * tokens * each)
+                / (rates.peak * hardware.kernels.decode_experts.get());
+            let both = Matrices::new(multiplied, read);
+            // Each expert's tiles begin and end for themselves.
+            let begun = hardware.overhead.expert * (touched * layers.layers);
+            time = Matrices { read: time.read + both.read + begun, beyond: time.beyond + both.beyond };
+        }
+        time
+    }
+
+    /// Caches of `own` sequences of a tensor group.
+    fn cache(&self, own: f64, context: f64) -> Seconds {
+        let hardware = self.hardware;
+        let mut time = Seconds::ZERO;
+        for layers in &self.shape.mixers {
+            let latent = matches!(layers.unit, Unit::Latent | Unit::Indexed);
+            let share = if latent { hardware.kernels.latent_cache.get() } else { hardware.keys_values };
+            time += layers.read(context, self.spread.tensor) * own / (hardware.memory * share);
+        }
+        time
+    }
+
+    /// All-reduces of tensor parallelism, two a layer; or the exchange of tokens with experts, two a layer of those.
+    fn step_messages(&self, tokens: f64) -> Seconds {
+        let shape = self.shape;
+        if self.exchanges() {
+            let ranks = self.spread.stage();
+            let own = tokens / f64::from(self.spread.attention_data);
+            let mut time = Seconds::ZERO;
+            for layers in &shape.experts {
+                // A token goes once to each rank that has one of its experts.
+                let reached = ranks * (1.0 - (1.0 - ranks.recip()).powf(layers.per_token));
+                let bytes = Bytes::new(own * reached * layers.width * DISPATCHED_AND_COMBINED);
+                time += (self.hardware.messages.all_to_all * 2.0 + self.wire(bytes)) * layers.layers;
+            }
+            return time;
+        }
+        self.all_reduces(tokens, self.hardware.messages.all_reduce)
+    }
+
+    /// Two all-reduces of every layer, of so many tokens' activations.
+    pub(super) fn all_reduces(&self, tokens: f64, latency: Seconds) -> Seconds {
+        if self.spread.tensor == 1 {
+            return Seconds::ZERO;
+        }
+        let ring = 2.0 * (self.tensor() - 1.0) / self.tensor();
+        let bytes = Bytes::new(tokens * self.shape.hidden * ACTIVATION * ring);
+        (latency + self.wire(bytes)) * (2.0 * self.shape.layers)
+    }
+
+    /// Units of all layers, the step, and the host's part for each sequence.
+    fn step_overhead(&self, sequences: f64) -> Seconds {
+        let hardware = self.hardware;
+        hardware.step + hardware.unit * self.units() + hardware.overhead.sequence * sequences
+    }
+
+    /// Operator units of all layers, in attention of grouped heads.
+    fn units(&self) -> f64 {
+        let (shape, overhead) = (self.shape, &self.hardware.overhead);
+        // Activations are quantised to match by kernels of their own.
+        let quantised = |class: Class| match class {
+            Class::Eight | Class::Nvfp4 => overhead.quantised.get(),
+            Class::Wide | Class::Mxfp4 | Class::Int4 => 0.0,
+        };
+        let own = 1.0 + quantised(shape.attention.class);
+        let mixers = shape.mixers.iter().map(|layers| layers.layers * self.mixer_units(layers.unit) * own);
+        let experts = shape
+            .experts
+            .iter()
+            .map(|layers| layers.layers * (overhead.experts.get() + quantised(layers.expert.class)));
+        mixers.chain(experts).sum()
+    }
+
+    pub(super) const fn mixer_units(&self, unit: Unit) -> f64 {
+        let overhead = &self.hardware.overhead;
+        match unit {
+            Unit::Grouped => 1.0,
+            Unit::Latent => overhead.latent.get(),
+            Unit::Indexed => overhead.indexed.get(),
+            Unit::Recurrent => overhead.recurrent.get(),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Separate pools of prefill and decode workers.
+
+use super::{Load, Replica};
+use crate::units::Seconds;
+
+/// Workers of both pools.
+#[derive(Clone, Copy, Debug)]
+pub struct Pools<'a> {
+    /// A prefill worker.
+    pub prefill: Replica<'a>,
+    /// How many there are.
+    pub prefill_workers: f64,
+    /// A decode worker.
+    pub decode: Replica<'a>,
+    /// How many there are.
+    pub decode_workers: f64,
+}
+
+/// Steady state of the pools.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Disaggregated {
+    /// Mean time to the first token.
+    pub ttft: Seconds,
+    /// Mean time between tokens.
+    pub tpot: Seconds,
+}
+
+/// Pools with so many open requests for each decode worker. Decode never waits for prefills; the first token waits for
+/// them, for the hand-over of its cache, and, where prefill is the slower pool, until those before it are done.
+pub fn disaggregated(pools: &Pools<'_>, load: &Load, open: f64) -> Disaggregated {
+    let request = &load.request;
+    let hardware = pools.decode.hardware;
+    let step = pools.decode.decode(open, request.context(), 1.0).total();
+    let prefill = pools.prefill.prefill(request.input, request.cached);
+    // Requests that are in prefill at once for each decode worker.
+    let side_by_side = pools.prefill_workers * f64::from(pools.prefill.spread.attention_data) / pools.decode_workers;
+    let burst = 1.0 / (2.0 * load.waves);
+    let queued = prefill * (burst * (open - 1.0).max(0.0) / side_by_side);
+    let alone = hardware.first_token + prefill + step + queued + hardware.batching.transfer;
+    let packed = pools.prefill.packed_prefill(request.input, request.cached);
+    let saturated = (packed * (open / side_by_side)).saturating_sub(step * request.output);
+    Disaggregated { ttft: alone.max(saturated), tpot: step }
+}

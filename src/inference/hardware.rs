@@ -1,0 +1,133 @@
+//! An accelerator as an engine finds it: rates bound once.
+
+use super::shape::Class;
+use crate::catalog::Accelerator;
+use crate::catalog::accelerator::DataType;
+use crate::catalog::serving_efficiency::{
+    ServingBatching, ServingEfficiency, ServingKernels, ServingMessages, ServingOverhead,
+};
+use crate::units::{Bandwidth, FlopRate, Seconds};
+
+/// A constant that serving needs and the catalog lacks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MissingServing {
+    /// Of a generation.
+    #[error("no serving constants for accelerators of generation \"{0}\"")]
+    Generation(String),
+    /// Of an engine.
+    #[error("no serving constants for engine \"{0}\"")]
+    Engine(String),
+    /// The accelerator has no bf16 peak.
+    #[error("{0} has no bf16 peak")]
+    Peak(String),
+}
+
+/// Rates of one format class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ClassRates {
+    /// Peak that it is multiplied at.
+    pub(super) peak: FlopRate,
+    /// Share of the weights' read rate outside experts.
+    pub(super) read: f64,
+    /// The same of experts.
+    pub(super) expert_read: f64,
+}
+
+/// An accelerator as an engine of a family finds it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hardware {
+    wide: ClassRates,
+    eight: ClassRates,
+    nvfp4: ClassRates,
+    mxfp4: ClassRates,
+    int4: ClassRates,
+    /// Memory bandwidth by the data sheet.
+    pub(super) memory: Bandwidth,
+    /// Share of it at which weights are read.
+    pub(super) weights: f64,
+    /// The same of keys and values of heads.
+    pub(super) keys_values: f64,
+    /// Share of the peak in prefill.
+    pub(super) gemm: f64,
+    /// The same of experts.
+    pub(super) experts: f64,
+    /// Rate of attention in prefill.
+    pub(super) attention: FlopRate,
+    /// Reached bandwidth of the scale-up links, one direction.
+    pub(super) links: Bandwidth,
+    /// Time of a unit.
+    pub(super) unit: Seconds,
+    /// Fixed time of a step.
+    pub(super) step: Seconds,
+    /// Time of prefill over the form's.
+    pub(super) prefill: f64,
+    /// Host time to a first token.
+    pub(super) first_token: Seconds,
+    pub(super) kernels: ServingKernels,
+    pub(super) overhead: ServingOverhead,
+    pub(super) messages: ServingMessages,
+    pub(super) batching: ServingBatching,
+}
+
+impl Hardware {
+    /// Binds the constants of an accelerator's generation and an engine, with what its links to others of the scale-up
+    /// domain carry in one direction.
+    ///
+    /// # Errors
+    /// When the constants of either are missing.
+    pub fn bind(
+        set: &ServingEfficiency,
+        accelerator: &Accelerator,
+        links: Bandwidth,
+        engine: &str,
+    ) -> Result<Self, MissingServing> {
+        let generation = set
+            .generation(&accelerator.generation)
+            .ok_or_else(|| MissingServing::Generation(accelerator.generation.clone()))?;
+        let rates = set.engines.get(engine).ok_or_else(|| MissingServing::Engine(engine.to_owned()))?;
+        let peak = |data_type| accelerator.peak_dense.get(data_type);
+        let bf16 = peak(DataType::Bf16).ok_or_else(|| MissingServing::Peak(accelerator.generation.clone()))?;
+        let kernels = set.kernels;
+        let class = |peak, read, expert_read| ClassRates { peak, read, expert_read };
+        // Without matrix units for a format, its weights are unpacked to 16 bits as they are read.
+        let eight = peak(DataType::Fp8).or_else(|| peak(DataType::Int8)).unwrap_or(bf16);
+        let unpacked = kernels.fp4_unpacked.get();
+        let (nvfp4, mxfp4) = match peak(DataType::Fp4) {
+            Some(fp4) => (class(fp4, kernels.fp4_weights.get(), 1.0), class(eight, 1.0, 1.0)),
+            None => (class(bf16, unpacked, unpacked), class(bf16, unpacked, unpacked)),
+        };
+        let integers = kernels.int4_unpacked.get();
+        Ok(Self {
+            wide: class(bf16, 1.0, 1.0),
+            eight: class(eight, 1.0, 1.0),
+            nvfp4,
+            mxfp4,
+            int4: class(bf16, integers, integers),
+            memory: accelerator.memory_bandwidth,
+            weights: generation.weights.get(),
+            keys_values: generation.keys_values.get(),
+            gemm: generation.gemm.get(),
+            experts: generation.experts.get(),
+            attention: bf16 * generation.attention.get(),
+            links: links * generation.scale_up.get(),
+            unit: generation.unit * rates.overhead.get(),
+            step: set.overhead.step * rates.overhead.get(),
+            prefill: rates.prefill.get(),
+            first_token: rates.first_token,
+            kernels,
+            overhead: set.overhead,
+            messages: set.messages,
+            batching: set.batching,
+        })
+    }
+
+    pub(super) const fn class(&self, class: Class) -> ClassRates {
+        match class {
+            Class::Wide => self.wide,
+            Class::Eight => self.eight,
+            Class::Nvfp4 => self.nvfp4,
+            Class::Mxfp4 => self.mxfp4,
+            Class::Int4 => self.int4,
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Offline throughput: requests queue without end.
+
+use super::batching::{Request, SteadyState};
+use super::{Replica, Room};
+use crate::units::Seconds;
+
+impl Replica<'_> {
+    /// As many requests as there is room for, at most `most` at once in each attention group, prompts packed into full
+    /// steps. The time to the first token is without the wait, which has no end.
+    pub fn offline(&self, request: &Request, most: f64, room: Room) -> SteadyState {
+        let batch = room.requests.min(most * f64::from(self.spread.attention_data)).max(1.0);
+        let prefill = self.packed_prefill(request.input, request.cached);
+        let (step, stall) = self.token_time(request, batch, prefill, 1.0);
+        let tpot = step.total() + stall;
+        SteadyState {
+            ttft: self.hardware.first_token + prefill + step.total(),
+            tpot,
+            batch,
+            step,
+            stall,
+            prefill,
+            queue: Seconds::ZERO,
+            requests_per_second: batch / (tpot * request.output / Seconds::new(1.0)),
+        }
+    }
+}

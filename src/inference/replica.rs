@@ -1,0 +1,75 @@
+//! An engine at work: a model on so many accelerators.
+
+use super::{Hardware, ModelShape};
+use crate::parallelism::ServingLayout;
+use crate::units::{Bytes, Seconds};
+
+/// A layout as the form takes it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Ranks that split every matrix.
+    pub tensor: u32,
+    /// Groups of tensor ranks that attend for requests of their own.
+    pub attention_data: u32,
+    /// Stages that split the layers.
+    pub pipeline: u32,
+    /// Whether experts lie whole on ranks.
+    pub expert_parallel: bool,
+}
+
+impl From<ServingLayout> for Spread {
+    fn from(layout: ServingLayout) -> Self {
+        Self {
+            tensor: layout.tensor,
+            attention_data: layout.attention_data,
+            pipeline: layout.pipeline,
+            expert_parallel: layout.expert > 1,
+        }
+    }
+}
+
+impl Spread {
+    /// Accelerators of a stage.
+    pub fn stage(&self) -> f64 {
+        f64::from(self.tensor) * f64::from(self.attention_data)
+    }
+
+    /// Accelerators of the engine.
+    pub fn accelerators(&self) -> f64 {
+        self.stage() * f64::from(self.pipeline)
+    }
+}
+
+/// Room for the caches of requests in one engine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Room {
+    /// Requests at once, at most.
+    pub requests: f64,
+}
+
+/// A model on the accelerators of one engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Replica<'a> {
+    /// The model.
+    pub shape: &'a ModelShape,
+    /// An accelerator.
+    pub hardware: &'a Hardware,
+    /// How the one is spread over the others.
+    pub spread: Spread,
+}
+
+impl Replica<'_> {
+    pub(super) fn tensor(&self) -> f64 {
+        f64::from(self.spread.tensor)
+    }
+
+    /// Whether ranks attend for requests of their own and exchange tokens for the experts.
+    pub(super) fn exchanges(&self) -> bool {
+        self.spread.attention_data > 1
+    }
+
+    /// Time of a message of that size over the engine's scale-up links.
+    pub(super) fn wire(&self, bytes: Bytes) -> Seconds {
+        bytes / self.hardware.links
+    }
+}

@@ -1,0 +1,269 @@
+//! A model's arithmetic and traffic, counted once.
+
+use crate::catalog::model::{Block, Format, Mixer, Model, Module, Number, Span};
+use crate::memory::serving::CacheFormats;
+use crate::units::{Bytes, Flops};
+use crate::workload::{SharedBy, block_parameters, census, module_bits};
+
+/// How matrix units take a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// 16 bits and more.
+    Wide,
+    /// 8 bits, activations quantised to match.
+    Eight,
+    /// NVFP4, activations quantised to match where the matrix units have it.
+    Nvfp4,
+    /// MXFP4 with activations of 8 bits, or of 16 where the matrix units do not have it.
+    Mxfp4,
+    /// Integers of 4 bits, unpacked to 16 before they are multiplied.
+    Int4,
+}
+
+impl Class {
+    fn of(format: Format) -> Self {
+        match format.number {
+            Number::Fp8 | Number::Int8 | Number::Fp6 => Self::Eight,
+            Number::Fp4 if format.group == 32 => Self::Mxfp4,
+            Number::Fp4 => Self::Nvfp4,
+            Number::Int4 | Number::Int3 | Number::Int2 => Self::Int4,
+            Number::Bf16 | Number::Fp16 | Number::Fp32 => Self::Wide,
+        }
+    }
+}
+
+/// Projections of one format.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Projections {
+    /// Their format.
+    pub(super) class: Class,
+    /// Bytes of all of them.
+    pub(super) bytes: Bytes,
+    /// Operations of one token.
+    pub(super) flops: Flops,
+}
+
+impl Projections {
+    fn new(model: &Model, module: Module, parameters: u64) -> Self {
+        let bits = module_bits(model, module);
+        Self {
+            class: Class::of(model.formats.of(module).format),
+            bytes: Bytes::new(parameters as f64 * bits / 8.0),
+            flops: Flops::new(2.0 * parameters as f64),
+        }
+    }
+}
+
+/// Layers with experts of one kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ExpertLayers {
+    /// How many.
+    pub(super) layers: f64,
+    /// Routed experts of a layer.
+    pub(super) experts: f64,
+    /// Routed experts that a token visits.
+    pub(super) per_token: f64,
+    /// Width of what is sent to an expert.
+    pub(super) width: f64,
+    /// One expert of one layer.
+    pub(super) expert: Projections,
+}
+
+/// Layers whose attention, or whatever stands in its place, is of one kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct MixerLayers {
+    /// How many.
+    pub(super) layers: f64,
+    /// What a unit of it is.
+    pub(super) unit: Unit,
+    /// Bytes that a cached token takes in one layer.
+    pub(super) token: Bytes,
+    /// Tokens of the context that are read: at most so many.
+    pub(super) window: f64,
+    /// Bytes of a cached token that are read of the whole context, beside: an indexer's keys.
+    pub(super) index_token: Bytes,
+    /// How tensor-parallel ranks share the cache.
+    pub(super) shared_by: SharedBy,
+    /// Bytes of state that a step reads and writes.
+    pub(super) state: Bytes,
+    /// Operations of one query against one cached token, over all heads.
+    pub(super) score: Flops,
+    /// The same of an indexer.
+    pub(super) index_score: Flops,
+}
+
+/// The kind of operator unit that mixes tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// Attention with keys and values of heads.
+    Grouped,
+    /// Latent attention.
+    Latent,
+    /// Latent attention that an indexer makes sparse.
+    Indexed,
+    /// A recurrent layer.
+    Recurrent,
+}
+
+/// What an engine runs: a model's arithmetic and traffic in the formats that it is served in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelShape {
+    pub(super) layers: f64,
+    pub(super) hidden: f64,
+    pub(super) attention: Projections,
+    pub(super) mlp: Projections,
+    pub(super) shared: Projections,
+    pub(super) router: Projections,
+    pub(super) head: Projections,
+    pub(super) experts: Vec<ExpertLayers>,
+    pub(super) mixers: Vec<MixerLayers>,
+}
+
+impl ModelShape {
+    /// Counts a model in its formats.
+    pub fn new(model: &Model) -> Self {
+        let counted = census(model);
+        let head = if model.tied_embeddings { counted.embedding } else { counted.head };
+        let formats = CacheFormats::of(model);
+        let mut experts: Vec<ExpertLayers> = Vec::new();
+        let mut mixers: Vec<MixerLayers> = Vec::new();
+        for block in &model.blocks {
+            if let Some(kind) = expert_layers(model, block) {
+                match experts.iter_mut().find(|known| ExpertLayers { layers: kind.layers, ..**known } == kind) {
+                    Some(known) => known.layers += kind.layers,
+                    None => experts.push(kind),
+                }
+            }
+            if let Some(kind) = mixer_layers(block, &formats) {
+                match mixers.iter_mut().find(|known| MixerLayers { layers: kind.layers, ..**known } == kind) {
+                    Some(known) => known.layers += kind.layers,
+                    None => mixers.push(kind),
+                }
+            }
+        }
+        Self {
+            layers: f64::from(model.layers()),
+            hidden: f64::from(model.hidden),
+            attention: Projections::new(model, Module::Attention, counted.attention),
+            mlp: Projections::new(model, Module::Mlp, counted.mlp),
+            shared: Projections::new(model, Module::SharedExperts, counted.shared_experts),
+            router: Projections::new(model, Module::Router, counted.router),
+            head: Projections::new(model, Module::Head, head),
+            experts,
+            mixers,
+        }
+    }
+
+    /// Whether it has experts.
+    pub fn has_experts(&self) -> bool {
+        !self.experts.is_empty()
+    }
+
+    /// Projections that every token passes, in order.
+    pub(super) fn common(&self) -> [Projections; 5] {
+        [self.attention, self.mlp, self.shared, self.router, self.head]
+    }
+}
+
+fn expert_layers(model: &Model, block: &Block) -> Option<ExpertLayers> {
+    let moe = block.moe()?;
+    let count = block_parameters(model, block);
+    let width = if moe.latent == 0 { model.hidden } else { moe.latent };
+    // What is around a latent bottleneck is visited by all tokens, and small.
+    let each = count.visited / u64::from(moe.per_token.max(1));
+    Some(ExpertLayers {
+        layers: f64::from(block.layers),
+        experts: f64::from(moe.experts),
+        per_token: f64::from(moe.per_token),
+        width: f64::from(width),
+        expert: Projections::new(model, Module::Experts, each),
+    })
+}
+
+fn mixer_layers(block: &Block, formats: &CacheFormats) -> Option<MixerLayers> {
+    let stored = |numbers: f64| formats.keys_values.bytes(numbers);
+    let nothing = MixerLayers {
+        layers: f64::from(block.layers),
+        unit: Unit::Recurrent,
+        token: Bytes::ZERO,
+        window: f64::INFINITY,
+        index_token: Bytes::ZERO,
+        shared_by: SharedBy::Nobody,
+        state: Bytes::ZERO,
+        score: Flops::ZERO,
+        index_score: Flops::ZERO,
+    };
+    // A state is read and written; recurrences are computed in single precision where the checkpoint says nothing.
+    let state = |numbers: f64| Bytes::new(2.0 * 4.0 * numbers);
+    Some(match block.mixer {
+        Mixer::None => return None,
+        Mixer::Attention(attention) => {
+            let [heads, kv_heads, key, value] =
+                [attention.heads, attention.kv_heads, attention.head_dim, attention.value_dim].map(f64::from);
+            MixerLayers {
+                unit: Unit::Grouped,
+                token: if attention.span == Span::Cross { Bytes::ZERO } else { stored(kv_heads * (key + value)) },
+                window: match attention.span {
+                    Span::Full => f64::INFINITY,
+                    Span::Window | Span::Chunk => f64::from(attention.window),
+                    Span::Cross => 0.0,
+                },
+                shared_by: SharedBy::Heads(attention.kv_heads),
+                score: Flops::new(2.0 * heads * (key + value)),
+                ..nothing
+            }
+        }
+        Mixer::Latent(latent) => {
+            let [heads, rank, nope, rope, value] =
+                [latent.heads, latent.rank, latent.nope_dim, latent.rope_dim, latent.value_dim].map(f64::from);
+            let selected = latent.indexer.and_then(|indexer| indexer.selected);
+            let index = latent.indexer.map_or([0.0; 2], |indexer| [indexer.heads, indexer.head_dim].map(f64::from));
+            MixerLayers {
+                unit: if latent.indexer.is_some() { Unit::Indexed } else { Unit::Latent },
+                token: stored(rank + rope),
+                window: selected.map_or(f64::INFINITY, f64::from),
+                index_token: stored(index[1]),
+                score: Flops::new(2.0 * heads * (nope + rope + value)),
+                index_score: Flops::new(2.0 * index[0] * index[1]),
+                ..nothing
+            }
+        }
+        Mixer::Mamba2(mamba) => {
+            let [heads, dim, width] = [mamba.heads, mamba.head_dim, mamba.state].map(f64::from);
+            MixerLayers { state: state(heads * dim * width), shared_by: SharedBy::Heads(mamba.heads), ..nothing }
+        }
+        Mixer::Mamba(mamba) => {
+            let [inner, width] = [mamba.inner, mamba.state].map(f64::from);
+            MixerLayers { state: state(inner * width), shared_by: SharedBy::Heads(mamba.inner), ..nothing }
+        }
+        Mixer::GatedDelta(delta) => {
+            let [heads, value, key] = [delta.value_heads, delta.value_dim, delta.key_dim].map(f64::from);
+            MixerLayers { state: state(heads * value * key), shared_by: SharedBy::Heads(delta.value_heads), ..nothing }
+        }
+    })
+}
+
+impl MixerLayers {
+    /// Bytes that one sequence of that context has read of its cache in a step, on one of so many tensor ranks.
+    pub(super) fn read(&self, context: f64, tensor: u32) -> Bytes {
+        let part = self.shared_by.part(tensor);
+        (self.token * context.min(self.window) + self.index_token * context + self.state) * (part * self.layers)
+    }
+
+    /// Operations of causal attention over a prompt's `new` tokens behind `before` that are cached.
+    pub(super) fn prefill(&self, before: f64, new: f64) -> Flops {
+        let all = before + new;
+        // Pairs of a query and a key not after it, within the window.
+        let pairs = |window: f64| {
+            if all <= window {
+                new * (before + new / 2.0)
+            } else if before >= window {
+                new * window
+            } else {
+                let filling = window - before;
+                filling * (before + filling / 2.0) + (new - filling) * window
+            }
+        };
+        (self.score * pairs(self.window) + self.index_score * pairs(f64::INFINITY)) * self.layers
+    }
+}

@@ -1,0 +1,118 @@
+//! Rows of latencies at a concurrency.
+
+use super::setup::{Asked, Measured, Named, Quantity, Setup};
+use crate::catalog::Catalog;
+use crate::inference::{Load, ModelShape, Request, Spread};
+use crate::parallelism::ServingLayout;
+use crate::validation::aliases::Aliases;
+use crate::validation::outcome::Fill;
+use crate::validation::table::{Row, Unusable};
+
+/// Rounds of a benchmark that sends ten prompts for each open request, the first of each at once.
+const WAVES: f64 = 10.0;
+
+/// Lengths that campaigns draw from the last fifth below them; all other campaigns have prompts of one length.
+const DRAWN: [f64; 2] = [1_024.0, 8_192.0];
+
+pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<Setup, Unusable> {
+    let mut filled = Vec::new();
+    let mut named = Named::find(row.needed("model_path")?, row.needed("system")?, catalog, aliases)?;
+    let engine = row.needed("backend")?.to_owned();
+    filled.push(named.serve_in(row.needed("precision")?)?);
+    let either = |clean: &str, plain: &str| -> Result<u32, Unusable> {
+        Ok(row.count(clean)?.or(row.count(plain)?).unwrap_or(1))
+    };
+    let pools = row.needed("mode")? == "disagg";
+    let side = if pools { "decode_" } else { "" };
+    let layout = ServingLayout {
+        tensor: either("clean_attention_tp", &format!("{side}tp_size"))?,
+        attention_data: either("clean_attention_dp", &format!("{side}attention_dp_size"))?,
+        pipeline: row.count(&format!("{side}pp_size"))?.unwrap_or(1),
+        expert: 1,
+    };
+    let expert = match row.text("clean_expert_parallel") {
+        Some(text) => text == "true",
+        None => row.count(&format!("{side}moe_ep_size"))?.unwrap_or(1) > 1,
+    };
+    let layout = whole(layout, expert, named.model.blocks.iter().any(|block| block.moe().is_some()));
+    let shortened = row.number("clean_length_factor")?.unwrap_or(1.0);
+    let needed = |column: &str| row.number(column)?.ok_or_else(|| Unusable(format!("{column} is missing")));
+    let (asked_in, asked_out) = (needed("isl")?, needed("osl")?);
+    let (input, output) = (asked_in * shortened, asked_out * shortened);
+    let total = needed("concurrency")?;
+    let concurrency = row.number("clean_engine_concurrency")?.unwrap_or(total);
+    let fixed_length = !(DRAWN.contains(&asked_in) && DRAWN.contains(&asked_out));
+    let room = named.room(layout, &engine, (input, output), catalog)?;
+    filled.push(Fill {
+        field: "arrivals",
+        value: format!("a burst, {WAVES} rounds"),
+        rule: "benchmarks send ten prompts for each open request".to_owned(),
+    });
+    let request = Request { input, cached: 0.0, output };
+    let load = Load { request, concurrency, waves: WAVES, fixed_length };
+    let spread = Spread::from(layout);
+    let asked = if pools {
+        let prefill = prefill_spread(row)?;
+        let workers = |column: &str| row.count(column)?.ok_or_else(|| Unusable(format!("{column} is missing")));
+        Asked::Pools {
+            load,
+            prefill,
+            prefill_workers: f64::from(workers("prefill_num_workers")?),
+            decode_workers: f64::from(workers("decode_num_workers")?),
+        }
+    } else {
+        Asked::Open(load)
+    };
+    let mut measured = Vec::new();
+    for (quantity, column) in [(Quantity::Tpot, "silicon_tpot_ms"), (Quantity::Ttft, "silicon_ttft_ms")] {
+        if let Some(value) = row.number(column)?.filter(|value| *value > 0.0) {
+            measured.push(Measured { quantity, column, value, scale: 1e3 });
+        }
+    }
+    let column = "derived_output_tok_s_per_gpu";
+    if let Some((value, gpus)) = row.number(column)?.zip(row.number("n_gpus")?) {
+        // Derived from both latencies over the accelerators that the row counts: comparable where those are the engine's.
+        let engines = total / concurrency;
+        let counted = spread.accelerators() * engines;
+        if value > 0.0 && !pools && (gpus / counted - 1.0).abs() < 1e-6 {
+            let scale = engines / gpus;
+            measured.push(Measured { quantity: Quantity::Throughput, column, value, scale });
+        }
+    }
+    Ok(Setup {
+        links: named.links(),
+        shape: ModelShape::new(&named.model),
+        model: named.id,
+        accelerator: named.accelerator,
+        engine,
+        spread,
+        room,
+        asked,
+        counted_output: asked_out,
+        measured,
+        filled,
+    })
+}
+
+/// The layout with experts over all of its ranks, or none.
+fn whole(layout: ServingLayout, expert: bool, has_experts: bool) -> ServingLayout {
+    let ranks = layout.tensor * layout.attention_data;
+    // Ranks that attend for requests of their own hold experts whole; nothing else could be split.
+    let expert = has_experts && (expert || layout.attention_data > 1);
+    ServingLayout { expert: if expert { ranks } else { 1 }, ..layout }
+}
+
+/// How a prefill worker is spread. Tensor and attention-data degrees that are both more than one, with experts over their
+/// product, stand for attention data alone, as in the cleaned columns of decode workers.
+fn prefill_spread(row: &Row) -> Result<Spread, Unusable> {
+    let count = |column: &str| -> Result<u32, Unusable> { Ok(row.count(column)?.unwrap_or(1)) };
+    let (tensor, data) = (count("prefill_tp_size")?, count("prefill_attention_dp_size")?);
+    let expert = count("prefill_moe_ep_size")?;
+    let both = tensor > 1 && data > 1 && expert == tensor * data;
+    Ok(Spread {
+        tensor: if both { 1 } else { tensor },
+        attention_data: if both { tensor } else { data },
+        pipeline: count("prefill_pp_size")?,
+        expert_parallel: expert > 1,
+    })
+}

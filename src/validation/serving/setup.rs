@@ -1,0 +1,251 @@
+//! What a published run is, without the constants that predict it.
+
+use std::sync::Arc;
+
+use crate::catalog::model::{Format, Model, Module, Number};
+use crate::catalog::serving_efficiency::ServingEfficiency;
+use crate::catalog::{Accelerator, Catalog, Entry, Node};
+use crate::inference::{Hardware, Load, ModelShape, Pools, Replica, Request, Room, Spread, disaggregated};
+use crate::memory::serving::{CacheFormats, Engine, Pages, Paging, fits};
+use crate::parallelism::ServingLayout;
+use crate::units::{Bandwidth, Bytes, Seconds};
+use crate::validation::aliases::Aliases;
+use crate::validation::outcome::Fill;
+use crate::validation::table::Unusable;
+use crate::workload::requantise;
+
+/// What a figure measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Time between tokens.
+    Tpot,
+    /// Time to the first token.
+    Ttft,
+    /// Answers' tokens a second.
+    Throughput,
+}
+
+/// A published figure of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// What it measures.
+    pub quantity: Quantity,
+    /// The column.
+    pub column: &'static str,
+    /// Its value.
+    pub value: f64,
+    /// The column's unit over seconds, or over tokens a second of the engine.
+    pub scale: f64,
+}
+
+/// What a run's figures come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Predicted {
+    tpot: Seconds,
+    ttft: Seconds,
+    tokens_per_second: f64,
+}
+
+impl Predicted {
+    /// With the throughput that published tables derive: tokens asked for over the time to the last of them.
+    fn of_latencies(ttft: Seconds, tpot: Seconds, concurrency: f64, output: f64) -> Self {
+        let last = ttft + tpot * (output - 1.0);
+        Self { tpot, ttft, tokens_per_second: concurrency * output / (last / Seconds::new(1.0)) }
+    }
+
+    /// In seconds, or tokens a second of the engine.
+    pub fn of(&self, quantity: Quantity) -> f64 {
+        let second = Seconds::new(1.0);
+        match quantity {
+            Quantity::Tpot => self.tpot / second,
+            Quantity::Ttft => self.ttft / second,
+            Quantity::Throughput => self.tokens_per_second,
+        }
+    }
+}
+
+/// How requests come to the engine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Asked {
+    /// So many open at once.
+    Open(Load),
+    /// More than it takes, of the most in each attention group.
+    Endless { request: Request, most: f64 },
+    /// So many open for each decode worker of separate pools.
+    Pools { load: Load, prefill: Spread, prefill_workers: f64, decode_workers: f64 },
+}
+
+/// A published run.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The model's catalog id.
+    pub model: String,
+    /// The accelerator.
+    pub accelerator: Arc<Entry<Accelerator>>,
+    /// Its links to others in one direction.
+    pub(super) links: Bandwidth,
+    /// The engine family.
+    pub engine: String,
+    /// The model's arithmetic.
+    pub(super) shape: ModelShape,
+    /// How the engine, or a decode worker, is spread.
+    pub(super) spread: Spread,
+    /// Requests at once, at most.
+    pub(super) room: Room,
+    /// How requests come.
+    pub(super) asked: Asked,
+    /// Tokens of an answer as throughputs count them: those asked for, where answers are shorter.
+    pub(super) counted_output: f64,
+    /// The row's figures.
+    pub measured: Vec<Measured>,
+    /// What it leaves open.
+    pub(super) filled: Vec<Fill>,
+}
+
+impl Setup {
+    /// What the form says with a set of constants.
+    ///
+    /// # Errors
+    /// In words, where the set lacks a constant.
+    pub fn predict(&self, set: &ServingEfficiency) -> Result<Predicted, String> {
+        let hardware =
+            Hardware::bind(set, &self.accelerator, self.links, &self.engine).map_err(|missing| missing.to_string())?;
+        let replica = |spread| Replica { shape: &self.shape, hardware: &hardware, spread };
+        let engine = replica(self.spread);
+        Ok(match self.asked {
+            Asked::Open(load) => {
+                let state = engine.closed_loop(&load, self.room);
+                Predicted::of_latencies(state.ttft, state.tpot, load.concurrency, self.counted_output)
+            }
+            Asked::Endless { request, most } => {
+                let state = engine.offline(&request, most, self.room);
+                let tokens_per_second = state.requests_per_second * request.output;
+                Predicted { tpot: state.tpot, ttft: state.ttft, tokens_per_second }
+            }
+            Asked::Pools { load, prefill, prefill_workers, decode_workers } => {
+                let pools = Pools { prefill: replica(prefill), prefill_workers, decode: engine, decode_workers };
+                let state = disaggregated(&pools, &load, load.concurrency);
+                Predicted::of_latencies(state.ttft, state.tpot, load.concurrency, self.counted_output)
+            }
+        })
+    }
+
+    /// Whether the model has experts.
+    pub fn has_experts(&self) -> bool {
+        self.shape.has_experts()
+    }
+
+    /// Whether prefill and decode have pools of their own.
+    pub fn disaggregated(&self) -> bool {
+        matches!(self.asked, Asked::Pools { .. })
+    }
+
+    /// Whether more requests are open than the cache has room for.
+    pub fn cache_binds(&self) -> bool {
+        matches!(self.asked, Asked::Open(load) if load.concurrency > self.room.requests)
+    }
+
+    /// The group of a figure.
+    pub fn group(&self, quantity: Quantity) -> String {
+        let kind = if self.has_experts() { "experts" } else { "dense" };
+        let mode = match self.asked {
+            Asked::Open(_) => "aggregated",
+            Asked::Endless { .. } => return format!("offline throughput, {kind}"),
+            Asked::Pools { .. } => "disaggregated",
+        };
+        let what = match quantity {
+            Quantity::Tpot => "time between tokens",
+            Quantity::Ttft if self.cache_binds() => "time to first token where the cache is full",
+            Quantity::Ttft => "time to first token",
+            Quantity::Throughput => "throughput",
+        };
+        if self.disaggregated() { format!("{what}, {mode}") } else { format!("{what}, {mode}, {kind}") }
+    }
+}
+
+/// The parts of a run that its texts name.
+pub(super) struct Named {
+    pub(super) id: String,
+    pub(super) model: Model,
+    pub(super) node: Arc<Entry<Node>>,
+    pub(super) accelerator: Arc<Entry<Accelerator>>,
+}
+
+impl Named {
+    /// Finds a model and an accelerator by their published names.
+    pub(super) fn find(model: &str, gpu: &str, catalog: &Catalog, aliases: &Aliases) -> Result<Self, Unusable> {
+        let unknown = || Unusable(format!("the catalog has no model \"{model}\""));
+        let id = aliases.served(model).ok_or_else(unknown)?;
+        let entry = catalog.models.get(id).ok_or_else(unknown)?;
+        let no_part = || Unusable(format!("the catalog has no part for GPU \"{gpu}\""));
+        let hardware = aliases.hardware(gpu).ok_or_else(no_part)?;
+        let node = Arc::clone(catalog.nodes.get(&hardware.node).ok_or_else(no_part)?);
+        let accelerator = Arc::clone(catalog.accelerators.get(&node.accelerator).ok_or_else(no_part)?);
+        Ok(Self { id: id.to_owned(), model: entry.part.clone(), node, accelerator })
+    }
+
+    /// Gives the model the formats of a published precision. The cache, which rows leave open, is in 8 bits where weights
+    /// have 8 bits or are NVFP4.
+    pub(super) fn serve_in(&mut self, precision: &str) -> Result<Fill, Unusable> {
+        let model = &mut self.model;
+        let experts = model.formats.of(Module::Experts).format;
+        let format = match precision.to_lowercase().as_str() {
+            "bf16" | "fp16" => Format::plain(Number::Bf16),
+            "fp8" => Format::plain(Number::Fp8),
+            // A checkpoint that is published in four bits is served as it is.
+            "fp4" | "nvfp4" if experts.number == Number::Fp4 => experts,
+            "fp4" | "nvfp4" => Format::named("nvfp4").unwrap_or_default(),
+            "int4" if experts.number == Number::Int4 => experts,
+            "int4" => Format::named("int4-g128").unwrap_or_default(),
+            other => return Err(Unusable(format!("no number format is known for weights in \"{other}\""))),
+        };
+        let own = model.blocks.iter().any(|block| block.moe().is_some()) && experts == format;
+        if !own {
+            requantise(model, format);
+        }
+        let narrow = matches!(format.number, Number::Fp8) || format == Format::named("nvfp4").unwrap_or_default();
+        let cache = Format::plain(if narrow { Number::Fp8 } else { Number::Bf16 });
+        model.formats.kv_cache = Some(cache);
+        let rule = "8 bits where weights have 8 bits or are NVFP4, else 16".to_owned();
+        Ok(Fill { field: "kv_cache", value: cache.to_string(), rule })
+    }
+
+    /// Room for requests of that many tokens, counted at their full length by engines that reserve it.
+    pub(super) fn room(
+        &self,
+        layout: ServingLayout,
+        engine: &str,
+        (input, output): (f64, f64),
+        catalog: &Catalog,
+    ) -> Result<Room, Unusable> {
+        layout.check(&self.model).map_err(Unusable)?;
+        let allowance =
+            catalog.memory_allowances.get("cuda").ok_or_else(|| Unusable("no memory allowances".to_owned()))?;
+        let memory =
+            allowance.engines.get(engine).ok_or_else(|| Unusable(format!("no memory rules of engine {engine}")))?;
+        let engine = Engine::new(memory);
+        let usable = self.accelerator.memory_capacity.saturating_sub(allowance.driver_reserve.value);
+        let formats = CacheFormats::of(&self.model);
+        let held = if memory.rule == crate::catalog::memory_allowance::PoolRule::OfFree {
+            input + output
+        } else {
+            input + output / 2.0
+        };
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tokens of a request")]
+        let tokens = held.ceil() as u64;
+        let engine = Engine { pages: Pages { paging: Paging::PerLayer, ..engine.pages }, ..engine };
+        let found = fits(&self.model, &layout, &engine, &formats, usable, (tokens, 0));
+        if found.pool < found.request || found.request <= Bytes::ZERO {
+            return Err(Unusable(format!(
+                "{} of weights leave no room for a request of {tokens} tokens",
+                found.weights
+            )));
+        }
+        let requests = found.pool / found.request * f64::from(layout.attention_data) * f64::from(layout.pipeline);
+        Ok(Room { requests })
+    }
+
+    pub(super) fn links(&self) -> Bandwidth {
+        self.node.scale_up.bandwidth_per_direction
+    }
+}

@@ -1,0 +1,79 @@
+//! Rows of offline throughput.
+
+use super::setup::{Asked, Measured, Named, Quantity, Setup};
+use crate::catalog::Catalog;
+use crate::inference::{ModelShape, Request, Spread};
+use crate::parallelism::ServingLayout;
+use crate::validation::aliases::Aliases;
+use crate::validation::outcome::Fill;
+use crate::validation::table::{Row, Unusable};
+
+/// Requests in an attention group at most: TensorRT-LLM's default.
+const MOST: f64 = 2_048.0;
+
+pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<Setup, Unusable> {
+    let engine_text = row.needed("engine")?;
+    let offline = row.text("scenario") == Some("offline max throughput");
+    if !engine_text.starts_with("TensorRT-LLM") || !offline {
+        return Err(Unusable(format!("no offline throughput of TensorRT-LLM: {engine_text}")));
+    }
+    if row.needed("metric")? != "total output throughput" {
+        return Err(Unusable("no total output throughput".to_owned()));
+    }
+    let engine = "trtllm".to_owned();
+    let mut named = Named::find(row.needed("model")?, row.needed("gpu")?, catalog, aliases)?;
+    let mut filled = vec![named.serve_in(row.needed("weight_precision")?)?];
+    let layout = parse(row.needed("parallelism")?)?;
+    let needed = |column: &str| row.number(column)?.ok_or_else(|| Unusable(format!("{column} is missing")));
+    let (input, output) = (needed("isl")?, needed("osl")?);
+    let room = named.room(layout, &engine, (input, output), catalog)?;
+    filled.push(Fill { field: "requests", value: MOST.to_string(), rule: "the engine's default at most".to_owned() });
+    let value = needed("value")?;
+    Ok(Setup {
+        links: named.links(),
+        shape: ModelShape::new(&named.model),
+        model: named.id,
+        accelerator: named.accelerator,
+        engine,
+        spread: Spread::from(layout),
+        room,
+        asked: Asked::Endless { request: Request { input, cached: 0.0, output }, most: MOST },
+        counted_output: output,
+        measured: vec![Measured { quantity: Quantity::Throughput, column: "value", value, scale: 1.0 }],
+        filled,
+    })
+}
+
+/// `TP8`, `TP1,PP4`, `TP8 EP2`, `attn-DP8 EP8`.
+fn parse(text: &str) -> Result<ServingLayout, Unusable> {
+    let mut layout = ServingLayout::SINGLE;
+    for word in text.split([',', ' ']).filter(|word| !word.is_empty()) {
+        let digits = word.find(|c: char| c.is_ascii_digit()).unwrap_or(word.len());
+        let (axis, degree) = word.split_at(digits);
+        let unknown = || Unusable(format!("no layout is known by \"{text}\""));
+        let degree: u32 = degree.parse().map_err(|_| unknown())?;
+        match axis {
+            "TP" => layout.tensor = degree,
+            "PP" => layout.pipeline = degree,
+            "EP" => layout.expert = degree,
+            "attn-DP" => layout.attention_data = degree,
+            _ => return Err(unknown()),
+        }
+    }
+    Ok(layout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_layouts_are_read() {
+        let single = ServingLayout::SINGLE;
+        let of = |text| parse(text).unwrap();
+        assert_eq!(of("TP8"), ServingLayout { tensor: 8, ..single });
+        assert_eq!(of("TP1,PP4"), ServingLayout { pipeline: 4, ..single });
+        assert_eq!(of("attn-DP8 EP8"), ServingLayout { attention_data: 8, expert: 8, ..single });
+        assert!(parse("see bench config").is_err());
+    }
+}
