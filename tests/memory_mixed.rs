@@ -53,6 +53,7 @@ const BARE: Software = Software {
     logit: Bytes::new(4.0),
     selective_recompute: SelectiveRecompute::AttentionCore,
     cast_inputs: false,
+    casts_weights: false,
     fused_attention: true,
 };
 

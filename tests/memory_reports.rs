@@ -93,6 +93,7 @@ const BARE: Software = Software {
     logit: Bytes::new(4.0),
     selective_recompute: SelectiveRecompute::AttentionCore,
     cast_inputs: false,
+    casts_weights: false,
     fused_attention: true,
 };
 
@@ -267,9 +268,6 @@ fn scales_of_four_bit_weights_count() {
 
 #[test]
 fn states_are_not_all_that_training_takes() {
-    // deepspeedai/DeepSpeed#4527: 18 bytes over four ranks and the largest layer come to 31.15e9 bytes, 29.01 GiB; a
-    // footprint has activations and gathered weights beside.
-    near((18.0 * 6_805e6 / 4.0 + 4.0 * 131e6) / GIB, 29.01, 1e-3);
     // deepspeedai/DeepSpeed#5099: ZeRO-2 keeps the fp16 weights whole: 2 P + 18 P / N with both copies of gradients.
     let llama = Transformer::try_from(&model("llama-3.1-8b")).unwrap();
     let sharded = Layout { data: 8, sharding: Sharding::OptimizerGradients, ..ONE };
@@ -278,8 +276,6 @@ fn states_are_not_all_that_training_takes() {
     assert_eq!(held.weights, Bytes::new(2.0 * parameters));
     assert_eq!(held.gradients + held.optimizer, Bytes::new(16.0 * parameters / 8.0));
     assert!(held.total() > (held.weights + held.gradients + held.optimizer) * 1.1);
-    // AI-Hypercomputer/maxtext#606: 12 bytes a parameter with fp32 weights and moments: 80.4 GB for Llama 2 7B.
-    near(12.0 * census(&model("llama-2-7b")).total() as f64 / 1e9, 80.86, 1e-3);
 }
 
 #[test]
@@ -393,6 +389,8 @@ fn tokens_and_requests_of_a_hybrid_are_told_apart() {
 
 #[test]
 fn a_hybrid_in_eight_bits_fits_where_attention_in_all_layers_would_not() {
+    // The shape is that of the published configuration: 32 layers of 4,096, MLPs of 12,288, 248,320 entries, 16 heads and
+    // attention in eight layers; heads of the recurrent layers are those of the family's other models.
     // AlexsJones/llmfit#203: Qwen3.5 9B in q8_0 at 8,192 tokens was said not to fit 16 GB, and took 8.5.
     let qwen = r#"{"model_type": "qwen3_5_text", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 16,
         "num_key_value_heads": 4, "head_dim": 256, "intermediate_size": 12288, "vocab_size": 248320,

@@ -18,6 +18,19 @@ choices! {
 }
 
 choices! {
+    /// How the loss is computed from the logits.
+    pub enum Loss {
+        /// As the framework does by default.
+        Plain = "plain",
+        /// By a compiler that fuses its element-wise steps: the logits and their gradient in 16 bits are all that is stored.
+        Compiled = "compiled",
+        /// Fused with the output projection, some tokens at a time: the logits are never whole (Liger Kernel, arXiv
+        /// 2410.10989, section 3.2).
+        Fused = "fused",
+    }
+}
+
+choices! {
     /// Of what a serving engine takes its fraction for the cache.
     pub enum PoolRule {
         /// Of all memory, less what else it holds: vLLM's `gpu_memory_utilization`, SGLang's `mem_fraction_static`.
@@ -70,6 +83,8 @@ pub struct MemoryAllowance {
     pub fragmentation: Ranged<Fraction>,
     /// What differs by framework, by its word.
     pub frameworks: BTreeMap<String, FrameworkMemory>,
+    /// Memory of one logit where the loss is not the framework's own, by the loss's word.
+    pub losses: BTreeMap<String, Bytes>,
     /// Serving engines, by name.
     pub engines: BTreeMap<String, EngineMemory>,
 }
@@ -83,6 +98,8 @@ pub struct FrameworkMemory {
     pub selective_recompute: SelectiveRecompute,
     /// Whether matrix multiplications in low precision keep their inputs as they were cast, not whole.
     pub cast_inputs: bool,
+    /// Whether weights are kept in single precision alone, as the optimizer updates them, and cast as they are multiplied.
+    pub casts_weights: bool,
 }
 
 impl FromNode for FrameworkMemory {
@@ -91,6 +108,7 @@ impl FromNode for FrameworkMemory {
             logit: reader.get("logit"),
             selective_recompute: reader.get("selective_recompute"),
             cast_inputs: reader.or("cast_inputs", false),
+            casts_weights: reader.or("casts_weights", false),
         })
     }
 }
@@ -103,6 +121,7 @@ impl MemoryAllowance {
             communicator: reader.get("communicator"),
             fragmentation: reader.get("fragmentation"),
             frameworks: reader.get("frameworks"),
+            losses: reader.optional("losses").unwrap_or_default(),
             engines: reader.get("engines"),
         }
     }
@@ -110,5 +129,12 @@ impl MemoryAllowance {
     /// What a framework keeps; `None` where the file doesn't have it.
     pub fn framework(&self, framework: Framework) -> Option<FrameworkMemory> {
         self.frameworks.get(framework.word()).copied()
+    }
+
+    /// What a framework keeps with a loss; `None` where the file doesn't have one of them.
+    pub fn with_loss(&self, framework: Framework, loss: Loss) -> Option<FrameworkMemory> {
+        let kept = self.framework(framework)?;
+        let logit = if loss == Loss::Plain { kept.logit } else { self.losses.get(loss.word()).copied()? };
+        Some(FrameworkMemory { logit, ..kept })
     }
 }

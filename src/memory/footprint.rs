@@ -103,6 +103,9 @@ enum Kinds<'a> {
     Many(Vec<Layer>, &'a [usize]),
 }
 
+/// A master weight.
+const MASTER: Bytes = Bytes::new(4.0);
+
 /// One layer on a rank.
 #[derive(Clone, Copy, Default)]
 struct Layer {
@@ -192,7 +195,8 @@ impl<'a> Rank<'a> {
             }
             if elsewhere { Bytes::ZERO } else { bytes }
         };
-        let weights = keep(self.job.precision.size() * self.share(held, sharding.weights()), offload.weights());
+        let weight = if self.software.casts_weights { MASTER } else { self.job.precision.size() };
+        let weights = keep(weight * self.share(held, sharding.weights()), offload.weights());
         // Where ranks keep their own part of the gradients alone, it is sent to the host as it is reduced.
         let follow = offload.optimizer() && sharding.gradients();
         let gradients = keep(self.job.gradients.size() * self.share(held, sharding.gradients()), follow);
@@ -226,7 +230,11 @@ impl<'a> Rank<'a> {
         let of_tables = RankParameters { split, ..RankParameters::default() };
         let sharded = self.layout.sharding.optimizer();
         let tables = self.share(of_tables, sharded);
-        optimizer.state_size() * (self.share(held, sharded) - tables) + optimizer.table_state_size() * tables
+        // Where the weights are the master weights, these are counted with them.
+        let counted = if self.software.casts_weights { MASTER } else { Bytes::ZERO };
+        let [of_layer, of_table] = [optimizer.state_size(), optimizer.table_state_size()];
+        of_layer.saturating_sub(counted) * (self.share(held, sharded) - tables)
+            + of_table.saturating_sub(counted) * tables
     }
 
     /// Layers of the microbatches in flight; on the first stage the mask of the embedding's dropout, on the last the input
@@ -259,9 +267,11 @@ impl<'a> Rank<'a> {
         if stage.head {
             let logits = self.logits();
             let waiting = if layout.schedule == Schedule::Gpipe { in_flight } else { 1.0 };
-            // One microbatch is at its peak; those that wait for their backward pass keep fp32 logits.
-            kept += (job.precision.size() * (2.0 * stream) + Bytes::new(4.0 * logits)) * waiting;
-            kept += software.logit.saturating_sub(Bytes::new(4.0)) * logits + self.gathered_input();
+            // One microbatch is at its peak; those that wait for their backward pass keep fp32 logits, or what fewer bytes a
+            // loss stores of them.
+            let waits = software.logit.min(Bytes::new(4.0));
+            kept += (job.precision.size() * (2.0 * stream) + waits * logits) * waiting;
+            kept += software.logit.saturating_sub(waits) * logits + self.gathered_input();
         }
         (kept, moved)
     }

@@ -21,6 +21,8 @@ pub struct Software {
     pub selective_recompute: SelectiveRecompute,
     /// Whether matrix multiplications in low precision keep their inputs as they were cast, not whole.
     pub cast_inputs: bool,
+    /// Whether weights are kept in single precision alone, and cast as they are multiplied.
+    pub casts_weights: bool,
     /// Whether attention keeps its scores out of memory. Where it doesn't, dropout's masks are counted too, as the
     /// training runs of that time had it.
     pub fused_attention: bool,
@@ -37,6 +39,7 @@ impl Software {
             logit: framework.logit,
             selective_recompute: framework.selective_recompute,
             cast_inputs: framework.cast_inputs,
+            casts_weights: framework.casts_weights,
             fused_attention: kernel != AttentionKernel::Unfused,
         }
     }

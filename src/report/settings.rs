@@ -1,5 +1,6 @@
 //! The scenario as it was evaluated: every key with its value, given or by default.
 
+use crate::catalog::memory_allowance::Loss;
 use crate::catalog::side_network::Purpose;
 use crate::evaluate::{Evaluation, ServingPoint};
 use crate::parallelism::Layout;
@@ -105,7 +106,7 @@ fn cluster(scenario: &Scenario) -> Vec<(&'static str, String)> {
 }
 
 fn software(software: &Software) -> Vec<(&'static str, String)> {
-    vec![
+    let mut all = vec![
         ("software.date", month(software.date)),
         ("software.framework", software.framework.to_string()),
         ("software.attention_kernel", software.attention_kernel.to_string()),
@@ -115,7 +116,11 @@ fn software(software: &Software) -> Vec<(&'static str, String)> {
         ("software.sharp", software.communication.sharp.to_string()),
         ("software.pat", software.communication.pat.to_string()),
         ("software.gpudirect", software.communication.gpudirect.to_string()),
-    ]
+    ];
+    if software.loss != Loss::Plain {
+        all.push(("software.loss", software.loss.to_string()));
+    }
+    all
 }
 
 fn training(training: &Training) -> Vec<(&'static str, String)> {

@@ -35,6 +35,7 @@ pub const KEYS: &[&str] = &[
     "software.date",
     "software.framework",
     "software.attention_kernel",
+    "software.loss",
     "software.overlap",
     "software.overlap.tensor",
     "software.overlap.data",

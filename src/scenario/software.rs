@@ -1,6 +1,7 @@
 //! The software of a job, and what it reaches on the chosen hardware: constants bound once.
 
 use crate::catalog::Accelerator;
+use crate::catalog::memory_allowance::Loss;
 use crate::catalog::node::Host;
 use crate::catalog::training_efficiency::{AttentionKernel, Framework, TrainingEfficiency};
 use crate::parallelism::RankOrder;
@@ -43,6 +44,8 @@ pub struct Software {
     pub framework: Framework,
     /// The attention kernel.
     pub attention_kernel: AttentionKernel,
+    /// How the loss is computed.
+    pub loss: Loss,
     /// What is overlapped.
     pub overlap: Overlap,
     /// How the network is used.
@@ -63,6 +66,11 @@ impl Software {
         } else {
             AttentionKernel::Cudnn
         }
+    }
+
+    /// Whether a framework's loss is compiled with its model: torchtitan's since April 2025 (pull request 1033).
+    pub const fn compiles_loss(framework: Framework, date: f64) -> bool {
+        matches!(framework, Framework::PytorchNative) && date >= 2025.25
     }
 
     /// The order in which a framework lays its axes on ranks.

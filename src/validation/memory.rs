@@ -8,6 +8,7 @@
 //!   the hidden one. Layers of BLOOM's candidates follow from their parameters: the multiple of the stages that is
 //!   nearest to (N - V h)/(12 h^2).
 //! - A formula's figure that rounds to the published digits is exact.
+//! - The loss of a torchtitan run of April 2025 or later is compiled; the date is in its source.
 //! - Microbatches are enough to fill the pipeline where the batch is not given.
 
 use super::aliases::{Aliases, Shape};
@@ -15,11 +16,12 @@ use super::known_model::known_model;
 use super::outcome::{Fill, Outcome, Prediction};
 use super::table::{Row, Unusable};
 use crate::catalog::Catalog;
-use crate::catalog::memory_allowance::{FrameworkMemory, SelectiveRecompute};
+use crate::catalog::memory_allowance::{FrameworkMemory, Loss, SelectiveRecompute};
 use crate::catalog::model::Norm;
 use crate::catalog::training_efficiency::{AttentionKernel, Framework};
 use crate::memory::{Software, worst};
 use crate::parallelism::{ContextExchange, Layout, Module, Modules, RankOrder, Recompute, Schedule, Sharding};
+use crate::scenario::Software as ScenarioSoftware;
 use crate::units::{Bytes, Factor, Fraction, Tokens};
 use crate::workload::{Detail, GradientPrecision, LayerKind, Offload, Optimizer, Precision, TrainingJob, Transformer};
 
@@ -239,10 +241,12 @@ fn read(
     let allowance = catalog.memory_allowances.get("cuda").ok_or_else(|| Unusable("no memory allowances".to_owned()))?;
     let unfused = kind == Peak::Formula;
     let kernel = if unfused { AttentionKernel::Unfused } else { AttentionKernel::Fa2 };
-    let kept = allowance.framework(framework).unwrap_or(FrameworkMemory {
+    let loss = loss(row, framework, filled);
+    let kept = allowance.with_loss(framework, loss).unwrap_or(FrameworkMemory {
         logit: Bytes::ZERO,
         selective_recompute: SelectiveRecompute::AttentionCore,
         cast_inputs: false,
+        casts_weights: false,
     });
     let mut software = Software::new(&allowance.part, kept, kernel);
     if kind != Peak::Device {
@@ -255,6 +259,19 @@ fn read(
         layout.check(&model, &job).map_err(|error| Unusable(format!("the layout cannot be: {error}")))?;
     }
     Ok(Case { model, job, layout, software })
+}
+
+/// The loss is compiled where the source's date says that the framework compiles it with the model, which these runs do.
+fn loss(row: &Row, framework: Framework, filled: &mut Vec<Fill>) -> Loss {
+    let digits = |part: &str| part.len() == 6 && part.bytes().all(|byte| byte.is_ascii_digit());
+    let source = row.text("source").unwrap_or_default();
+    let month = source.split('_').find(|part| digits(part)).and_then(|part| part.parse::<u32>().ok());
+    let date = month.map(|month| f64::from(month / 100) + f64::from((month % 100).saturating_sub(1)) / 12.0);
+    if date.is_some_and(|date| ScenarioSoftware::compiles_loss(framework, date)) {
+        fill(filled, "loss", &Loss::Compiled, "compiled with the model, as torchtitan does since April 2025");
+        return Loss::Compiled;
+    }
+    Loss::Plain
 }
 
 /// What a row's figure was read from.

@@ -18,6 +18,7 @@ pub(crate) const FUSED: Software = Software {
     logit: Bytes::new(4.0),
     selective_recompute: SelectiveRecompute::AttentionCore,
     cast_inputs: false,
+    casts_weights: false,
     fused_attention: true,
 };
 

@@ -1,5 +1,6 @@
 //! `[software]`: what the job runs on, and of which date.
 
+use crate::catalog::memory_allowance::Loss;
 use crate::catalog::training_efficiency::{AttentionKernel, Framework};
 use crate::diagnostics::{Sink, Span};
 use crate::document::{FromNode, Node, Reader};
@@ -26,6 +27,8 @@ pub struct SoftwareFile {
     pub framework: Option<Framework>,
     /// Attention kernel.
     pub attention_kernel: Option<AttentionKernel>,
+    /// How the loss is computed.
+    pub loss: Option<Loss>,
     /// Places of the three, for reports.
     pub places: SoftwarePlaces,
     /// Overlap flags: tensor, data, expert.
@@ -41,6 +44,7 @@ impl SoftwareFile {
             date: r.optional("date"),
             framework: r.optional("framework"),
             attention_kernel: r.optional("attention_kernel"),
+            loss: r.optional("loss"),
             places: SoftwarePlaces {
                 date: r.place_of("date"),
                 framework: r.place_of("framework"),

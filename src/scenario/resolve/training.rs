@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::run::{self, RunPlan};
 use super::{Cluster, Defaults};
-use crate::catalog::memory_allowance::FrameworkMemory;
+use crate::catalog::memory_allowance::{FrameworkMemory, Loss};
 use crate::catalog::training_efficiency::{Framework, TrainingEfficiency};
 use crate::catalog::{Catalog, Entry, MemoryAllowance, Model};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
@@ -177,7 +177,7 @@ pub(super) fn framework_memory(
     file: &ScenarioFile,
     sink: &Sink,
 ) -> Option<FrameworkMemory> {
-    let found = memory.framework(software.framework);
+    let found = memory.with_loss(software.framework, software.loss);
     if found.is_none() {
         let message = format!("no measured memory allowance for framework \"{}\"", software.framework);
         let at = file.software.places.framework.as_ref().unwrap_or(&file.cluster.node.at);
@@ -233,7 +233,16 @@ pub(super) fn software(
         pat: defaults.or("software.pat", pat, Communication::USUAL.pat),
         gpudirect: defaults.or("software.gpudirect", gpudirect, Communication::USUAL.gpudirect),
     };
-    Software { date, framework, attention_kernel, overlap, communication }
+    let loss = loss(wanted.loss, framework, defaults);
+    Software { date, framework, attention_kernel, loss, overlap, communication }
+}
+
+/// The loss, which frameworks that leave it to PyTorch have in several ways; the others' own is one of theirs.
+fn loss(given: Option<Loss>, framework: Framework, defaults: &mut Defaults) -> Loss {
+    match framework {
+        Framework::PytorchNative | Framework::PytorchFsdp => defaults.or("software.loss", given, Loss::Plain),
+        _ => given.unwrap_or_default(),
+    }
 }
 
 pub(super) fn layout(

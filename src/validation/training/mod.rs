@@ -42,6 +42,7 @@ use super::aliases::Aliases;
 use super::outcome::{Fill, Outcome, Prediction};
 use super::table::{Row, Unusable};
 use crate::catalog::Catalog;
+use crate::catalog::memory_allowance::Loss;
 use crate::catalog::training_efficiency::{AttentionKernel, Framework, TrainingEfficiency};
 use crate::evaluate::StepInputs;
 use crate::memory;
@@ -254,7 +255,8 @@ fn software(
     let usual = set.usual_overlap(framework, date, false);
     let (tensor, data) = named.map_or(usual, |named| (named.overlaps, named.overlaps));
     let overlap = Overlap { tensor, data, expert: false };
-    let software = Software { date, framework, attention_kernel, overlap, communication: Communication::USUAL };
+    let communication = Communication::USUAL;
+    let software = Software { date, framework, attention_kernel, loss: Loss::Plain, overlap, communication };
     Ok((software, named.is_some()))
 }
 
