@@ -208,7 +208,12 @@ fn slower_wires_are_never_faster() {
                 for (group, wires) in
                     [(group, slow_nics), (group, slow_links), (worse_fabric, wires), (fewer_nics, wires)]
                 {
-                    let slower = estimate(line.algorithm, kind, payload, &group, &wires).unwrap();
+                    let Some(slower) = estimate(line.algorithm, kind, payload, &group, &wires) else {
+                        // The network's switches scatter and gather only for ranks that have a card each.
+                        assert_eq!(line.algorithm, Algorithm::CollNetDirect);
+                        assert!(kind != Collective::AllReduce && group == fewer_nics);
+                        continue;
+                    };
                     assert!(slower.time >= line.time, "{} {kind:?} {group:?}", line.algorithm.name());
                 }
             }
@@ -352,9 +357,12 @@ fn reduction_in_the_network_is_off_unless_asked_for() {
         let by = |wires| best(Collective::AllReduce, payload, &group, wires);
         assert_ne!(by(&plain).algorithm.library(), Library::Sharp);
         assert!(by(&sharp).time <= by(&plain).time);
-        // Only all-reduce gains.
-        let gather = |wires| best(Collective::AllGather, payload, &group, wires);
-        assert_eq!(gather(&plain), gather(&sharp));
+        // Halves of an all-reduce gain steps where they are small; what the switches don't serve gains nothing.
+        for half in [Collective::AllGather, Collective::ReduceScatter] {
+            assert!(best(half, payload, &group, &sharp).time <= best(half, payload, &group, &plain).time);
+        }
+        let root = |wires| best(Collective::Broadcast, payload, &group, wires);
+        assert_eq!(root(&plain), root(&sharp));
     }
 }
 

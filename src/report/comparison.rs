@@ -135,12 +135,12 @@ fn break_even(comparison: &Comparison) -> Section {
 fn hashed_note(found: &BreakEven, comparison: &Comparison) -> Option<String> {
     let collisions = found.collisions?;
     Some(format!(
-        "{} spreads flows by a hash: at full load the fullest of {} uplinks of a leaf holds {} of {} flows a card, which \
-         leaves {}; under the loads of this job that costs as much as a constant {}.",
+        "{} spreads flows by a hash, {} of a card over {} uplinks of a leaf: at full load the fullest is expected to hold {}, \
+         which leaves {}; under the loads of this job that costs as much as a constant {}.",
         comparison.variants[found.between.1].name,
+        significant(collisions.flows_per_nic, 3),
         collisions.links,
         significant(collisions.fullest, 3),
-        significant(collisions.flows_per_nic, 3),
         percent(collisions.share()),
         written(found.present)
     ))
