@@ -2,11 +2,15 @@
 
 mod json;
 mod output;
+mod parts;
 mod settings;
+mod shard;
 
 pub use json::{model_config, parse_json, read_json};
 pub use output::{write, write_directory};
+pub use parts::{Contents, Parts, PartsError};
 pub use settings::{axis, scenario, setting};
+pub use shard::{MergeError, ShardLabel, merge};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

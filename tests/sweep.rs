@@ -259,3 +259,86 @@ fn a_sweep_that_is_too_large_is_not_begun() {
     assert!(stderr.contains("24 points") && stderr.contains("--max-points 24"), "{stderr}");
     assert!(output.stdout.is_empty());
 }
+
+#[test]
+fn a_sweep_that_is_killed_goes_on_where_it_was() {
+    let bench = Bench::new();
+    let path = bench.scenario(SEARCHED, LAYOUTS);
+    let (path, whole, broken) = (path.to_str().unwrap(), bench.path("whole.csv"), bench.path("broken.csv"));
+    let sweep = |output: &Path| {
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("clusterplan"));
+        command.args(["sweep", path, "--set", "cluster.accelerators=64", "--set", "training.layout.micro_batch=1"]);
+        command.args(["--part-bytes", "3000", "-o", output.to_str().unwrap()]);
+        command.stderr(std::process::Stdio::null());
+        command
+    };
+    assert!(sweep(&whole).status().unwrap().success());
+    let parts = || {
+        let there = fs::read_dir(bench.path("broken.csv.parts"));
+        there.map_or(0, |there| {
+            there
+                .filter(|entry| {
+                    entry.as_ref().is_ok_and(|entry| entry.path().extension().is_some_and(|end| end == "csv"))
+                })
+                .count()
+        })
+    };
+    let mut killed = 0;
+    for _ in 0..10 {
+        let before = parts();
+        let mut child = sweep(&broken).spawn().unwrap();
+        // Killed at whatever it is doing once it has come a little further, each time another little.
+        while child.try_wait().unwrap().is_none() && parts() <= before + killed {
+            std::thread::yield_now();
+        }
+        if child.try_wait().unwrap().is_none() {
+            child.kill().unwrap();
+            killed += 1;
+        }
+        child.wait().unwrap();
+    }
+    assert!(sweep(&broken).status().unwrap().success());
+    assert!(killed > 2, "killed {killed} times");
+    assert!(fs::read(&whole).unwrap() == fs::read(&broken).unwrap());
+    assert!(!bench.path("broken.csv.parts").exists());
+}
+
+#[test]
+fn parts_made_apart_are_the_whole() {
+    let bench = Bench::new();
+    for (name, axes, small) in [
+        (GPT, AXES, &[][..]),
+        (SEARCHED, LAYOUTS, &["--set", "cluster.accelerators=64", "--set", "training.layout.micro_batch=1"][..]),
+    ] {
+        let path = bench.scenario(name, axes);
+        let path = path.to_str().unwrap();
+        let file = |name: &str| bench.path(name).display().to_string();
+        let make = |output: &str, shard: &[&str]| {
+            stdout(&[&["sweep", path, "-o", output], small, shard].concat());
+        };
+        make(&file("all.csv"), &[]);
+        let names: Vec<String> = (0..3).map(|index| file(&format!("{index}.csv"))).collect();
+        for (index, output) in names.iter().enumerate() {
+            make(output, &["--shard", &format!("{index}/3")]);
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let merged = file("merged.csv");
+        stdout(&[&["merge", "-o", &merged], &[names[2], names[0], names[1]][..]].concat());
+        assert!(fs::read(&merged).unwrap() == fs::read(file("all.csv")).unwrap(), "{name}");
+
+        let refused = |files: &[&str], told: &str| {
+            let output = clusterplan(&[&["merge", "-o", &merged], files].concat()).output().unwrap();
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2));
+            assert!(stderr.contains(told), "{stderr}");
+        };
+        refused(&names[..2], "2 is missing");
+        refused(&[names[0], names[0]], "the same part");
+        refused(&[&file("all.csv")], "says nothing");
+        let mut bytes = fs::read(names[1]).unwrap();
+        let last = bytes.len() - 3;
+        bytes[last] ^= 1;
+        fs::write(names[1], bytes).unwrap();
+        refused(&names, "damaged");
+    }
+}

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 pub(super) enum Answer {
     /// Done.
     Yes(Vec<u8>),
+    /// Done, and written already.
+    Written,
     /// Done: files of a directory, by their paths in it.
     Files(Vec<(PathBuf, Vec<u8>)>),
     /// An answer that is "no": what goes to stdout, if anything, and what goes to stderr.

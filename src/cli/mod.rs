@@ -9,6 +9,7 @@ mod compare;
 mod eval;
 mod fabric;
 mod memory;
+mod merge;
 mod model;
 mod network;
 mod options;
@@ -18,6 +19,7 @@ mod scaling;
 mod schema;
 mod session;
 mod sweep;
+mod sweep_rows;
 mod validate;
 
 use std::process::ExitCode;
@@ -54,6 +56,8 @@ enum Command {
     Scaling(scaling::ScalingCommand),
     /// A row for every combination of values: all of them, the best, what no other beats, how figures spread
     Sweep(sweep::SweepCommand),
+    /// Parts of a sweep, made with --shard, put together into one file
+    Merge(merge::Merge),
     /// Bytes of an accelerator by component: whether it fits, by how much, and what else would
     Memory(memory::Memory),
     /// Parameters, weights, cache and operations of a model: of the catalog, or read from its config.json
@@ -85,6 +89,7 @@ pub fn run() -> ExitCode {
         Command::Price(command) => command.run(session),
         Command::Scaling(command) => command.run(session),
         Command::Sweep(command) => command.run(session),
+        Command::Merge(command) => command.run(session),
         Command::Memory(command) => command.run(session),
         Command::Model(command) => command.run(session),
         Command::Collective(command) => command.run(session),

@@ -109,11 +109,8 @@ impl Session {
         }
     }
 
-    /// Writes the answer where it belongs; the exit code says what it is.
-    pub(super) fn deliver(self, answer: Answer) -> ExitCode {
-        if !self.settings_used && !self.options.set.is_empty() {
-            self.unused("--set", "changes a key of a scenario, and this command reads none", "leave it out");
-        }
+    /// Reports an answer that would replace what was read.
+    pub(super) fn spares_inputs(&self) {
         let same = |input: &PathBuf, output: &PathBuf| {
             let real = |path: &PathBuf| path.canonicalize().ok();
             real(input).is_some_and(|input| real(output) == Some(input))
@@ -124,11 +121,20 @@ impl Session {
             let message = format!("{} was read: the answer would replace it", output.display());
             self.sink.push(Diagnostic::new(Code::Inconsistent, message).hint("name another file with -o"));
         }
+    }
+
+    /// Writes the answer where it belongs; the exit code says what it is.
+    pub(super) fn deliver(self, answer: Answer) -> ExitCode {
+        if !self.settings_used && !self.options.set.is_empty() {
+            self.unused("--set", "changes a key of a scenario, and this command reads none", "leave it out");
+        }
+        self.spares_inputs();
         if !self.sink.is_empty() {
             return self.mistakes();
         }
         let (data, message, code) = match answer {
             Answer::Yes(data) => (Some(data), String::new(), 0),
+            Answer::Written => (None, String::new(), 0),
             Answer::Files(files) => return self.deliver_files(&files),
             Answer::No { data, message } => (data, message, 1),
             Answer::Mistaken => (None, String::new(), 2),

@@ -8,14 +8,19 @@ use clap::Args;
 use super::options::Format;
 use super::progress::Progress;
 use super::session::complain;
+use super::sweep_rows::{Rows, write_rows};
 use super::{Answer, Session};
+use crate::catalog::Catalog;
 use crate::diagnostics::{Code, Diagnostic};
-use crate::report::{SweepCsv, SweepRows, all_figures, sweep_csv, sweep_figures, sweep_json, sweep_page, sweep_size};
+use crate::report::{all_figures, sweep_csv, sweep_figures, sweep_json, sweep_page, sweep_size};
 use crate::scenario::ScenarioFile;
 use crate::sweep::{Aim, Column, ConditionError, Cursor, MOST_KEYS, Reduced, Reduction, Shard, Sweep, Wanted};
 
 /// More rows than this are not begun unasked.
 const MOST_ROWS: u64 = 10_000_000;
+
+/// Bytes of a part: a fraction of a second's rows.
+const PART: usize = 1 << 22;
 
 /// `clusterplan sweep`
 #[derive(Args, Debug)]
@@ -46,6 +51,12 @@ pub(super) struct SweepCommand {
     /// Begins a sweep of up to so many rows
     #[arg(long, value_name = "N", default_value_t = MOST_ROWS)]
     max_points: u64,
+    /// Does a part of the rows only, the Ith of N counted from zero; `merge` puts the files together
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    shard: Option<Shard>,
+    /// Writes parts of about so many bytes, which an interrupted sweep goes on from
+    #[arg(long, value_name = "BYTES", default_value_t = PART)]
+    part_bytes: usize,
 }
 
 impl SweepCommand {
@@ -70,13 +81,14 @@ impl SweepCommand {
             }
         }
         let reduction = self.wanted(&sweep, &session);
+        self.check(reduction.is_some(), &session);
         let Some(size) = self.size(&sweep, &session) else { return (Answer::Mistaken, session) };
         let answer = match reduction {
             Some(wanted) => {
                 let reduced = reduce(&sweep, &wanted, size);
                 kept(&sweep, &reduced, &wanted, &session)
             }
-            None => rows(&sweep, size, &session),
+            None => self.rows(&sweep, size, &catalog, &session),
         };
         (answer, session)
     }
@@ -137,6 +149,38 @@ impl SweepCommand {
         })
     }
 
+    /// All rows, or a part of them.
+    fn rows(&self, sweep: &Sweep<'_>, size: u64, catalog: &Catalog, session: &Session) -> Answer {
+        let rows = Rows { sweep, size, shard: self.shard, part_bytes: self.part_bytes };
+        write_rows(&rows, catalog, session)
+    }
+
+    /// Reports options that do not go with what is kept, or with rows.
+    fn check(&self, kept: bool, session: &Session) {
+        let report = |message: &str, hint: &str| {
+            session.sink.push(Diagnostic::new(Code::Inconsistent, message).hint(hint));
+        };
+        if kept && self.shard.is_some() {
+            report(
+                "`--shard` gives a part of the rows, and what is kept is of all of them",
+                "keep of the merged rows, or leave out --shard",
+            );
+        }
+        if self.shard.is_some() && session.options.output.is_none() {
+            report("a part needs a file of its own", "name it with -o");
+        }
+        if !kept && matches!(session.options.format, Format::Json | Format::Md) {
+            report(
+                "all rows are written as CSV",
+                "leave out --format, or keep some with --top, --pareto, --group-by or --quantiles",
+            );
+        }
+        let extension = session.options.output.as_ref().and_then(|path| path.extension());
+        if !kept && extension.is_some_and(|extension| extension == "parquet") {
+            report("rows are written as CSV", "name a file that ends in .csv");
+        }
+    }
+
     /// Counts the rows and says so; none where there are more than are begun unasked.
     fn size(&self, sweep: &Sweep<'_>, session: &Session) -> Option<u64> {
         if !session.sink.is_empty() {
@@ -190,25 +234,11 @@ fn kept(sweep: &Sweep<'_>, reduced: &Reduced, wanted: &Wanted, session: &Session
     Answer::Yes(data)
 }
 
-/// All rows, as CSV.
-fn rows(sweep: &Sweep<'_>, size: u64, session: &Session) -> Answer {
-    let progress = Progress::new(size);
-    let lines = SweepCsv::new(sweep);
-    let mut data = lines.header(session.options.bom);
-    sweep.run(
-        Shard::WHOLE,
-        Cursor::default(),
-        || (0, SweepRows::default()),
-        |(count, part), row| {
-            *count += 1;
-            lines.row(part, row);
-        },
-        |_, (count, part)| {
-            progress.advance(count);
-            data.extend(part.finish());
-            ControlFlow::Continue(())
-        },
-    );
-    progress.end();
-    Answer::Yes(data)
+/// Reads `I/N`.
+fn shard(text: &str) -> Result<Shard, String> {
+    let parts = text.split_once('/').and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));
+    match parts {
+        Some((index, count)) if index < count => Ok(Shard { index, count }),
+        _ => Err("write I/N, with I from 0 to N - 1, such as 0/4".to_owned()),
+    }
 }
