@@ -141,6 +141,23 @@ fn more_families_come_to_their_published_counts() {
 }
 
 #[test]
+fn what_is_not_modelled_is_named() {
+    for (text, parts) in [
+        (
+            r#"{"model_type": "deepseek_v4", "hidden_size": 7168, "compress_ratios": [128, 4], "hc_mult": 4}"#,
+            ["the architecture `deepseek_v4` is not modelled", "`compress_ratios`", "`hc_mult`"],
+        ),
+        (
+            r#"{"model_type": "kimi_k3", "text_config": {"model_type": "kimi_linear", "hidden_size": 7168}}"#,
+            ["the architecture `kimi_k3` is not modelled", "`linear_attn_config`", "`mla_use_output_gate`"],
+        ),
+    ] {
+        let said = imported(text, None).unwrap_err();
+        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    }
+}
+
+#[test]
 fn towers_come_to_the_published_totals() {
     let all = published();
     let total = |name: &str| {

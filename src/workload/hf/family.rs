@@ -311,6 +311,21 @@ pub(super) const KNOWN: &[&str] = &[
     "xverse",
 ];
 
+/// Architectures that are known and not modelled, and what of them is not.
+pub(super) const UNMODELLED: &[(&str, &str)] = &[
+    (
+        "deepseek_v4",
+        "its cache is compressed along the sequence (`compress_ratios`), its residual stream is several (`hc_mult`), and \
+         its output is projected in two steps (`o_lora_rank`)",
+    ),
+    (
+        "kimi_k3",
+        "its linear attention decays by channel (`linear_attn_config`), its latent attention has a gate \
+         (`mla_use_output_gate`), and layers attend to earlier ones (`attn_res_block_size`)",
+    ),
+    ("kimi_linear", "its linear attention decays by channel (`linear_attn_config`)"),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,7 +20,7 @@ use crate::document::Node;
 use attention::Common;
 pub use config::Fill;
 use config::{CLASS, CODE, Config};
-use family::{Family, KNOWN, Kind, family};
+use family::{Family, KNOWN, Kind, UNMODELLED, family};
 
 /// A model read from a configuration, and what was taken for what it leaves open.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -80,6 +80,11 @@ pub fn import(root: &Node, quantisation: Option<&Node>, sink: &Sink) -> Option<I
     let known_wrapper = wrapper.is_none_or(|name| !nested || WRAPPERS.contains(&name));
     let Some(family) = family(name).filter(|_| known_wrapper) else {
         let unknown = if known_wrapper { name } else { wrapper.unwrap_or(name) };
+        if let Some((_, why)) = UNMODELLED.iter().find(|(known, _)| *known == unknown) {
+            let message = format!("the architecture `{unknown}` is not modelled: {why}");
+            config.report(&["model_type"], Code::Unsupported, message, "no figure is given that leaves a part out");
+            return None;
+        }
         let hint = did_you_mean(unknown, KNOWN.iter().copied()).map_or_else(
             || format!("known are {}; a model can also be described in a catalog file", KNOWN.join(", ")),
             |close| format!("`{close}` is known: use it only if this is the same architecture"),
