@@ -284,6 +284,24 @@ fn networks_beside_the_fabric_are_chosen_or_left_out() {
 }
 
 #[test]
+fn a_dear_fabric_is_wasted_where_replicas_stay_in_their_nodes() {
+    let (code, out, error) = run("compare scenarios/serve-llama3.1-70b-64-h100-fabrics.toml --format json");
+    assert_eq!(code, 0, "{error}");
+    let answer: Value = serde_json::from_str(&out).unwrap();
+    let variants = answer["variants"].as_array().unwrap();
+    let figure = |variant: &Value, group: &str, key: &str| variant["evaluation"][group][key].as_f64().unwrap();
+    let (first, rest) = variants.split_first().unwrap();
+    for other in rest {
+        for key in ["ttft_s", "tpot_s", "output_tokens_per_s_per_gpu"] {
+            assert!((figure(other, "serving", key) / figure(first, "serving", key) - 1.0).abs() < 1e-9, "{key}");
+        }
+        assert!(figure(other, "cost", "usd_per_mtok_output") < 0.95 * figure(first, "cost", "usd_per_mtok_output"));
+    }
+    let (_, page, _) = run("compare scenarios/serve-llama3.1-70b-64-h100-fabrics.toml");
+    assert!(page.contains("All serve alike: they differ in cost alone."), "{page}");
+}
+
+#[test]
 fn planes_split_the_lanes_of_a_port() {
     let (code, _, error) = run("fabric --node dgx-h100 --fabric quantum-2-ndr --accelerators 512 --planes 3");
     assert_eq!(code, 2);

@@ -4,6 +4,7 @@ use super::break_even_map::break_even_map;
 use super::evaluation::{basis, headlines, is_nothing, kind_word, labelled, notes, paid, setting_grid};
 use super::figure::{Group, Metric, Value, change, grouped, percent};
 use super::infeasible::{advice, footprint_value};
+use super::metrics::{metric, of_group};
 use super::page::{Block, Grid, Page, Section};
 use super::settings::{settings, work_in_words};
 use crate::evaluate::{Evaluation, Infeasible, PartLine};
@@ -57,6 +58,8 @@ fn in_short(comparison: &Comparison) -> Section {
     }
     blocks.extend(found(comparison).map(Block::List));
     blocks.push(Block::Grid(figures(headlines(), comparison)));
+    blocks
+        .extend(serve_alike(comparison).then(|| Block::Text("All serve alike: they differ in cost alone.".to_owned())));
     let reasons: Vec<String> = comparison.variants.iter().filter_map(reason).collect();
     if !reasons.is_empty() {
         blocks.push(Block::List(reasons));
@@ -105,6 +108,19 @@ fn figures(metrics: impl Iterator<Item = (&'static str, &'static Metric)>, compa
         grid.rows.push([label.to_owned()].into_iter().chain(values.iter().enumerate().map(cell)).collect());
     }
     grid
+}
+
+/// Whether something is served, and by every variant in the same way.
+fn serve_alike(comparison: &Comparison) -> bool {
+    let all = |metric: &Metric| comparison.variants.iter().map(|variant| value(metric, variant)).collect::<Vec<_>>();
+    let mut served = false;
+    let alike = of_group(Group::Serving).all(|metric| {
+        let values = all(metric);
+        served |= values.iter().any(Option::is_some);
+        values.iter().all(|value| *value == values[0])
+    });
+    let cost = metric("cost.capex_usd").map(all).unwrap_or_default();
+    alike && served && cost.iter().any(|value| *value != cost[0])
 }
 
 /// A variant's figure; of one that does not fit, at least its memory.
