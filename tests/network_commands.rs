@@ -227,12 +227,13 @@ fn iterations(line: &str) -> Vec<f64> {
 }
 
 #[test]
-fn plain_ecmp_loses_between_racks_and_not_on_rails() {
+fn plain_ecmp_loses_most_between_racks() {
     let scenario = "compare scenarios/train-llama3.1-405b-16k-h100-load-balancing.toml";
     let [ecmp, split, adaptive] = iterations(scenario)[..] else { panic!("three variants") };
     assert!(ecmp > 1.3 * adaptive && split > 1.1 * adaptive && ecmp > split, "{ecmp} {split} {adaptive}");
     let rails = iterations(&format!("{scenario} --set cluster.topology.kind=rail-fat-tree"));
-    near(rails[0], rails[2], 0.01);
+    // On rails every other hop of a ring of replicas stays within its leaf.
+    assert!(rails[0] > rails[2] && rails[0] / rails[2] - 1.0 < 0.5 * (ecmp / adaptive - 1.0), "{rails:?}");
 }
 
 #[test]

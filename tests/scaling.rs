@@ -30,7 +30,9 @@ fn a_strong_curve_follows_amdahl() {
     // What does not shrink adds up to what the efficiency lost: 1 - E = sum of excess over the step, failures counted.
     let parts: f64 = curve["serial"].as_array().unwrap().iter().map(|part| part["share_ratio"].as_f64().unwrap()).sum();
     assert!((parts - (1.0 - efficiency[4])).abs() < 5e-3, "{parts}, {}", efficiency[4]);
-    assert_eq!(curve["serial"][0]["name"], "pipeline bubble");
+    // Replicas' messages and the pipeline's bubble come to much the same here, and everything else to less.
+    let first: Vec<_> = (0..2).map(|part| curve["serial"][part]["name"].as_str().unwrap()).collect();
+    assert!(first.contains(&"pipeline bubble") && first.contains(&"data-parallel messages"), "{first:?}");
 }
 
 #[test]
