@@ -70,6 +70,9 @@ fn a_newcomers_files_appear_everywhere() {
 fn a_list_of_one_kind_shows_its_key_figures() {
     let find = |rows: Value, id: &str| rows.as_array().unwrap().iter().find(|row| row["id"] == id).unwrap().clone();
     let h100 = find(json(&["catalog", "list", "accelerators"]), "h100-sxm-80gb");
+    assert!(h100.get("kind").is_none(), "the kind of a list of one kind is known: {h100}");
+    assert_eq!(find(json(&["catalog", "list", "cables"]), "400g-aoc")["kind"], "aoc");
+    assert_eq!(find(json(&["catalog", "list"]), "400g-aoc")["kind"], "cables");
     for (key, value) in [("bf16", "989.4 TFLOP/s"), ("bandwidth", "3.35 TB/s"), ("tdp", "700 W"), ("fp4", "")] {
         assert_eq!(h100[key], value);
     }

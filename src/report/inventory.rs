@@ -21,9 +21,9 @@ struct Field {
     note: String,
 }
 
-/// Entries with their names, of one folder with the figures that tell its entries apart, or of all.
+/// Entries with their names: of one folder with the figures that tell its entries apart, or of all with their kind.
 pub fn list_grid(documents: &Documents, shown: impl Fn(&str, &str) -> bool, folder: Option<&str>) -> Grid {
-    let mut heads = vec!["kind", "id", "name"];
+    let mut heads = if folder.is_some() { vec!["id", "name"] } else { vec!["kind", "id", "name"] };
     heads.extend(folder.map(key_figures::heads).unwrap_or_default());
     heads.push("basis");
     let texts = heads.len();
@@ -32,8 +32,10 @@ pub fn list_grid(documents: &Documents, shown: impl Fn(&str, &str) -> bool, fold
         if folder.is_some_and(|folder| folder != kind) {
             continue;
         }
-        let mut row = vec![kind.clone(), id.clone(), text_at(document, "name")];
-        if folder.is_some() {
+        let mut row = vec![id.clone(), text_at(document, "name")];
+        if folder.is_none() {
+            row.insert(0, kind.clone());
+        } else {
             row.extend(key_figures::figures(kind, id, document, documents));
         }
         row.push(bases(document));
