@@ -163,6 +163,16 @@ fn fewer_flows_collide_more_and_the_answer_says_how() {
 }
 
 #[test]
+fn nodes_side_by_side_are_told_apart_from_nodes_anywhere() {
+    let said = |placed: &str| {
+        let line =
+            format!("collective all_reduce --ranks 8192 --bytes 1GB --node dgx-h100 --fabric roce-400g-ecmp{placed}");
+        run(&line.split(' ').collect::<Vec<_>>()).stdout.contains("hardly a ring leaves its leaf")
+    };
+    assert!(said("") && !said(" --scattered"));
+}
+
+#[test]
 fn times_have_ranges_that_are_wider_where_less_is_known() {
     let width = |line: &str| {
         let answer = json(line);

@@ -92,6 +92,15 @@ fn notes(answer: &CallAnswer) -> Vec<String> {
             significant(collisions.share(), 3)
         ));
     }
+    // Rings of nodes that stand side by side enter and leave a leaf once, so that flows seldom meet on its uplinks.
+    let seldom = answer.collisions.is_some_and(|collisions| collisions.share() < 0.95 * answer.group.network_share);
+    if seldom && answer.group.network_share > 0.9 {
+        notes.push(
+            "Between nodes side by side hardly a ring leaves its leaf, so little of that is lost here; --scattered shows a job \
+             whose nodes lie anywhere."
+                .to_owned(),
+        );
+    }
     if !answer.sharp && answer.libraries.iter().any(|line| line.time.algorithm.library() == Library::Sharp) {
         notes.push("nccl+sharp is what the fabric's switches could do: it is off unless asked for.".to_owned());
     }
