@@ -1,9 +1,7 @@
 //! Many users' tasks at once: sessions, what they keep in caches, and how much passes.
 
-use super::{Run, RunTokens, Task};
 use crate::units::{Seconds, TokenRate, Tokens};
-
-const SECOND: Seconds = Seconds::new(1.0);
+use crate::workload::{Fleet, Run, Task};
 
 /// Times within a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,15 +16,6 @@ pub struct Pace {
     pub approvals: f64,
     /// That a person takes for one.
     pub approval: Seconds,
-}
-
-/// Users, each of whom begins a task every so often.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fleet {
-    /// How many.
-    pub users: u32,
-    /// Time between two tasks of a user, longer than none.
-    pub every: Seconds,
 }
 
 /// What a fleet's tasks are in flight.
@@ -63,44 +52,32 @@ impl Pace {
     }
 }
 
-impl Fleet {
-    /// Tasks that begin in a time.
-    pub fn tasks_in(&self, time: Seconds) -> f64 {
-        f64::from(self.users) * (time / self.every)
-    }
-
-    /// Calls and tokens of all users in a second.
-    pub fn tokens_per_second(&self, task: &Task) -> RunTokens {
-        task.tokens().mix(self.tasks_in(SECOND), &RunTokens::default(), 0.0)
-    }
-
-    /// Sessions and what they hold, by Little's law: what begins in a time, times how long it lasts. A session in a call
-    /// holds its prompt and half its answer; one that waits holds the prompt and the answer if the cache keeps it at all.
-    pub fn load(&self, task: &Task, pace: &Pace) -> Load {
-        let attempts = task.fan.attempts;
-        let calling = task.mean(|run| pace.calling(run, attempts));
-        let waiting = task.mean(|run| pace.waiting(run));
-        let ways = f64::from(task.fan.agents) * f64::from(task.fan.branches);
-        let sessions = |time: Seconds| self.tasks_in(time) * ways;
-        let in_calls = task.mean(|run| (run.mean_prompt() + run.output / 2.0) * sessions(pace.calling(run, attempts)));
-        let in_waits = task.mean(|run| (run.mean_prompt() + run.output) * sessions(pace.waiting(run)));
-        let held_idle = in_waits * task.reuse.session.get();
-        Load {
-            task: calling + waiting,
-            waiting,
-            sessions: sessions(calling + waiting),
-            idle_sessions: sessions(waiting),
-            held: in_calls + held_idle,
-            held_idle,
-        }
+/// Sessions and what they hold, by Little's law: what begins in a time, times how long it lasts. A session in a call holds
+/// its prompt and half its answer; one that waits holds the prompt and the answer if the cache keeps it at all.
+pub fn load(fleet: &Fleet, task: &Task, pace: &Pace) -> Load {
+    let attempts = task.fan.attempts;
+    let calling = task.mean(|run| pace.calling(run, attempts));
+    let waiting = task.mean(|run| pace.waiting(run));
+    let ways = f64::from(task.fan.agents) * f64::from(task.fan.branches);
+    let sessions = |time: Seconds| fleet.tasks_in(time) * ways;
+    let in_calls = task.mean(|run| (run.mean_prompt() + run.output / 2.0) * sessions(pace.calling(run, attempts)));
+    let in_waits = task.mean(|run| (run.mean_prompt() + run.output) * sessions(pace.waiting(run)));
+    let held_idle = in_waits * task.reuse.session.get();
+    Load {
+        task: calling + waiting,
+        waiting,
+        sessions: sessions(calling + waiting),
+        idle_sessions: sessions(waiting),
+        held: in_calls + held_idle,
+        held_idle,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agents::{Fan, Reuse};
     use crate::units::{Factor, Fraction};
+    use crate::workload::{Fan, Reuse};
 
     #[test]
     fn sessions_and_what_they_hold_follow_littles_law() {
@@ -129,7 +106,7 @@ mod tests {
         // 360 users with a task an hour: one in 10 s. Ten calls of 0.5 + 2 s and ten tools of 5 s, and 25 s for a person:
         // 100 s, 75 of them waiting.
         let fleet = Fleet { users: 360, every: Seconds::new(3_600.0) };
-        let load = fleet.load(&task, &pace);
+        let load = load(&fleet, &task, &pace);
         assert!((load.task.value() - 100.0).abs() < 1e-9 && (load.waiting.value() - 75.0).abs() < 1e-9);
         assert!((load.sessions - 20.0).abs() < 1e-9 && (load.idle_sessions - 15.0).abs() < 1e-9);
         // Prompts of 1,000 to 5,500 tokens, 3,250 on average: 5 sessions hold 3,300 each, 15 hold 3,350.

@@ -1,8 +1,9 @@
 //! What an agent's task costs, and one that succeeds.
 
 use super::TokenPrices;
-use crate::agents::{Pace, RunTokens, Task};
+use crate::agents::Pace;
 use crate::units::{Seconds, Usd, UsdPerHour};
+use crate::workload::{RunTokens, Task};
 
 /// What a task costs beside its tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,8 +63,8 @@ impl TaskCost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agents::{Fan, Reuse, Run};
     use crate::units::{Factor, Fraction, TokenRate, Tokens, UsdPerToken};
+    use crate::workload::{Fan, Reuse, Run};
 
     fn task(rate: f64, failed_steps: f64) -> Task {
         let run = Run {

@@ -1,5 +1,6 @@
 //! What is asked of the cluster: a model's arithmetic, and the training job over it.
 
+mod agents;
 mod bind;
 mod cache;
 mod census;
@@ -15,6 +16,7 @@ mod weights;
 #[cfg(test)]
 pub(crate) mod shapes;
 
+pub use agents::{Fan, Fleet, Reuse, Run, RunTokens, Task};
 pub use bind::Untrainable;
 pub use cache::{CacheNumbers, Keeps, LayerCache, SharedBy, layer_caches, numbers_at};
 pub use census::{BlockParameters, Census, block_parameters, census};
