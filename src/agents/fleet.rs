@@ -1,7 +1,7 @@
 //! Many users' tasks at once: sessions, what they keep in caches, and how much passes.
 
-use crate::units::{Seconds, TokenRate, Tokens};
-use crate::workload::{Fleet, Run, Task};
+use crate::units::{RequestRate, Seconds, TokenRate, Tokens};
+use crate::workload::{Run, Task};
 
 /// Times within a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,12 +54,12 @@ impl Pace {
 
 /// Sessions and what they hold, by Little's law: what begins in a time, times how long it lasts. A session in a call holds
 /// its prompt and half its answer; one that waits holds the prompt and the answer if the cache keeps it at all.
-pub fn load(fleet: &Fleet, task: &Task, pace: &Pace) -> Load {
+pub fn load(tasks: RequestRate, task: &Task, pace: &Pace) -> Load {
     let attempts = task.fan.attempts;
     let calling = task.mean(|run| pace.calling(run, attempts));
     let waiting = task.mean(|run| pace.waiting(run));
     let ways = f64::from(task.fan.agents) * f64::from(task.fan.branches);
-    let sessions = |time: Seconds| fleet.tasks_in(time) * ways;
+    let sessions = |time: Seconds| tasks.over(time) * ways;
     let in_calls = task.mean(|run| (run.mean_prompt() + run.output / 2.0) * sessions(pace.calling(run, attempts)));
     let in_waits = task.mean(|run| (run.mean_prompt() + run.output) * sessions(pace.waiting(run)));
     let held_idle = in_waits * task.reuse.session.get();
@@ -77,7 +77,7 @@ pub fn load(fleet: &Fleet, task: &Task, pace: &Pace) -> Load {
 mod tests {
     use super::*;
     use crate::units::{Factor, Fraction};
-    use crate::workload::{Fan, Reuse};
+    use crate::workload::{Fan, Fleet, Reuse};
 
     #[test]
     fn sessions_and_what_they_hold_follow_littles_law() {
@@ -106,13 +106,11 @@ mod tests {
         // 360 users with a task an hour: one in 10 s. Ten calls of 0.5 + 2 s and ten tools of 5 s, and 25 s for a person:
         // 100 s, 75 of them waiting.
         let fleet = Fleet { users: 360, every: Seconds::new(3_600.0) };
-        let load = load(&fleet, &task, &pace);
+        let load = load(fleet.tasks(), &task, &pace);
         assert!((load.task.value() - 100.0).abs() < 1e-9 && (load.waiting.value() - 75.0).abs() < 1e-9);
         assert!((load.sessions - 20.0).abs() < 1e-9 && (load.idle_sessions - 15.0).abs() < 1e-9);
         // Prompts of 1,000 to 5,500 tokens, 3,250 on average: 5 sessions hold 3,300 each, 15 hold 3,350.
         assert!((load.held_idle.value() - 15.0 * 3_350.0).abs() < 1e-6);
         assert!((load.held.value() - load.held_idle.value() - 5.0 * 3_300.0).abs() < 1e-6);
-        let second = fleet.tokens_per_second(&task);
-        assert!((second.calls - 2.0).abs() < 1e-12, "ten calls of each of two agents in 10 s");
     }
 }

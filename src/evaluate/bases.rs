@@ -14,6 +14,8 @@ pub struct Bases {
     pub training: Basis,
     /// Serving.
     pub serving: Basis,
+    /// Agents' tasks.
+    pub agents: Basis,
     /// The way of the data, and storage.
     pub data: Basis,
     /// Failures and recovery.
@@ -44,6 +46,8 @@ pub struct Evidence {
     pub training: Vec<Input>,
     /// Of serving.
     pub serving: Vec<Input>,
+    /// Of agents' tasks.
+    pub agents: Vec<Input>,
     /// Of the way of the data, and of storage.
     pub data: Vec<Input>,
     /// Of failures and recovery.
@@ -81,10 +85,16 @@ impl Evidence {
         let fabric = fields(&cluster.fabric.entry);
         let prices = built.parts.iter().map(|part| Input { name: format!("price of {}", part.id), basis: part.basis });
         let lines = built.costs.lines.iter().map(|line| Input { name: line.name.clone(), basis: line.basis });
+        let serving = served.map_or_else(Vec::new, |serving| {
+            [memory.clone(), accelerator.clone(), fields(&serving.efficiency)].concat()
+        });
+        let lines: Vec<Input> = lines.collect();
         Self {
-            serving: served.map_or_else(Vec::new, |serving| {
-                [memory.clone(), accelerator.clone(), fields(&serving.efficiency)].concat()
-            }),
+            agents: match scenario.agents {
+                Some(_) => serving.iter().chain(&lines).cloned().chain(defaults_of("agents.", scenario)).collect(),
+                None => Vec::new(),
+            },
+            serving,
             memory,
             training: step.map_or_else(Vec::new, |constants| {
                 [model, accelerator, constants, fields(&cluster.collectives), fabric.clone()].concat()
@@ -94,7 +104,7 @@ impl Evidence {
                 .concat(),
             fabric: fabric.into_iter().chain(prices).collect(),
             facility: [fields(&cluster.node), fields(&cluster.site), fields(&cluster.power)].concat(),
-            cost: lines.collect(),
+            cost: lines,
         }
     }
 }
@@ -127,6 +137,7 @@ impl From<&Evidence> for Bases {
             memory: of(&evidence.memory),
             training: of(&evidence.training),
             serving: of(&evidence.serving),
+            agents: of(&evidence.agents),
             data: of(&evidence.data),
             goodput: of(&evidence.goodput),
             fabric: of(&evidence.fabric),

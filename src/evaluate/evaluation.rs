@@ -1,7 +1,8 @@
 //! One scenario's answer, with all that a report shows.
 
 use super::{
-    Bases, BuiltCluster, Evidence, Failures, Found, Infeasible, Point, Prepared, Run, ServingPoint, serving_point,
+    AgentsPoint, Bases, BuiltCluster, Evidence, Failures, Found, Infeasible, Point, Prepared, Run, ServingPoint,
+    TokenCosts, serving_point,
 };
 use crate::memory::MemoryFootprint;
 use crate::scenario::{Assumption, Scenario, Training};
@@ -41,6 +42,8 @@ pub struct Evaluation {
     pub failures: Option<Failures>,
     /// Serving's, where it is asked for.
     pub serving: Option<ServingPoint>,
+    /// The agents' tasks behind it.
+    pub agents: Option<AgentsPoint>,
     /// Dollars an hour; useful hours are those of the training job, and all hours in serving.
     pub unit_costs: UnitCosts,
     /// Memory that a job may use on one accelerator.
@@ -170,6 +173,25 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
         |point| point.unit_costs,
     );
     check_finite(&built, point.as_ref(), &unit_costs)?;
+    let agents = match (&scenario.agents, &scenario.serving, &serving) {
+        (Some(agents), Some(served), Some(point)) => {
+            let costs = TokenCosts::new(point, unit_costs.per_useful_gpu_hour);
+            Some(AgentsPoint::new(agents, served, point, &costs, &scenario.cluster)?)
+        }
+        _ => None,
+    };
     let bases = Bases::from(&Evidence::new(&scenario, &built));
-    Ok(Evaluation { scenario, built, point, run, failures, serving, unit_costs, usable_memory, bases, found: None })
+    Ok(Evaluation {
+        scenario,
+        built,
+        point,
+        run,
+        failures,
+        serving,
+        agents,
+        unit_costs,
+        usable_memory,
+        bases,
+        found: None,
+    })
 }

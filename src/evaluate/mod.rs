@@ -3,6 +3,7 @@
 //! Two stages: [`Prepared`] binds what does not depend on the layout, once; [`Prepared::point`] evaluates one layout
 //! without allocating. [`evaluate`] adds what only a report needs.
 
+mod agents;
 mod bases;
 mod cluster;
 mod evaluation;
@@ -18,6 +19,7 @@ mod staged;
 mod step;
 mod token_costs;
 
+pub use agents::AgentsPoint;
 pub use bases::{Bases, Evidence, Input};
 pub use cluster::{BuiltCluster, Occupancy, network, network_as_asked};
 pub use evaluation::{Evaluation, FabricCounts, evaluate};

@@ -1,7 +1,8 @@
 //! What a million tokens cost.
 
 use super::{Evaluation, ServingPoint};
-use crate::units::{Seconds, Usd, UsdPerHour};
+use crate::tco::TokenPrices;
+use crate::units::{Seconds, Tokens, Usd, UsdPerHour, UsdPerToken};
 
 const MILLION: f64 = 1e6;
 
@@ -40,6 +41,17 @@ impl TokenCosts {
             cached: (request.cached > 0.0).then(|| of(to_cached, request.cached)),
             output: of(1.0 - prefill, request.output),
             blended: of(1.0, request.input + request.cached + request.output),
+        }
+    }
+
+    /// Each kind's cost of a token; of none where no token is cached.
+    pub fn prices(&self) -> TokenPrices {
+        let million = Tokens::new(MILLION);
+        let of = |cost: Usd| cost / million;
+        TokenPrices {
+            input: of(self.input),
+            cached: self.cached.map_or(UsdPerToken::ZERO, of),
+            output: of(self.output),
         }
     }
 }

@@ -174,6 +174,8 @@ pub enum Group {
     Training,
     /// Serving.
     Serving,
+    /// Agents' tasks.
+    Agents,
     /// The way of the data, and storage.
     Data,
     /// Failures and what they cost.
@@ -192,6 +194,7 @@ impl Group {
         Self::Memory,
         Self::Training,
         Self::Serving,
+        Self::Agents,
         Self::Data,
         Self::Goodput,
         Self::Fabric,
@@ -205,6 +208,7 @@ impl Group {
             Self::Memory => "memory",
             Self::Training => "training",
             Self::Serving => "serving",
+            Self::Agents => "agents",
             Self::Data => "data",
             Self::Goodput => "goodput",
             Self::Fabric => "fabric",
@@ -219,6 +223,7 @@ impl Group {
             Self::Memory => "Memory of a GPU, on the pipeline stage that needs most",
             Self::Training => "Training step and run",
             Self::Serving => "Serving",
+            Self::Agents => "Agents' tasks",
             Self::Data => "Data and storage",
             Self::Goodput => "Failures and goodput",
             Self::Fabric => "Fabric",
@@ -233,6 +238,7 @@ impl Group {
             Self::Memory => &evidence.memory,
             Self::Training => &evidence.training,
             Self::Serving => &evidence.serving,
+            Self::Agents => &evidence.agents,
             Self::Data => &evidence.data,
             Self::Goodput => &evidence.goodput,
             Self::Fabric => &evidence.fabric,
@@ -247,6 +253,7 @@ impl Group {
             Self::Memory => bases.memory,
             Self::Training => bases.training,
             Self::Serving => bases.serving,
+            Self::Agents => bases.agents,
             Self::Data => bases.data,
             Self::Goodput => bases.goodput,
             Self::Fabric => bases.fabric,

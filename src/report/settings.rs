@@ -4,8 +4,8 @@ use crate::catalog::memory_allowance::Loss;
 use crate::catalog::side_network::Purpose;
 use crate::evaluate::{Evaluation, ServingPoint};
 use crate::parallelism::Layout;
-use crate::scenario::{Lengths, RunPlan, Scenario, Serving, Software, TierCount, Training};
-use crate::units::significant;
+use crate::scenario::{Agents, Lengths, RunPlan, Scenario, Serving, Software, TierCount, Training};
+use crate::units::{Tokens, significant};
 
 /// A key of the scenario and its value, written as the scenario writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,9 @@ pub fn settings(evaluation: &Evaluation) -> Vec<Setting> {
     }
     if let Some(served) = &scenario.serving {
         all.extend(serving(served));
+    }
+    if let Some(tasks) = &scenario.agents {
+        all.extend(agents(tasks));
     }
     let finance = &scenario.finance;
     all.extend([
@@ -162,6 +165,48 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         ("serving.layout.expert", layout.expert.to_string()),
         ("serving.layout.attention_data", layout.attention_data.to_string()),
     ]
+}
+
+fn agents(agents: &Agents) -> Vec<(&'static str, String)> {
+    let (task, tokens) = (&agents.task, |tokens: Tokens| (tokens / Tokens::new(1.0)).to_string());
+    let (run, failed) = (&task.success, &task.failure);
+    let mut all = Vec::new();
+    if let Some(fleet) = &agents.fleet {
+        all.extend([("agents.users", fleet.users.to_string()), ("agents.task_every", fleet.every.to_string())]);
+    }
+    all.extend([
+        ("agents.agents", task.fan.agents.to_string()),
+        ("agents.branches", task.fan.branches.to_string()),
+        ("agents.retries", task.fan.attempts.to_string()),
+        ("agents.steps", run.steps.to_string()),
+        ("agents.shared_tokens", tokens(run.shared)),
+        ("agents.prompt_tokens", tokens(run.first)),
+        ("agents.added_tokens", tokens(run.added)),
+        ("agents.output_tokens", tokens(run.output)),
+        ("agents.reasoning_tokens", tokens(run.reasoning)),
+        ("agents.success", task.rate.get().to_string()),
+    ]);
+    if failed != run {
+        all.extend([
+            ("agents.failed.steps", failed.steps.to_string()),
+            ("agents.failed.added_tokens", tokens(failed.added)),
+            ("agents.failed.output_tokens", tokens(failed.output)),
+            ("agents.failed.reasoning_tokens", tokens(failed.reasoning)),
+        ]);
+    }
+    all.extend([
+        ("agents.session_hit", task.reuse.session.get().to_string()),
+        ("agents.shared_hit", task.reuse.shared.get().to_string()),
+        ("agents.cache_block", task.reuse.block.get().to_string()),
+        ("agents.tool_time", agents.tool_time.to_string()),
+        ("agents.tool_cost", agents.tool_cost.to_string()),
+        ("agents.sandbox", agents.sandbox.to_string()),
+        ("agents.approvals", agents.approvals.to_string()),
+    ]);
+    if agents.approvals > 0.0 {
+        all.push(("agents.approval_time", agents.approval_time.to_string()));
+    }
+    all
 }
 
 /// What surrounds the step; stages have a table of their own.

@@ -14,7 +14,7 @@ pub use file::{
 pub use fits::{MANAGER_PART, check_adapter, check_fabric_prices, check_site_prices};
 pub use keys::KEYS;
 pub use resolve::{
-    Assumption, BoundFabric, BoundLongHaul, BoundSideNetwork, Cluster, EvaluationPause, FABRIC_SPARES, Finance,
+    Agents, Assumption, BoundFabric, BoundLongHaul, BoundSideNetwork, Cluster, EvaluationPause, FABRIC_SPARES, Finance,
     LinkParts, MemoryJob, Ramp, RunPlan, Scenario, Serving, SiteChoice, Stage, TopologyChoice, Training,
     USUAL_LONG_HAUL, check_side_prices,
 };

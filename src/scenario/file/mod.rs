@@ -1,5 +1,6 @@
 //! What the user typed: ids with their places, quantities with their units, nothing bound yet.
 
+mod agents;
 mod cluster;
 mod compare;
 mod finance;
@@ -9,6 +10,7 @@ mod software;
 mod sweep;
 mod training;
 
+pub(super) use agents::{AgentsFile, RunFile};
 pub(super) use cluster::{ClusterFile, SitesFile, TopologyFile};
 pub use cluster::{NetworksFile, Tenancy, TierCount, TopologyKind};
 pub use compare::CompareFile;
@@ -42,6 +44,8 @@ pub struct ScenarioFile {
     pub training: Option<TrainingFile>,
     /// What is served.
     pub(super) serving: Option<ServingFile>,
+    /// Agents whose tasks are served.
+    pub(super) agents: Option<AgentsFile>,
     /// Money.
     pub finance: FinanceFile,
     /// What `compare` varies.
@@ -61,6 +65,7 @@ impl ScenarioFile {
             software: reader.optional_table("software", SoftwareFile::read).unwrap_or_default(),
             training: reader.optional_table("training", TrainingFile::read),
             serving: reader.optional_table("serving", ServingFile::read),
+            agents: reader.optional_table("agents", AgentsFile::read),
             finance: reader.optional_table("finance", FinanceFile::read).unwrap_or_default(),
             compare: reader.optional_table("compare", CompareFile::read),
             sweep: reader.optional_table("sweep", SweepFile::read),

@@ -36,16 +36,18 @@ pub(crate) struct ServingFile {
     pub weights: Option<Format>,
     /// Number format of keys and values.
     pub kv_cache: Option<Format>,
-    /// Tokens of a prompt.
-    pub input_tokens: Lengths,
+    /// Tokens of a prompt, where they are not those of agents.
+    pub input_tokens: Option<Lengths>,
     /// Tokens of an answer.
-    pub output_tokens: Lengths,
+    pub output_tokens: Option<Lengths>,
     /// How requests come.
     pub arrivals: Option<Arrivals>,
     /// Share of a prompt's tokens whose keys and values are at hand.
     pub prefix_hit: Option<Fraction>,
     /// How a replica is spread.
     pub layout: ServingLayoutFile,
+    /// Place of the table.
+    pub at: Span,
 }
 
 /// How requests come, to all replicas together.
@@ -138,11 +140,12 @@ impl ServingFile {
             engine: r.get("engine"),
             weights: r.optional("weights"),
             kv_cache: r.optional("kv_cache"),
-            input_tokens: r.get("input_tokens"),
-            output_tokens: r.get("output_tokens"),
+            input_tokens: r.optional("input_tokens"),
+            output_tokens: r.optional("output_tokens"),
             arrivals: r.optional("arrivals"),
             prefix_hit: r.optional("prefix_hit"),
             layout: r.table("layout", ServingLayoutFile::read),
+            at: r.at().clone(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Binding: every id found, every default applied and written down, every clash of fields reported.
 
+mod agents;
 mod cluster;
 mod finance;
 mod memory;
@@ -8,6 +9,7 @@ mod serving;
 mod side_networks;
 mod training;
 
+pub use agents::Agents;
 pub use cluster::{
     BoundFabric, BoundLongHaul, Cluster, FABRIC_SPARES, LinkParts, SiteChoice, TopologyChoice, USUAL_LONG_HAUL,
 };
@@ -43,6 +45,8 @@ pub struct Scenario {
     pub training: Option<Training>,
     /// What is served, where that is asked for.
     pub serving: Option<Serving>,
+    /// Agents whose tasks are served, where there are any.
+    pub agents: Option<Agents>,
     /// The money.
     pub finance: Finance,
     /// Defaults that were applied.
@@ -84,13 +88,20 @@ impl Scenario {
             };
             training::bind(wanted, file, cluster, catalog, &mut defaults, sink)
         });
+        let agents = file.agents.as_ref().and_then(|wanted| {
+            if file.serving.is_none() {
+                agents::not_served(wanted, sink);
+            }
+            agents::bind(wanted, &mut defaults, sink)
+        });
         let serving = file.serving.as_ref().and_then(|wanted| {
-            serving::bind(wanted, cluster.as_ref(), &file.cluster.node, catalog, &mut defaults, sink)
+            let asked = agents::requests(wanted, file.agents.as_ref().zip(agents.as_ref()), sink);
+            serving::bind(wanted, &asked, cluster.as_ref(), &file.cluster.node, catalog, &mut defaults, sink)
         });
         let finance = finance::bind(&file.finance, &mut defaults);
         let cluster = cluster?;
         let title = file.title.clone();
-        sink.is_empty().then_some(Self { title, cluster, training, serving, finance, assumed: defaults.0 })
+        sink.is_empty().then_some(Self { title, cluster, training, serving, agents, finance, assumed: defaults.0 })
     }
 }
 

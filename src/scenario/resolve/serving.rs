@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Cluster;
+use super::agents::Requests;
 use super::{Defaults, Share};
 use crate::catalog::Reference;
 use crate::catalog::memory_allowance::EngineMemory;
@@ -45,6 +46,7 @@ pub struct Serving {
 
 pub(super) fn bind(
     wanted: &ServingFile,
+    asked: &Requests,
     cluster: Option<&Cluster>,
     node: &Reference,
     catalog: &Catalog,
@@ -92,10 +94,10 @@ pub(super) fn bind(
         engine: wanted.engine,
         engine_memory,
         memory,
-        input: wanted.input_tokens,
-        output: wanted.output_tokens,
-        arrivals: defaults.or("serving.arrivals", wanted.arrivals, Arrivals::Most),
-        prefix_hit: defaults.or("serving.prefix_hit", wanted.prefix_hit.map(Share), Share(Fraction::ZERO)).0,
+        input: asked.input,
+        output: asked.output,
+        arrivals: defaults.or("serving.arrivals", asked.arrivals, Arrivals::Most),
+        prefix_hit: defaults.or("serving.prefix_hit", asked.hit.map(Share), Share(Fraction::ZERO)).0,
         layout,
         efficiency,
     })

@@ -1,7 +1,6 @@
 //! Users, and how often each begins a task.
 
-use super::{RunTokens, Task};
-use crate::units::Seconds;
+use crate::units::{RequestRate, Seconds};
 
 /// Users, each of whom begins a task every so often.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,13 +12,8 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Tasks that begin in a time.
-    pub fn tasks_in(&self, time: Seconds) -> f64 {
-        f64::from(self.users) * (time / self.every)
-    }
-
-    /// Calls and tokens of all users in a second.
-    pub fn tokens_per_second(&self, task: &Task) -> RunTokens {
-        task.tokens().mix(self.tasks_in(Seconds::new(1.0)), &RunTokens::default(), 0.0)
+    /// Tasks that begin.
+    pub fn tasks(&self) -> RequestRate {
+        RequestRate::of(f64::from(self.users), self.every)
     }
 }

@@ -77,6 +77,12 @@ impl Run {
         (self.first_prompt() + self.last_prompt()) / 2.0
     }
 
+    /// Standard deviation of prompts over steps, over their mean: they grow evenly.
+    pub fn prompt_scatter(&self) -> f64 {
+        let steps = (self.steps * self.steps - 1.0) / 12.0;
+        self.growth() * steps.max(0.0).sqrt() / self.mean_prompt()
+    }
+
     /// What of an answer the next prompt finds in the cache: all of it, or nothing where reasoning is cut out before it, as
     /// then what follows stands at another place.
     fn found_answer(&self) -> Tokens {
@@ -199,6 +205,19 @@ mod tests {
         assert!((tokens.input.value() - 2_182_380.0).abs() < 1e-6);
         assert!((tokens.output / tokens.input - 0.013).abs() < 0.001);
         assert!(tokens.hit() > 0.95 && tokens.hit() < 0.975, "{}", tokens.hit());
+    }
+
+    #[test]
+    fn prompts_scatter_as_they_grow() {
+        // 1,000, 1,500 and 2,000 tokens: 1,500 on average, deviating by sqrt(2 x 500^2 / 3) = 408.2.
+        let run = Run {
+            steps: 3.0,
+            first: Tokens::new(1_000.0),
+            added: Tokens::new(500.0),
+            output: Tokens::ZERO,
+            ..codex(0.0)
+        };
+        assert!((run.prompt_scatter() - 408.248 / 1_500.0).abs() < 1e-6);
     }
 
     #[test]

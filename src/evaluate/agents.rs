@@ -1,0 +1,95 @@
+//! Agents' tasks on the replicas that serve them: sessions, caches, storage, load, and what a task costs.
+
+use super::{Infeasible, ServingPoint, TokenCosts, serving_point};
+use crate::agents::{Load, Pace, load};
+use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
+use crate::scenario::{Agents, Arrivals, Cluster, Serving};
+use crate::tco::{TaskCost, TaskExtras};
+use crate::units::{Bandwidth, Bytes, RequestRate, Seconds, Tokens, Usd};
+use crate::workload::RunTokens;
+
+const SECOND: Seconds = Seconds::new(1.0);
+
+/// Figures of agents' tasks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AgentsPoint {
+    /// Calls and tokens of a task, runs that fail among them.
+    pub tokens: RunTokens,
+    /// The same of a run that succeeds and of one that fails.
+    pub by_outcome: [RunTokens; 2],
+    /// Tasks that begin.
+    pub tasks: RequestRate,
+    /// Sessions and what they hold.
+    pub load: Load,
+    /// Caches of sessions that wait for tools and people, one copy of each.
+    pub waiting_caches: Bytes,
+    /// Sessions whose caches are held over those that memory holds.
+    pub of_room: f64,
+    /// What comes back from storage where sessions wait there.
+    pub fetched: Bandwidth,
+    /// What goes to storage there.
+    pub stored: Bandwidth,
+    /// Calls over the most that the replicas serve.
+    pub gpu_load: f64,
+    /// What a task costs.
+    pub cost: TaskCost,
+    /// What a success costs.
+    pub per_success: Usd,
+}
+
+impl AgentsPoint {
+    /// Of tasks on replicas that serve them, at those costs of tokens.
+    ///
+    /// # Errors
+    /// As those of serving as many calls as can be.
+    pub(super) fn new(
+        agents: &Agents,
+        serving: &Serving,
+        point: &ServingPoint,
+        costs: &TokenCosts,
+        cluster: &Cluster,
+    ) -> Result<Self, Infeasible> {
+        let task = &agents.task;
+        let tokens = task.tokens();
+        let tasks = point.request_rate() / tokens.calls;
+        let pace = Pace {
+            first_token: point.state.ttft,
+            answer: Tokens::new(1.0) / point.state.tpot,
+            tool: agents.tool_time,
+            approvals: agents.approvals,
+            approval: agents.approval_time,
+        };
+        let load = load(tasks, task, &pace);
+        let most = serving_point(&Serving { arrivals: Arrivals::Most, ..serving.clone() }, cluster)?.request_rate();
+        let session = cache_of(serving);
+        // Of tokens of each task; caches grow in proportion, but for windows and states.
+        let passed = |all: Tokens| {
+            let sessions = all / Tokens::new(serving.input.mean + serving.output.mean);
+            session * (sessions * tasks.over(SECOND)) / SECOND
+        };
+        let kept = load.idle_sessions * task.reuse.session.get();
+
+        let extras = TaskExtras { tool: agents.tool_cost, sandbox: agents.sandbox };
+        let cost = TaskCost::of_task(&costs.prices(), &extras, task, &pace);
+        Ok(Self {
+            tokens,
+            by_outcome: task.tokens_by_outcome(),
+            tasks,
+            load,
+            waiting_caches: session * kept,
+            of_room: (load.sessions - load.idle_sessions + kept) / point.max_concurrency as f64,
+            fetched: passed(tokens.resumed),
+            stored: passed(tokens.fresh() + tokens.output),
+            gpu_load: point.request_rate() / most,
+            cost,
+            per_success: cost.per_success(task.rate.get()),
+        })
+    }
+}
+
+/// One copy of the cache of a session of mean length.
+fn cache_of(serving: &Serving) -> Bytes {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be at most 2e8")]
+    let tokens = (serving.input.mean + serving.output.mean).ceil() as u64;
+    sequence_bytes(&serving.model, &CacheFormats::of(&serving.model), Pages::BOUND, &ServingLayout::SINGLE, tokens)
+}
