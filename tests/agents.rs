@@ -56,7 +56,7 @@ fn a_task_is_paid_in_full_and_a_success_with_its_failures() {
 #[test]
 fn longer_waits_hold_more_and_lost_sessions_cost_more() {
     let (usual, slow, lost) =
-        (agents(&[]), agents(&["agents.tool_time=\"20 s\""]), agents(&["agents.session_hit=0.9"]));
+        (agents(&[]), agents(&["agents.tool_time=\"20 s\""]), agents(&["agents.session_hit=0.97"]));
     assert!(slow("kv_idle_bytes") > usual("kv_idle_bytes") && slow("kv_held_ratio") > usual("kv_held_ratio"));
     assert!(lost("prefix_hit_ratio") < usual("prefix_hit_ratio"));
     assert!(lost("cost_per_task_usd") > usual("cost_per_task_usd"), "what is lost is computed again");

@@ -2,10 +2,10 @@
 
 use super::Infeasible;
 use crate::catalog::memory_allowance::PoolRule;
-use crate::inference::{Hardware, Load, ModelShape, Replica, Request, Room, Spread, SteadyState};
+use crate::inference::{Hardware, Latencies, Load, ModelShape, Replica, Request, Room, Scatter, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{CacheFormats, Engine, ServingLayout, fits};
-use crate::scenario::{Arrivals, Cluster, Serving};
+use crate::scenario::{Arrivals, Cluster, Limits, Serving};
 use crate::units::{Bytes, RequestRate, Seconds};
 
 /// Figures of serving.
@@ -25,6 +25,8 @@ pub struct ServingPoint {
     pub request: Request,
     /// The steady state of one replica.
     pub state: SteadyState,
+    /// How latencies scatter; none but where requests come at random.
+    pub latencies: Option<Latencies>,
     /// Where the time of a replica goes.
     pub shares: TimeShares,
     /// Share of a prefill that is attention to cached tokens.
@@ -68,6 +70,32 @@ impl ServingPoint {
     /// Requests that end in a second, in all replicas.
     pub fn request_rate(&self) -> RequestRate {
         RequestRate::new(self.state.requests_per_second * self.replicas as f64)
+    }
+
+    /// Requests open at once in one replica, from their coming to their last token, on average (Little's law).
+    pub fn open_per_replica(&self) -> f64 {
+        let whole = self.state.ttft + self.state.tpot * self.request.output;
+        RequestRate::new(self.state.requests_per_second).over(whole)
+    }
+
+    /// The first limit that is not kept: its key, the limit, and what it comes to.
+    pub fn missed(&self, limits: &Limits) -> Option<(&'static str, Seconds, Seconds)> {
+        let of = |key: &str| {
+            let spread = self.latencies.as_ref();
+            match key {
+                "ttft" => Some(self.state.ttft),
+                "tpot" => Some(self.state.tpot),
+                "ttft_p95" => spread.map(|of| of.first_token.p95),
+                "ttft_p99" => spread.map(|of| of.first_token.p99),
+                "tpot_p95" => spread.map(|of| of.token.p95),
+                "tpot_p99" => spread.map(|of| of.token.p99),
+                _ => spread.map(|of| of.whole.p95),
+            }
+        };
+        limits
+            .named()
+            .into_iter()
+            .find_map(|(key, limit)| Some((key, limit?, of(key)?)).filter(|(_, limit, got)| got > limit))
     }
 
     /// Answers' tokens of one accelerator in a second.
@@ -127,18 +155,36 @@ pub fn serving_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoin
     let hardware = Hardware::bind(&serving.efficiency, &cluster.accelerator, links, serving.engine.word())?;
     let replica = Replica { shape: &shape, hardware: &hardware, spread: Spread::from(layout) };
     let per_replica = replicas as f64;
+    let mut latencies = None;
     let state = match serving.arrivals {
         Arrivals::Most => replica.offline(&request, MOST, room),
         Arrivals::Concurrency(open) => {
             let concurrency = f64::from(open) / per_replica;
             replica.closed_loop(&Load { request, concurrency, waves: f64::INFINITY, fixed_length: false }, room)
         }
-        Arrivals::Rate(rate) => replica
-            .open_loop(&request, rate * per_replica.recip(), serving.input.cv, room)
-            .map_err(|over| Infeasible::Overload { asked: rate, most: over.most * per_replica, replicas })?,
+        Arrivals::Rate(all) => {
+            let rate = all / per_replica;
+            let state = replica
+                .open_loop(&request, rate, serving.input.cv, room)
+                .map_err(|over| Infeasible::Overload { asked: all, most: over.most * per_replica, replicas })?;
+            let scatter = Scatter { input: serving.input.cv, output: serving.output.cv };
+            latencies = Some(replica.latencies(&request, &state, rate, scatter, room));
+            state
+        }
     };
     let shares = TimeShares::of(&state, matches!(serving.arrivals, Arrivals::Rate(_)));
     let max_concurrency = found.requests * replicas;
     let cached_share = 1.0 - replica.prefill(request.input, 0.0) / replica.prefill(request.input, request.cached);
-    Ok(ServingPoint { layout, replicas, memory, usable, max_concurrency, request, state, shares, cached_share })
+    Ok(ServingPoint {
+        layout,
+        replicas,
+        memory,
+        usable,
+        max_concurrency,
+        request,
+        state,
+        latencies,
+        shares,
+        cached_share,
+    })
 }

@@ -186,6 +186,27 @@ metrics! {
         "serving.tpot_s": Seconds, "Time between tokens", "Mean over requests.";
             "decode step + wait for prefills of other requests"
             from ["serving.decode_step_s", "serving.prefill_stall_s"] => |e| seconds(e.serving?.state.tpot);
+        "serving.ttft_p50_s": Seconds, "Time to first token, P50", "Half of all requests stay below it, where requests come at random.";
+            "quantile of prefills of scattered prompts behind an exponential wait" from ["serving.ttft_s", "serving.queue_s", "serving.input_tokens"] => |e| seconds(e.serving?.latencies?.first_token.p50);
+        "serving.ttft_p95_s": Seconds, "Time to first token, P95", "95% of requests stay below it, where requests come at random.";
+            "quantile of prefills of scattered prompts behind an exponential wait" from ["serving.ttft_s", "serving.queue_s", "serving.input_tokens"] => |e| seconds(e.serving?.latencies?.first_token.p95);
+        "serving.ttft_p99_s": Seconds, "Time to first token, P99", "99% of requests stay below it, where requests come at random.";
+            "quantile of prefills of scattered prompts behind an exponential wait" from ["serving.ttft_s", "serving.queue_s", "serving.input_tokens"] => |e| seconds(e.serving?.latencies?.first_token.p99);
+        "serving.tpot_p50_s": Seconds, "Time between tokens, P50", "Half of all tokens stay below it, where requests come at random.";
+            "time between tokens with the quantile of sequences in decode" from ["serving.tpot_s", "serving.batch_count"] => |e| seconds(e.serving?.latencies?.token.p50);
+        "serving.tpot_p95_s": Seconds, "Time between tokens, P95", "95% of tokens stay below it, where requests come at random.";
+            "time between tokens with the quantile of sequences in decode" from ["serving.tpot_s", "serving.batch_count"] => |e| seconds(e.serving?.latencies?.token.p95);
+        "serving.tpot_p99_s": Seconds, "Time between tokens, P99", "99% of tokens stay below it, where requests come at random.";
+            "time between tokens with the quantile of sequences in decode" from ["serving.tpot_s", "serving.batch_count"] => |e| seconds(e.serving?.latencies?.token.p99);
+        "serving.e2e_p50_s": Seconds, "Whole request, P50", "Half of all requests stay below it, where requests come at random.";
+            "quantile of first tokens and scattered answers behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| seconds(e.serving?.latencies?.whole.p50);
+        "serving.e2e_p95_s": Seconds, "Whole request, P95", "95% of requests stay below it, where requests come at random.";
+            "quantile of first tokens and scattered answers behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| seconds(e.serving?.latencies?.whole.p95);
+        "serving.e2e_p99_s": Seconds, "Whole request, P99", "99% of requests stay below it, where requests come at random.";
+            "quantile of first tokens and scattered answers behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| seconds(e.serving?.latencies?.whole.p99);
+        "serving.limits_kept": Flag, "Limits kept", "Whether every limit of a latency is.";
+            "each latency <= its limit" from ["serving.limits", "serving.ttft_s", "serving.tpot_s"]
+            => |e| limits_kept(e);
         "serving.decode_step_s": Seconds, "  Decode step", "One token of every sequence in decode.";
             "weights read and multiplied + cache read + messages + units"
             from ["serving.model", "serving.layout", "accelerators.memory_bandwidth", "nodes.scale_up", "efficiency/serving.generation"]
@@ -201,6 +222,12 @@ metrics! {
         "serving.batch_count": Count, "Sequences in decode", "Of one replica, on average.";
             "requests a second x tokens of an answer x time between tokens (Little's law)"
             from ["serving.requests_per_s", "serving.output_tokens", "serving.tpot_s"] => |e| number(e.serving?.state.batch);
+        "serving.open_per_replica_count": Count, "Requests open in a replica", "From their coming to their last token, on average.";
+            "requests a second of a replica x (first token + answer)"
+            from ["serving.requests_per_s", "serving.replicas_count", "serving.ttft_s", "serving.tpot_s"] => |e| number(e.serving?.open_per_replica());
+        "serving.open_count": Count, "Requests open in all", "From their coming to their last token, on average.";
+            "requests open in a replica x replicas" from ["serving.open_per_replica_count", "serving.replicas_count"]
+            => |e| number(e.serving?.open_per_replica() * e.serving?.replicas as f64);
         "serving.requests_per_s": PerSecond, "Requests a second", "That end, in all replicas.";
             "requests at once / (time to first token + tokens of an answer x time between tokens)"
             from ["serving.arrivals", "serving.ttft_s", "serving.tpot_s"] => |e| number(e.serving?.request_rate().value());
@@ -636,6 +663,16 @@ pub(super) fn of_group(group: Group) -> impl Iterator<Item = &'static Metric> {
 #[allow(clippy::unnecessary_wraps, reason = "extractors give an option: not every scenario has every figure")]
 const fn number(number: f64) -> Option<Value> {
     Some(Value::Number(number))
+}
+
+/// Whether all limits of latencies are kept, where there are any.
+fn limits_kept(e: &Evaluation) -> Option<Value> {
+    let limits = e.scenario.serving.as_ref()?.limits;
+    limits
+        .named()
+        .iter()
+        .any(|(_, limit)| limit.is_some())
+        .then(|| Some(Value::Flag(e.serving?.missed(&limits).is_none())))?
 }
 
 fn tokens(tokens: Tokens) -> Option<Value> {

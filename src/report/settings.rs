@@ -4,7 +4,7 @@ use crate::catalog::memory_allowance::Loss;
 use crate::catalog::side_network::Purpose;
 use crate::evaluate::{Evaluation, ServingPoint};
 use crate::parallelism::Layout;
-use crate::scenario::{Agents, Lengths, RunPlan, Scenario, Serving, Software, TierCount, Training};
+use crate::scenario::{Agents, KEYS, Lengths, RunPlan, Scenario, Serving, Software, TierCount, Training};
 use crate::units::{Tokens, significant};
 
 /// A key of the scenario and its value, written as the scenario writes it.
@@ -151,7 +151,7 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
     };
     let formats = &serving.model.formats;
     let layout = &serving.layout;
-    vec![
+    let mut all = vec![
         ("serving.model", serving.entry.id.clone()),
         ("serving.engine", serving.engine.to_string()),
         ("serving.weights", serving.weights.to_string()),
@@ -160,11 +160,22 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         ("serving.output_tokens", lengths(serving.output)),
         ("serving.arrivals", serving.arrivals.to_string()),
         ("serving.prefix_hit", serving.prefix_hit.get().to_string()),
+    ];
+    let limits =
+        serving.limits.named().into_iter().filter_map(|(key, limit)| Some((limit_key(key)?, limit?.to_string())));
+    all.extend(limits);
+    all.extend([
         ("serving.layout.tensor", layout.tensor.to_string()),
         ("serving.layout.pipeline", layout.pipeline.to_string()),
         ("serving.layout.expert", layout.expert.to_string()),
         ("serving.layout.attention_data", layout.attention_data.to_string()),
-    ]
+    ]);
+    all
+}
+
+/// The dotted key of a limit.
+fn limit_key(key: &str) -> Option<&'static str> {
+    KEYS.iter().copied().find(|dotted| dotted.strip_prefix("serving.limits.") == Some(key))
 }
 
 fn agents(agents: &Agents) -> Vec<(&'static str, String)> {

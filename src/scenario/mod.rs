@@ -8,7 +8,7 @@ mod search;
 mod software;
 
 pub use file::{
-    Arrivals, AxisFile, CatalogField, CompareFile, Lengths, NetworksFile, ScenarioFile, ServingEngine, SoftwareDate,
+    Arrivals, AxisFile, CatalogField, CompareFile, Lengths, Limits, NetworksFile, ScenarioFile, ServingEngine, SoftwareDate,
     StageKind, SweepFile, Tenancy, TierCount, TopologyKind, ValuesFile,
 };
 pub use fits::{MANAGER_PART, check_adapter, check_fabric_prices, check_site_prices};

@@ -18,7 +18,7 @@ pub(super) use finance::FinanceFile;
 pub use run::StageKind;
 pub(super) use run::{DataFile, RampFile, StageFile};
 pub(super) use serving::ServingFile;
-pub use serving::{Arrivals, Lengths, ServingEngine};
+pub use serving::{Arrivals, Lengths, Limits, ServingEngine};
 pub use software::SoftwareDate;
 pub(super) use software::SoftwareFile;
 pub use sweep::{AxisFile, CatalogField, SweepFile, ValuesFile};

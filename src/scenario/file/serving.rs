@@ -4,7 +4,7 @@ use crate::catalog::Reference;
 use crate::catalog::model::Format;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{FromNode, Node, Reader, choices};
-use crate::units::{Factor, Fraction, RequestRate};
+use crate::units::{Factor, Fraction, RequestRate, Seconds};
 
 /// The most tokens of a request, more than any context.
 const MOST_TOKENS: f64 = 100e6;
@@ -44,6 +44,8 @@ pub(crate) struct ServingFile {
     pub arrivals: Option<Arrivals>,
     /// Share of a prompt's tokens whose keys and values are at hand.
     pub prefix_hit: Option<Fraction>,
+    /// What latencies must stay below.
+    pub limits: Option<Limits>,
     /// How a replica is spread.
     pub layout: ServingLayoutFile,
     /// Place of the table.
@@ -97,6 +99,64 @@ impl FromNode for Arrivals {
     }
 }
 
+/// `serving.limits`: what latencies must stay below, where given.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Mean time to the first token.
+    pub ttft: Option<Seconds>,
+    /// That of 95% of requests.
+    pub ttft_p95: Option<Seconds>,
+    /// Of 99%.
+    pub ttft_p99: Option<Seconds>,
+    /// Mean time between tokens.
+    pub tpot: Option<Seconds>,
+    /// That of 95% of tokens.
+    pub tpot_p95: Option<Seconds>,
+    /// Of 99%.
+    pub tpot_p99: Option<Seconds>,
+    /// Time of 95% of requests to their last token.
+    pub e2e_p95: Option<Seconds>,
+}
+
+impl Limits {
+    fn read(r: &mut Reader<'_>) -> Self {
+        let read = Self {
+            ttft: r.optional("ttft"),
+            ttft_p95: r.optional("ttft_p95"),
+            ttft_p99: r.optional("ttft_p99"),
+            tpot: r.optional("tpot"),
+            tpot_p95: r.optional("tpot_p95"),
+            tpot_p99: r.optional("tpot_p99"),
+            e2e_p95: r.optional("e2e_p95"),
+        };
+        for (key, limit) in read.named() {
+            if limit == Some(Seconds::ZERO) {
+                let message = format!("`serving.limits.{key}` is no time at all");
+                r.report(key, Code::OutOfRange, message, "such as \"500 ms\"");
+            }
+        }
+        read
+    }
+
+    /// Each limit under its key.
+    pub fn named(&self) -> [(&'static str, Option<Seconds>); 7] {
+        [
+            ("ttft", self.ttft),
+            ("ttft_p95", self.ttft_p95),
+            ("ttft_p99", self.ttft_p99),
+            ("tpot", self.tpot),
+            ("tpot_p95", self.tpot_p95),
+            ("tpot_p99", self.tpot_p99),
+            ("e2e_p95", self.e2e_p95),
+        ]
+    }
+
+    /// Whether any is of a share of requests, which only requests at random times have.
+    pub fn of_shares(&self) -> bool {
+        [self.ttft_p95, self.ttft_p99, self.tpot_p95, self.tpot_p99, self.e2e_p95].iter().any(Option::is_some)
+    }
+}
+
 /// A distribution of lengths: one number, or a mean and how they scatter.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Lengths {
@@ -129,8 +189,18 @@ pub(crate) struct ServingLayoutFile {
     pub expert: Option<u32>,
     /// Groups of tensor ranks that attend for requests of their own.
     pub attention_data: Option<u32>,
+    /// Whether all of it is left to a search.
+    pub search: bool,
     /// Place of the table.
     pub at: Span,
+}
+
+/// The layout: a table, or the word "auto", which leaves it to a search.
+fn layout(r: &mut Reader<'_>) -> ServingLayoutFile {
+    let Some(node) = r.node("layout").filter(|node| node.as_str() == Some("auto")) else {
+        return r.table("layout", ServingLayoutFile::read);
+    };
+    ServingLayoutFile { search: true, tensor: 1, at: node.at.clone(), ..ServingLayoutFile::default() }
 }
 
 impl ServingFile {
@@ -144,7 +214,8 @@ impl ServingFile {
             output_tokens: r.optional("output_tokens"),
             arrivals: r.optional("arrivals"),
             prefix_hit: r.optional("prefix_hit"),
-            layout: r.table("layout", ServingLayoutFile::read),
+            limits: r.optional_table("limits", Limits::read),
+            layout: layout(r),
             at: r.at().clone(),
         }
     }
@@ -158,6 +229,7 @@ impl ServingLayoutFile {
             pipeline: r.optional_within("pipeline", &ranks),
             expert: r.optional_within("expert", &ranks),
             attention_data: r.optional_within("attention_data", &ranks),
+            search: false,
             at: r.at().clone(),
         }
     }

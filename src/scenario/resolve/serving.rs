@@ -11,7 +11,7 @@ use crate::catalog::model::{Format, Formats, Model, Module};
 use crate::catalog::{Catalog, Entry, MemoryAllowance, ServingEfficiency};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::parallelism::ServingLayout;
-use crate::scenario::file::{Arrivals, Lengths, ServingEngine, ServingFile};
+use crate::scenario::file::{Arrivals, Lengths, Limits, ServingEngine, ServingFile};
 use crate::units::Fraction;
 use crate::workload::requantise;
 
@@ -38,8 +38,12 @@ pub struct Serving {
     pub arrivals: Arrivals,
     /// Share of a prompt's tokens whose keys and values are at hand.
     pub prefix_hit: Fraction,
-    /// How a replica is spread.
+    /// What latencies must stay below.
+    pub limits: Limits,
+    /// How a replica is spread; one rank where that is left to a search.
     pub layout: ServingLayout,
+    /// Whether it is left to a search.
+    pub search: bool,
     /// The constants that engines are bound with.
     pub efficiency: Arc<Entry<ServingEfficiency>>,
 }
@@ -87,6 +91,12 @@ pub(super) fn bind(
         sink.push(Diagnostic::new(Code::Inconsistent, reason).at(&wanted.layout.at, "this layout").hint(hint));
         return None;
     }
+    let limits = wanted.limits.unwrap_or_default();
+    if limits.of_shares() && !matches!(asked.arrivals, Some(Arrivals::Rate(_))) {
+        let message = "limits of a share of requests need requests that come at a rate";
+        let hint = "give `serving.arrivals = { rate = \"40 request/s\" }`, or limits of means: ttft, tpot";
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this table").hint(hint));
+    }
     Some(Serving {
         entry,
         model,
@@ -98,7 +108,9 @@ pub(super) fn bind(
         output: asked.output,
         arrivals: defaults.or("serving.arrivals", asked.arrivals, Arrivals::Most),
         prefix_hit: defaults.or("serving.prefix_hit", asked.hit.map(Share), Share(Fraction::ZERO)).0,
+        limits,
         layout,
+        search: wanted.layout.search,
         efficiency,
     })
 }
