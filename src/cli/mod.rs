@@ -13,6 +13,7 @@ mod merge;
 mod model;
 mod network;
 mod options;
+mod plan;
 mod price;
 mod progress;
 mod scaling;
@@ -50,6 +51,8 @@ enum Command {
     Eval(eval::Eval),
     /// The same work on several fabrics, GPUs or prices, side by side against a baseline
     Compare(compare::Compare),
+    /// The cheapest nodes, fabric, number of GPUs and layout that serve requests within limits, and the runners-up
+    Plan(plan::Plan),
     /// Own, neocloud or hyperscaler: what a job costs end to end, returns, and where renting turns into owning
     Price(price::Price),
     /// The same work on more and more GPUs: how much faster, what does not shrink, and where more do not pay
@@ -86,6 +89,7 @@ pub fn run() -> ExitCode {
     let (answer, session) = match command {
         Command::Eval(command) => command.run(session),
         Command::Compare(command) => command.run(session),
+        Command::Plan(command) => command.run(session),
         Command::Price(command) => command.run(session),
         Command::Scaling(command) => command.run(session),
         Command::Sweep(command) => command.run(session),

@@ -71,7 +71,7 @@ pub(super) fn finite(number: f64) -> Json {
     Number::from_f64(number).map_or(Json::Null, Json::Number)
 }
 
-fn evaluation_object(evaluation: &Evaluation) -> Json {
+pub(super) fn evaluation_object(evaluation: &Evaluation) -> Json {
     let mut object = Map::new();
     object.insert("title".to_owned(), evaluation.scenario.title.as_str().into());
     let settings = settings(evaluation);

@@ -156,6 +156,13 @@ pub const KEYS: &[&str] = &[
     "sweep",
     "sweep.axes",
     "sweep.where",
+    "plan",
+    "plan.minimise",
+    "plan.limits",
+    "plan.limits.deadline",
+    "plan.limits.budget",
+    "plan.limits.power",
+    "plan.vary",
 ];
 
 #[cfg(test)]

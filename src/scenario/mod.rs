@@ -8,8 +8,9 @@ mod search;
 mod software;
 
 pub use file::{
-    Arrivals, AxisFile, CatalogField, CompareFile, Lengths, Limits, NetworksFile, ScenarioFile, ServingEngine, SoftwareDate,
-    StageKind, SweepFile, Tenancy, TierCount, TopologyKind, ValuesFile,
+    Arrivals, AxisFile, CatalogField, Choice, CompareFile, Lengths, Limits, Minimise, NetworksFile, PlanFile,
+    PlanLimits, ScenarioFile, ServingEngine, SoftwareDate, StageKind, SweepFile, Tenancy, TierCount, TopologyKind,
+    ValuesFile,
 };
 pub use fits::{MANAGER_PART, check_adapter, check_fabric_prices, check_site_prices};
 pub use keys::KEYS;

@@ -1,6 +1,7 @@
 //! A scenario's answer, its layout searched first where that is asked.
 
 use super::layouts::{Variants, search};
+use super::serving::settle_serving;
 use crate::evaluate::{BuiltCluster, Evaluation, Found, Infeasible, evaluate as evaluate_as_it_is};
 use crate::parallelism::Layout;
 use crate::scenario::Scenario;
@@ -10,7 +11,7 @@ use crate::scenario::Scenario;
 /// # Errors
 /// As `evaluate::evaluate`, and when no layout works.
 pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
-    let (scenario, found) = settle(scenario)?;
+    let (scenario, found) = settle(settle_serving(scenario)?)?;
     Ok(Evaluation { found, ..evaluate_as_it_is(scenario)? })
 }
 

@@ -1,4 +1,5 @@
-//! Many evaluations: the best layout of a job, and the nearest to one that cannot be.
+//! Many evaluations: the best layout of a job, the nearest to one that cannot be, and the cheapest cluster that serves
+//! what is asked.
 //!
 //! Work is shared out among threads by rows of a space (the degrees, the microbatch, sequence parallelism) and put
 //! together again in order, so that any number of threads gives the same answer.
@@ -7,8 +8,12 @@ mod answer;
 mod front;
 mod layouts;
 mod nearest;
+mod plan;
+mod serving;
 mod walk;
 
 pub use answer::{evaluate, settle};
 pub use layouts::{Variant, Variants, search};
 pub use nearest::{Nearest, nearest};
+pub use plan::{Answer as PlanAnswer, Binding, Plan, plan};
+pub use serving::serving_layouts;

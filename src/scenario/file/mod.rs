@@ -4,6 +4,7 @@ mod agents;
 mod cluster;
 mod compare;
 mod finance;
+mod plan;
 mod run;
 mod serving;
 mod software;
@@ -15,6 +16,7 @@ pub(super) use cluster::{ClusterFile, SitesFile, TopologyFile};
 pub use cluster::{NetworksFile, Tenancy, TierCount, TopologyKind};
 pub use compare::CompareFile;
 pub(super) use finance::FinanceFile;
+pub use plan::{Choice, Minimise, PlanFile, PlanLimits};
 pub use run::StageKind;
 pub(super) use run::{DataFile, RampFile, StageFile};
 pub(super) use serving::ServingFile;
@@ -52,6 +54,8 @@ pub struct ScenarioFile {
     pub compare: Option<CompareFile>,
     /// The axes of `sweep`.
     pub sweep: Option<SweepFile>,
+    /// What `plan` wants and varies.
+    pub plan: Option<PlanFile>,
 }
 
 impl ScenarioFile {
@@ -69,6 +73,7 @@ impl ScenarioFile {
             finance: reader.optional_table("finance", FinanceFile::read).unwrap_or_default(),
             compare: reader.optional_table("compare", CompareFile::read),
             sweep: reader.optional_table("sweep", SweepFile::read),
+            plan: reader.optional_table("plan", PlanFile::read),
         };
         if ["training", "serving"].iter().all(|work| document.at_path(work).is_none()) {
             sink.push(

@@ -1,0 +1,128 @@
+//! What planning came to.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::evaluation_object;
+use super::figure::{grouped, percent};
+use super::metrics::metric;
+use super::page::{Block, Grid, Page, Section};
+use super::settings::settings;
+use crate::evaluate::Evaluation;
+use crate::search::{Binding, Plan, PlanAnswer};
+
+/// The figures of an answer's row, with their heads.
+const COLUMNS: [(&str, &str); 10] = [
+    ("Replicas", "serving.replicas_count"),
+    ("Open in each", "serving.open_per_replica_count"),
+    ("Open in all", "serving.open_count"),
+    ("TTFT, P95", "serving.ttft_p95_s"),
+    ("TPOT, P95", "serving.tpot_p95_s"),
+    ("Fabric", "fabric.capex_usd"),
+    ("Power", "facility.total_kw"),
+    ("Cost over the horizon", "cost.total_usd"),
+    ("Mtok of prompts", "cost.usd_per_mtok_input"),
+    ("Mtok of answers", "cost.usd_per_mtok_output"),
+];
+
+/// What keeps an answer from being smaller, in words.
+fn in_words(binding: &Binding) -> String {
+    match binding {
+        Binding::Limit(key) => format!("serving.limits.{key}"),
+        Binding::Throughput => "requests served".to_owned(),
+        Binding::Smallest => "memory: no smaller cluster holds a replica".to_owned(),
+        Binding::Time(what, share) => format!("{what}, {} of a replica's time", percent(*share)),
+    }
+}
+
+/// A plan as a page.
+pub fn plan_page(plan: &Plan) -> Page {
+    let mut sections = Vec::new();
+    if let Some(best) = plan.answers.first() {
+        let cluster = &best.evaluation.scenario.cluster;
+        let (node, fabric) = (&cluster.node.id, &cluster.fabric.entry.id);
+        let count = grouped(cluster.accelerators.into());
+        let layout = best.evaluation.serving.map_or_else(String::new, |point| layout(&best.evaluation, point.replicas));
+        let bound: Vec<String> = best.binding.iter().map(in_words).collect();
+        let blocks = vec![
+            Block::Text(format!("The least {}: {count} GPUs, {node} on {fabric}, {layout}.", plan.minimise)),
+            Block::Text(format!("What binds: {}.", bound.join("; "))),
+            Block::Grid(plan_grid(plan)),
+        ];
+        sections.push(Section { heading: "Plan".to_owned(), blocks });
+    }
+    if !plan.rejected.is_empty() {
+        let mut grid = Grid::new(&["Why not", "Ways"], 1);
+        grid.rows = plan.rejected.iter().map(|(why, count)| vec![why.clone(), grouped(*count)]).collect();
+        sections.push(Section::new("Rejected", Block::Grid(grid)));
+    }
+    Page { title: plan.title.clone(), sections }
+}
+
+fn layout(evaluation: &Evaluation, replicas: u64) -> String {
+    let Some(point) = &evaluation.serving else { return String::new() };
+    let layout = &point.layout;
+    let mut ways = format!("{} replicas of {} GPUs: tensor {}", grouped(replicas), layout.ranks(), layout.tensor);
+    for (name, degree) in
+        [("attention_data", layout.attention_data), ("expert", layout.expert), ("pipeline", layout.pipeline)]
+    {
+        if degree > 1 {
+            ways = format!("{ways}, {name} {degree}");
+        }
+    }
+    ways
+}
+
+/// The answers as a table, the best first.
+pub fn plan_grid(plan: &Plan) -> Grid {
+    let heads: Vec<&str> = ["Node", "On", "Layout", "GPUs"]
+        .into_iter()
+        .chain(COLUMNS.iter().map(|column| column.0))
+        .chain(["What binds"])
+        .collect();
+    let mut grid = Grid::new(&heads, 3);
+    for answer in &plan.answers {
+        let evaluation = &answer.evaluation;
+        let cluster = &evaluation.scenario.cluster;
+        let figure = |key: &str| {
+            let metric = metric(key)?;
+            Some(metric.text(metric.value(evaluation)?))
+        };
+        let ways = evaluation.serving.map_or_else(String::new, |point| layout(evaluation, point.replicas));
+        let mut row = vec![
+            cluster.node.id.clone(),
+            cluster.fabric.entry.id.clone(),
+            ways.split_once(": ").map_or_else(String::new, |(_, ways)| ways.to_owned()),
+            grouped(cluster.accelerators.into()),
+        ];
+        row.extend(COLUMNS.iter().map(|(_, key)| figure(key).unwrap_or_default()));
+        row.push(answer.binding.first().map_or_else(String::new, in_words));
+        grid.rows.push(row);
+    }
+    grid
+}
+
+/// A plan for programs.
+pub fn plan_json(plan: &Plan) -> String {
+    let answer = |answer: &PlanAnswer| {
+        let scenario: Map<String, Json> = settings(&answer.evaluation)
+            .into_iter()
+            .map(|setting| (setting.key.to_owned(), setting.value.into()))
+            .collect();
+        let binding: Vec<String> = answer.binding.iter().map(in_words).collect();
+        json!({ "scenario": scenario, "binding": binding, "evaluation": evaluation_object(&answer.evaluation) })
+    };
+    let mut answers = plan.answers.iter().map(answer);
+    let best = answers.next().unwrap_or(Json::Null);
+    let runners_up: Vec<Json> = answers.collect();
+    let rejected: Vec<Json> =
+        plan.rejected.iter().map(|(reason, count)| json!({ "reason": reason, "count": count })).collect();
+    let whole = json!({
+        "title": plan.title,
+        "minimise": plan.minimise.word(),
+        "binding": best["binding"],
+        "best": best,
+        "runners_up": runners_up,
+        "rejected": rejected,
+    });
+    format!("{whole:#}\n")
+}

@@ -1,0 +1,314 @@
+//! Inverse planning of serving: the fewest accelerators of each kind that keep the limits, and the cheapest of those.
+//!
+//! On a node and a fabric, more accelerators never cost less, and more replicas never answer later: so for each layout the
+//! fewest replicas are found by halving, and the layout with the fewest accelerators is evaluated in full. What that says
+//! is held against the limits again before it is an answer.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use super::serving::serving_layouts;
+use crate::catalog::{Catalog, Reference};
+use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::document::{Node, Value};
+use crate::evaluate::{Evaluation, Infeasible, ServingPoint, evaluate, serving_point};
+use crate::parallelism::ServingLayout;
+use crate::scenario::{Arrivals, Choice, Minimise, PlanFile, Scenario, ScenarioFile, Serving};
+
+/// The most accelerators that are tried.
+const MOST_ACCELERATORS: u64 = 1 << 20;
+/// Runners-up that are shown.
+const RUNNERS_UP: usize = 9;
+
+/// A cluster that serves what is asked.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Its figures, with the scenario.
+    pub evaluation: Box<Evaluation>,
+    /// What keeps it from being smaller.
+    pub binding: Vec<Binding>,
+}
+
+/// What keeps a cluster from being smaller.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Binding {
+    /// A limit of a latency, by its key, which one step fewer accelerators would miss.
+    Limit(&'static str),
+    /// Requests that one step fewer would not serve.
+    Throughput,
+    /// Memory of one replica: there is no smaller cluster that holds the model.
+    Smallest,
+    /// What a replica spends most of its time on, and the share.
+    Time(&'static str, f64),
+}
+
+/// What planning came to.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What was asked, in a line.
+    pub title: String,
+    /// What was minimised.
+    pub minimise: Minimise,
+    /// The answers, the best first: one for each node and fabric.
+    pub answers: Vec<Answer>,
+    /// Why others are none, with how many.
+    pub rejected: Vec<(String, u64)>,
+}
+
+/// Finds clusters that serve what a scenario asks; mistakes go to the sink, and there is a plan only if there are none.
+pub fn plan(document: &Node, catalog: &Catalog, sink: &Sink) -> Option<Plan> {
+    let file = ScenarioFile::read(document, sink);
+    let wanted = file.plan.clone().unwrap_or_default();
+    let scenario = Scenario::resolve(&file, catalog, sink)?;
+    let minimise = wanted.minimise.unwrap_or(Minimise::Cost);
+    check(&scenario, &wanted, minimise, document, sink);
+    if !sink.is_empty() {
+        return None;
+    }
+    let variants = variants(document, &wanted, catalog, &scenario, sink);
+    if !sink.is_empty() {
+        return None;
+    }
+    let found: Vec<Result<Answer, BTreeMap<String, u64>>> =
+        variants.par_iter().map(|variant| solve(variant.as_ref(), &wanted)).collect();
+    let mut rejected: BTreeMap<String, u64> = BTreeMap::new();
+    let mut answers = Vec::new();
+    for outcome in found {
+        match outcome {
+            Ok(answer) => answers.push(answer),
+            Err(reasons) => {
+                for (reason, count) in reasons {
+                    *rejected.entry(reason).or_default() += count;
+                }
+            }
+        }
+    }
+    answers.sort_by(|one, other| merit(&one.evaluation, minimise).total_cmp(&merit(&other.evaluation, minimise)));
+    answers.truncate(RUNNERS_UP + 1);
+    let mut rejected: Vec<(String, u64)> = rejected.into_iter().collect();
+    rejected.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    Some(Plan { title: scenario.title, minimise, answers, rejected })
+}
+
+/// Reports what cannot be planned for.
+fn check(scenario: &Scenario, wanted: &PlanFile, minimise: Minimise, document: &Node, sink: &Sink) {
+    let report = |message: &str, hint: &str| {
+        sink.push(Diagnostic::new(Code::Inconsistent, message.to_owned()).at(&document.at, "this scenario").hint(hint));
+    };
+    match &scenario.serving {
+        None => report("a plan is for requests to serve, and there is no `serving`", "add a [serving] table"),
+        Some(serving) if !matches!(serving.arrivals, Arrivals::Rate(_)) => {
+            report(
+                "a plan is for requests that come at a rate",
+                "give `serving.arrivals = { rate = \"40 request/s\" }`",
+            );
+        }
+        Some(_) => {}
+    }
+    if minimise == Minimise::Time {
+        report("serving has no time to minimise", "minimise cost, accelerators or power, and give serving.limits");
+    }
+    if wanted.limits.deadline.is_some() {
+        report("serving has no deadline", "give limits of latencies as serving.limits");
+    }
+}
+
+/// The scenario on every node and fabric that may be chosen; an error where the two do not go together.
+fn variants(
+    document: &Node,
+    wanted: &PlanFile,
+    catalog: &Catalog,
+    scenario: &Scenario,
+    sink: &Sink,
+) -> Vec<Result<Scenario, String>> {
+    let ids = |choice: &Option<Choice>, own: &str, all: Vec<String>| match choice {
+        None => vec![Reference { id: own.to_owned(), ..Reference::default() }],
+        Some(Choice::Of(these)) => these.clone(),
+        Some(Choice::Any) => all.into_iter().map(|id| Reference { id, ..Reference::default() }).collect(),
+    };
+    let nodes =
+        ids(&wanted.nodes, &scenario.cluster.node.id, catalog.nodes.iter().map(|node| node.id.clone()).collect());
+    let all_fabrics = catalog.fabrics.iter().map(|fabric| fabric.id.clone()).collect();
+    let fabrics = ids(&wanted.fabrics, &scenario.cluster.fabric.entry.id, all_fabrics);
+    let mut variants = Vec::new();
+    for node in &nodes {
+        let Some(known) = catalog.nodes.find(node, &node.at, sink) else { continue };
+        for fabric in &fabrics {
+            if catalog.fabrics.find(fabric, &fabric.at, sink).is_none() {
+                continue;
+            }
+            let mut document = document.clone();
+            let leaf = |value: Value| Node { value, at: document.at.clone() };
+            let settings = [
+                ("cluster.node", leaf(Value::String(node.id.clone()))),
+                ("cluster.fabric", leaf(Value::String(fabric.id.clone()))),
+                ("cluster.accelerators", leaf(Value::Integer(known.accelerators.into()))),
+            ];
+            let Value::Table(table) = &mut document.value else { continue };
+            if settings.into_iter().any(|(key, value)| table.set(key, value).is_err()) {
+                continue;
+            }
+            let own = Sink::default();
+            let file = ScenarioFile::read(&document, &own);
+            let variant = Scenario::resolve(&file, catalog, &own);
+            let why = own.into_diagnostics().into_iter().next().map_or_else(String::new, |first| first.message);
+            variants.push(variant.ok_or(why));
+        }
+    }
+    variants
+}
+
+/// The fewest accelerators of one kind on one fabric, evaluated; or why there are none.
+fn solve(variant: Result<&Scenario, &String>, wanted: &PlanFile) -> Result<Answer, BTreeMap<String, u64>> {
+    let one = |reason: String| BTreeMap::from([(reason, 1)]);
+    let scenario = variant.map_err(|why| one(why.clone()))?;
+    let Some(serving) = &scenario.serving else { return Err(BTreeMap::new()) };
+    let layouts = if serving.search {
+        serving_layouts(&serving.model, scenario.cluster.node.scale_up.domain)
+    } else {
+        vec![serving.layout]
+    };
+    let mut rejected: BTreeMap<String, u64> = BTreeMap::new();
+    let mut best: Option<(u64, f64, ServingLayout)> = None;
+    for layout in layouts {
+        let tried = Tried { scenario, serving, layout };
+        match tried.fewest(best.map(|(fewest, ..)| fewest)) {
+            Ok((accelerators, point)) => {
+                let whole = point.open_per_replica();
+                if best.is_none_or(|(fewest, open, _)| (accelerators, whole) < (fewest, open)) {
+                    best = Some((accelerators, whole, layout));
+                }
+            }
+            Err(reason) => *rejected.entry(reason).or_default() += 1,
+        }
+    }
+    let Some((accelerators, _, layout)) = best else { return Err(rejected) };
+    let tried = Tried { scenario, serving, layout };
+    let Some(asked) = tried.on(accelerators) else { return Err(rejected) };
+    let evaluation = evaluate(asked).map_err(|infeasible| one(infeasible.to_string()))?;
+    // The answer is held against what was asked once more, from its own figures.
+    let missed = evaluation.serving.as_ref().and_then(|point| point.missed(&serving.limits));
+    if let Some((key, ..)) = missed {
+        return Err(one(format!("serving.limits.{key} is missed")));
+    }
+    if wanted.limits.budget.is_some_and(|budget| evaluation.built.costs.total > budget) {
+        return Err(one("costs more than the budget over the horizon".to_owned()));
+    }
+    if wanted.limits.power.is_some_and(|power| evaluation.built.facility.provisioned_total > power) {
+        return Err(one("takes more power than there is".to_owned()));
+    }
+    let binding = tried.binding(accelerators, &evaluation);
+    Ok(Answer { evaluation: Box::new(evaluation), binding })
+}
+
+/// A layout on a node and a fabric.
+struct Tried<'a> {
+    scenario: &'a Scenario,
+    serving: &'a Serving,
+    layout: ServingLayout,
+}
+
+impl Tried<'_> {
+    /// The scenario with that layout on so many accelerators.
+    fn on(&self, accelerators: u64) -> Option<Scenario> {
+        let mut scenario = self.scenario.clone();
+        scenario.cluster.accelerators = u32::try_from(accelerators).ok()?;
+        scenario.serving = Some(Serving { layout: self.layout, ..self.serving.clone() });
+        Some(scenario)
+    }
+
+    /// Accelerators in whole nodes and whole replicas.
+    fn step(&self) -> u64 {
+        let (node, replica) = (u64::from(self.scenario.cluster.node.accelerators), self.layout.ranks());
+        node / gcd(node, replica) * replica
+    }
+
+    /// Serving on so many steps of accelerators, limits kept; or why not.
+    fn serves(&self, steps: u64) -> Result<ServingPoint, Short> {
+        let accelerators = steps * self.step();
+        let Some(asked) = self.on(accelerators) else { return Err(Short::Other("too many accelerators".to_owned())) };
+        let Some(serving) = &asked.serving else { return Err(Short::Other(String::new())) };
+        match serving_point(serving, &asked.cluster) {
+            Ok(point) => match point.missed(&serving.limits) {
+                Some((key, ..)) => Err(Short::Limit(key)),
+                None => Ok(point),
+            },
+            Err(Infeasible::Overload { .. }) => Err(Short::Throughput),
+            Err(Infeasible::NoRequestFits { .. }) => Err(Short::Other("no request fits in a replica".to_owned())),
+            Err(other) => Err(Short::Other(other.to_string())),
+        }
+    }
+
+    /// The fewest accelerators that serve what is asked, at most as many as are known to do; or what keeps any from it.
+    fn fewest(&self, known: Option<u64>) -> Result<(u64, ServingPoint), String> {
+        let most = known.unwrap_or(MOST_ACCELERATORS) / self.step();
+        if most == 0 {
+            return Err("needs more accelerators than another layout".to_owned());
+        }
+        let reason = |why: Short| match why {
+            Short::Limit(_) | Short::Throughput if known.is_some() => {
+                "needs more accelerators than another layout".to_owned()
+            }
+            Short::Limit(key) => format!("serving.limits.{key} is missed on any number of accelerators"),
+            Short::Throughput => format!("not served by {MOST_ACCELERATORS} accelerators"),
+            Short::Other(why) => why,
+        };
+        let mut point = self.serves(most).map_err(reason)?;
+        let (mut short, mut enough) = (0, most);
+        while enough - short > 1 {
+            let middle = short + (enough - short) / 2;
+            match self.serves(middle) {
+                Ok(found) => (enough, point) = (middle, found),
+                Err(_) => short = middle,
+            }
+        }
+        Ok((enough * self.step(), point))
+    }
+
+    /// What keeps that number from being smaller, and what a replica spends most time on.
+    fn binding(&self, accelerators: u64, evaluation: &Evaluation) -> Vec<Binding> {
+        let fewer = match accelerators / self.step() {
+            0 | 1 => Binding::Smallest,
+            steps => match self.serves(steps - 1) {
+                Err(Short::Limit(key)) => Binding::Limit(key),
+                _ => Binding::Throughput,
+            },
+        };
+        let mut binding = vec![fewer];
+        if let Some(point) = &evaluation.serving {
+            let shares = point.shares;
+            let parts = [
+                ("reading weights", shares.weights),
+                ("reading caches", shares.cache),
+                ("arithmetic, prefill among it", shares.compute),
+                ("messages", shares.network),
+                ("waiting for the host, or for requests", shares.idle),
+            ];
+            let largest = parts.into_iter().fold(("", 0.0), |most, part| if part.1 > most.1 { part } else { most });
+            binding.push(Binding::Time(largest.0, largest.1));
+        }
+        binding
+    }
+}
+
+/// Why a number of accelerators does not do.
+enum Short {
+    Limit(&'static str),
+    Throughput,
+    Other(String),
+}
+
+fn gcd(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { gcd(other, one % other) }
+}
+
+/// What is minimised, as a number to order by.
+fn merit(evaluation: &Evaluation, minimise: Minimise) -> f64 {
+    // Base numbers, because they only order.
+    match minimise {
+        Minimise::Cost | Minimise::Time => evaluation.built.costs.total.value(),
+        Minimise::Accelerators => f64::from(evaluation.scenario.cluster.accelerators),
+        Minimise::Power => evaluation.built.facility.provisioned_total.value(),
+    }
+}
