@@ -115,6 +115,8 @@ pub struct ServingEfficiency {
     pub overhead: ServingOverhead,
     /// Messages.
     pub messages: ServingMessages,
+    /// Latency of experts' dispatch, or of their combine, over network cards.
+    pub exchange: Seconds,
     /// Batching.
     pub batching: ServingBatching,
 }
@@ -158,6 +160,7 @@ impl ServingEfficiency {
                 all_reduce: r.get("all_reduce"),
                 all_to_all: r.get("all_to_all"),
             }),
+            exchange: reader.table("network", |r| r.get("exchange")),
             batching: reader.table("batching", |r| ServingBatching {
                 stall: r.get("stall"),
                 fixed_length: r.get("fixed_length"),

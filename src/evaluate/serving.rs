@@ -1,11 +1,16 @@
 //! Serving on a cluster: replicas of one layout, what each holds at once, how fast it answers, and what a token costs.
 
 use super::Infeasible;
+use super::cluster::{Occupancy, network};
+use super::step::{reach, wires};
 use crate::catalog::memory_allowance::PoolRule;
-use crate::inference::{Hardware, Latencies, Load, ModelShape, Replica, Request, Room, Scatter, Spread, SteadyState};
+use crate::inference::{
+    Across, Hardware, Latencies, Load, ModelShape, Replica, Request, Room, Scatter, Spread, SteadyState,
+};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{CacheFormats, Engine, ServingLayout, fits};
-use crate::scenario::{Arrivals, Cluster, Limits, Serving};
+use crate::parallelism::RankGroup;
+use crate::scenario::{Arrivals, Cluster, Communication, Limits, Serving};
 use crate::units::{Bytes, RequestRate, Seconds};
 
 /// Figures of serving.
@@ -153,6 +158,10 @@ pub fn serving_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoin
     let shape = ModelShape::new(&serving.model);
     let links = cluster.node.scale_up.bandwidth_per_direction;
     let hardware = Hardware::bind(&serving.efficiency, &cluster.accelerator, links, serving.engine.word())?;
+    let hardware = match across(serving, cluster)? {
+        Some(across) => hardware.across(across),
+        None => hardware,
+    };
     let replica = Replica { shape: &shape, hardware: &hardware, spread: Spread::from(layout) };
     let per_replica = replicas as f64;
     let mut latencies = None;
@@ -187,4 +196,26 @@ pub fn serving_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoin
         shares,
         cached_share,
     })
+}
+
+/// The network that joins the ranks of a replica, where they lie in several scale-up domains.
+fn across(serving: &Serving, cluster: &Cluster) -> Result<Option<Across>, Infeasible> {
+    let (node, fabric) = (&cluster.node, &cluster.fabric);
+    let layout = &serving.layout;
+    let stage = layout.tensor.saturating_mul(layout.attention_data);
+    let domain = node.scale_up.domain;
+    if stage <= domain {
+        return Ok(None);
+    }
+    let at_work = Occupancy::new(cluster.accelerators, node)?;
+    let topology = network(node, fabric, &cluster.topology, at_work.nodes)?;
+    let group = RankGroup { size: stage, stride: 1 };
+    let placed = reach(&topology, node, at_work.each, fabric).of_job(cluster.accelerators).place(group);
+    let card = wires(&cluster.collectives, node, &cluster.accelerator, fabric, Communication::USUAL).network;
+    let cards = placed.nics_per_domain / f64::from(placed.ranks_per_domain);
+    Ok(Some(Across {
+        domain: f64::from(placed.ranks_per_domain),
+        rate: card.line_rate * (card.efficiency.payload.get() * placed.all_to_all_share * cards),
+        latency: serving.efficiency.part.exchange + card.switch_latency * placed.more_switches,
+    }))
 }

@@ -7,6 +7,8 @@ use crate::units::{Bytes, Seconds};
 
 /// Bytes of an activation on the wire in an all-reduce.
 const ACTIVATION: f64 = 2.0;
+/// Bytes of an activation dispatched to experts, in 8 bits.
+const DISPATCHED: f64 = 1.0;
 /// Bytes of an activation dispatched to experts, in 8 bits, and combined, in 16 (DeepEP).
 const DISPATCHED_AND_COMBINED: f64 = 3.0;
 
@@ -118,7 +120,16 @@ impl Replica<'_> {
             let ranks = self.spread.stage();
             let own = tokens / f64::from(self.spread.attention_data);
             let mut time = Seconds::ZERO;
+            let beyond = self.beyond(ranks);
             for layers in &shape.experts {
+                if let Some(across) = beyond {
+                    let way = |bytes: f64| {
+                        let token = Bytes::new(layers.width * bytes);
+                        across.dispatch(own, layers.per_token, token, ranks, self.hardware.links)
+                    };
+                    time += (way(DISPATCHED) + way(DISPATCHED_AND_COMBINED - DISPATCHED)) * layers.layers;
+                    continue;
+                }
                 // A token goes once to each rank that has one of its experts.
                 let reached = ranks * (1.0 - (1.0 - ranks.recip()).powf(layers.per_token));
                 let bytes = Bytes::new(own * reached * layers.width * DISPATCHED_AND_COMBINED);
@@ -133,6 +144,10 @@ impl Replica<'_> {
     pub(super) fn all_reduces(&self, tokens: f64, latency: Seconds) -> Seconds {
         if self.spread.tensor == 1 {
             return Seconds::ZERO;
+        }
+        if let Some(across) = self.beyond(self.tensor()) {
+            let buffer = Bytes::new(tokens * self.shape.hidden * ACTIVATION);
+            return across.all_reduce(buffer, self.tensor(), self.hardware.links) * (2.0 * self.shape.layers);
         }
         let ring = 2.0 * (self.tensor() - 1.0) / self.tensor();
         let bytes = Bytes::new(tokens * self.shape.hidden * ACTIVATION * ring);

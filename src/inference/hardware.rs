@@ -1,5 +1,6 @@
 //! An accelerator as an engine finds it: rates bound once.
 
+use super::exchange::Across;
 use super::shape::Class;
 use crate::catalog::Accelerator;
 use crate::catalog::accelerator::DataType;
@@ -63,6 +64,8 @@ pub struct Hardware {
     pub(super) prefill: f64,
     /// Host time to a first token.
     pub(super) first_token: Seconds,
+    /// The network between domains, where the engine spans several.
+    pub(super) across: Option<Across>,
     pub(super) kernels: ServingKernels,
     pub(super) overhead: ServingOverhead,
     pub(super) messages: ServingMessages,
@@ -114,11 +117,18 @@ impl Hardware {
             step: set.overhead.step * rates.overhead.get(),
             prefill: rates.prefill.get(),
             first_token: rates.first_token,
+            across: None,
             kernels,
             overhead: set.overhead,
             messages: set.messages,
             batching: set.batching,
         })
+    }
+
+    /// The same for an engine whose ranks lie in several scale-up domains.
+    #[must_use]
+    pub fn across(self, across: Across) -> Self {
+        Self { across: Some(across), ..self }
     }
 
     pub(super) const fn class(&self, class: Class) -> ClassRates {

@@ -12,6 +12,7 @@
 mod batching;
 mod decode;
 mod disaggregated;
+mod exchange;
 mod hardware;
 mod latency;
 mod offline;
@@ -23,6 +24,7 @@ mod shape;
 pub use batching::{Load, Request, SteadyState};
 pub use decode::StepTime;
 pub use disaggregated::{Disaggregated, Pools, disaggregated};
+pub use exchange::Across;
 pub use hardware::{Hardware, MissingServing};
 pub use latency::{Latencies, Quantiles, Scatter};
 pub use open_loop::Overload;

@@ -1,6 +1,6 @@
 //! An engine at work: a model on so many accelerators.
 
-use super::{Hardware, ModelShape};
+use super::{Across, Hardware, ModelShape};
 use crate::parallelism::ServingLayout;
 use crate::units::{Bytes, Seconds};
 
@@ -66,6 +66,11 @@ impl Replica<'_> {
     /// Whether ranks attend for requests of their own and exchange tokens for the experts.
     pub(super) fn exchanges(&self) -> bool {
         self.spread.attention_data > 1
+    }
+
+    /// The network between domains where so many ranks do not lie in one.
+    pub(super) fn beyond(&self, ranks: f64) -> Option<Across> {
+        self.hardware.across.filter(|across| ranks > across.domain)
     }
 
     /// Time of a message of that size over the engine's scale-up links.
