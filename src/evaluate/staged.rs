@@ -24,6 +24,7 @@ impl Staged {
             run: None,
             failures: Some(prepared.failures),
             serving: None,
+            agents: None,
             unit_costs: prepared.unit_costs(1.0),
             usable_memory: prepared.usable_memory,
             bases,
