@@ -35,6 +35,12 @@ pub enum Infeasible {
         /// Accelerators of a replica.
         each: u64,
     },
+    /// Pools of prefill and decode that do not fill the accelerators.
+    #[error("{accelerators} accelerators are not both whole prefill workers and whole decode replicas")]
+    PartPools {
+        /// Accelerators at work.
+        accelerators: u64,
+    },
     /// More requests come than the replicas serve.
     #[error("{asked} come, and {replicas} replicas serve {most} at most")]
     Overload {

@@ -2,10 +2,11 @@
 
 use super::Infeasible;
 use super::cluster::{Occupancy, network};
+use super::pools::{transfer, workers};
 use super::step::{reach, wires};
 use crate::catalog::memory_allowance::PoolRule;
 use crate::inference::{
-    Across, Hardware, Latencies, Load, ModelShape, Replica, Request, Room, Scatter, Spread, SteadyState,
+    Across, Hardware, Latencies, Load, ModelShape, Replica, Request, Room, Scatter, Separate, Spread, SteadyState,
 };
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{CacheFormats, Engine, ServingLayout, fits};
@@ -18,8 +19,10 @@ use crate::units::{Bytes, RequestRate, Seconds};
 pub struct ServingPoint {
     /// How a replica is spread.
     pub layout: ServingLayout,
-    /// Replicas on the accelerators at work.
+    /// Replicas on the accelerators at work; of decode, where prefill has a pool of its own.
     pub replicas: u64,
+    /// Prefill's own pool.
+    pub pool: Option<PoolPoint>,
     /// Memory of an accelerator, the cache's whole pool in it.
     pub memory: MemoryFootprint,
     /// What a process can have of it.
@@ -36,6 +39,17 @@ pub struct ServingPoint {
     pub shares: TimeShares,
     /// Share of a prefill that is attention to cached tokens.
     pub cached_share: f64,
+}
+
+/// A pool of prefill workers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PoolPoint {
+    /// How a worker is spread.
+    pub layout: ServingLayout,
+    /// Workers.
+    pub workers: u64,
+    /// Handing a request's cache over to decode.
+    pub transfer: Seconds,
 }
 
 /// Shares of an engine's time; they add up to one.
@@ -105,11 +119,24 @@ impl ServingPoint {
 
     /// Answers' tokens of one accelerator in a second.
     pub fn output_tokens_per_second(&self) -> f64 {
-        self.state.requests_per_second * self.request.output / self.layout.ranks() as f64
+        self.state.requests_per_second * self.request.output / self.accelerators_per_replica()
     }
 
-    /// Share of the engine's time that is prefill's; the rest is decode's.
+    /// Accelerators of prefill's own pool.
+    pub fn prefill_accelerators(&self) -> u64 {
+        self.pool.map_or(0, |pool| pool.workers * pool.layout.ranks())
+    }
+
+    /// Accelerators for each replica, its part of prefill's pool among them.
+    pub fn accelerators_per_replica(&self) -> f64 {
+        self.layout.ranks() as f64 + self.prefill_accelerators() as f64 / self.replicas as f64
+    }
+
+    /// Share of the accelerators' time that is prefill's; the rest is decode's.
     pub fn prefill_share(&self) -> f64 {
+        if self.pool.is_some() {
+            return self.prefill_accelerators() as f64 / (self.accelerators_per_replica() * self.replicas as f64);
+        }
         self.state.stall / self.state.tpot
     }
 }
@@ -125,17 +152,15 @@ const MOST: f64 = 2_048.0;
 pub fn serving_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoint, Infeasible> {
     let layout = serving.layout;
     let (accelerators, each) = (u64::from(cluster.accelerators), layout.ranks());
-    if !accelerators.is_multiple_of(each) {
+    if serving.prefill.is_none() && !accelerators.is_multiple_of(each) {
         return Err(Infeasible::PartReplica { accelerators, each });
     }
-    let replicas = accelerators / each;
     let engine = Engine::new(&serving.engine_memory);
     let usable = cluster.accelerator.memory_capacity.saturating_sub(serving.memory.driver_reserve.value);
     let formats = CacheFormats::of(&serving.model);
     let (input, output) = (serving.input.mean, serving.output.mean);
     let held = |tokens: f64| {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be at most 2e8")]
-        let tokens = tokens.ceil() as u64;
+        let tokens = tokens_up(tokens);
         (tokens, fits(&serving.model, &layout, &engine, &formats, usable, (tokens, 0)))
     };
     let (tokens, found) = held(input + output);
@@ -158,35 +183,62 @@ pub fn serving_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoin
     let shape = ModelShape::new(&serving.model);
     let links = cluster.node.scale_up.bandwidth_per_direction;
     let hardware = Hardware::bind(&serving.efficiency, &cluster.accelerator, links, serving.engine.word())?;
-    let hardware = match across(serving, cluster)? {
-        Some(across) => hardware.across(across),
-        None => hardware,
-    };
-    let replica = Replica { shape: &shape, hardware: &hardware, spread: Spread::from(layout) };
-    let per_replica = replicas as f64;
-    let mut latencies = None;
-    let state = match serving.arrivals {
-        Arrivals::Most => replica.offline(&request, MOST, room),
-        Arrivals::Concurrency(open) => {
-            let concurrency = f64::from(open) / per_replica;
-            replica.closed_loop(&Load { request, concurrency, waves: f64::INFINITY, fixed_length: false }, room)
+    let joined =
+        |layout| across(layout, serving, cluster).map(|found| found.map_or(hardware, |over| hardware.across(over)));
+    let joined_decode = joined(layout)?;
+    let replica = Replica { shape: &shape, hardware: &joined_decode, spread: Spread::from(layout) };
+    let cached_share = 1.0 - replica.prefill(request.input, 0.0) / replica.prefill(request.input, request.cached);
+    let scatter = Scatter { input: serving.input.cv, output: serving.output.cv };
+    let mut pool = None;
+    let (replicas, state, latencies) = if let Some(wanted) = &serving.prefill {
+        let prompt = tokens_up(input);
+        let own = fits(&serving.model, &wanted.layout, &engine, &formats, usable, (prompt, 0));
+        if own.requests == 0 {
+            let footprint = MemoryFootprint { weights: own.weights, activations: own.activations, ..memory };
+            return Err(Infeasible::NoRequestFits {
+                tokens: prompt,
+                request: own.request,
+                pool: own.pool,
+                footprint,
+                usable,
+            });
         }
-        Arrivals::Rate(all) => {
-            let rate = all / per_replica;
-            let state = replica
-                .open_loop(&request, rate, serving.input.cv, room)
-                .map_err(|over| Infeasible::Overload { asked: all, most: over.most * per_replica, replicas })?;
-            let scatter = Scatter { input: serving.input.cv, output: serving.output.cv };
-            latencies = Some(replica.latencies(&request, &state, rate, scatter, room));
-            state
-        }
+        let joined_prefill = joined(wanted.layout)?;
+        let worker = Replica { shape: &shape, hardware: &joined_prefill, spread: Spread::from(wanted.layout) };
+        let transfer = transfer(serving, cluster, wanted, prompt);
+        let replicas = |workers: u64| {
+            let left = accelerators.checked_sub(workers * wanted.layout.ranks())?;
+            (left >= each && left.is_multiple_of(each)).then_some(left / each)
+        };
+        let pools = |workers: u64| {
+            let (prefill, decode, replicas) = (worker, replica, replicas(workers)? as f64);
+            Some(Separate { prefill, workers: workers as f64, decode, replicas, room, transfer })
+        };
+        let (workers, pools) = workers(wanted, accelerators, &request, MOST, pools)?;
+        let replicas = replicas(workers).unwrap_or(1);
+        pool = Some(PoolPoint { layout: wanted.layout, workers, transfer });
+        let (state, latencies) = match serving.arrivals {
+            Arrivals::Most => (pools.most(&request, MOST), None),
+            Arrivals::Concurrency(open) => (pools.closed(&request, f64::from(open)), None),
+            Arrivals::Rate(asked) => {
+                let (state, latencies) = pools
+                    .at_rate(&request, asked, scatter)
+                    .map_err(|over| Infeasible::Overload { asked, most: over.most, replicas })?;
+                (state, Some(latencies))
+            }
+        };
+        (replicas, state, latencies)
+    } else {
+        let replicas = accelerators / each;
+        let (state, latencies) = together(&replica, serving, &request, room, (replicas, scatter))?;
+        (replicas, state, latencies)
     };
     let shares = TimeShares::of(&state, matches!(serving.arrivals, Arrivals::Rate(_)));
     let max_concurrency = found.requests * replicas;
-    let cached_share = 1.0 - replica.prefill(request.input, 0.0) / replica.prefill(request.input, request.cached);
     Ok(ServingPoint {
         layout,
         replicas,
+        pool,
         memory,
         usable,
         max_concurrency,
@@ -198,10 +250,42 @@ pub fn serving_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoin
     })
 }
 
+/// Replicas that prefill and decode, each its part of what is asked.
+fn together(
+    replica: &Replica<'_>,
+    serving: &Serving,
+    request: &Request,
+    room: Room,
+    (replicas, scatter): (u64, Scatter),
+) -> Result<(SteadyState, Option<Latencies>), Infeasible> {
+    let per_replica = replicas as f64;
+    Ok(match serving.arrivals {
+        Arrivals::Most => (replica.offline(request, MOST, room), None),
+        Arrivals::Concurrency(open) => {
+            let concurrency = f64::from(open) / per_replica;
+            let load = Load { request: *request, concurrency, waves: f64::INFINITY, fixed_length: false };
+            (replica.closed_loop(&load, room), None)
+        }
+        Arrivals::Rate(all) => {
+            let rate = all / per_replica;
+            let state = replica
+                .open_loop(request, rate, serving.input.cv, room)
+                .map_err(|over| Infeasible::Overload { asked: all, most: over.most * per_replica, replicas })?;
+            (state, Some(replica.latencies(request, &state, rate, scatter, room)))
+        }
+    })
+}
+
+/// Tokens as a count, a part of one as one more.
+fn tokens_up(tokens: f64) -> u64 {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be at most 2e8")]
+    let count = tokens.ceil() as u64;
+    count
+}
+
 /// The network that joins the ranks of a replica, where they lie in several scale-up domains.
-fn across(serving: &Serving, cluster: &Cluster) -> Result<Option<Across>, Infeasible> {
+fn across(layout: ServingLayout, serving: &Serving, cluster: &Cluster) -> Result<Option<Across>, Infeasible> {
     let (node, fabric) = (&cluster.node, &cluster.fabric);
-    let layout = &serving.layout;
     let stage = layout.tensor.saturating_mul(layout.attention_data);
     let domain = node.scale_up.domain;
     if stage <= domain {

@@ -30,7 +30,7 @@ impl TokenCosts {
     /// A replica's time is prefill's while decode waits for it, and decode's else; prefill's is the prompt's own tokens'
     /// but for what attention to cached ones adds.
     pub fn new(point: &ServingPoint, gpu: UsdPerHour) -> Self {
-        let second = gpu.over(Seconds::new(1.0)) * point.layout.ranks() as f64;
+        let second = gpu.over(Seconds::new(1.0)) * point.accelerators_per_replica();
         let (request, state) = (&point.request, &point.state);
         let rate = state.requests_per_second;
         let of = |share: f64, tokens: f64| second * (share / (rate * tokens) * MILLION);

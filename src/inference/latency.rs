@@ -51,11 +51,11 @@ impl Quantiles {
 
 /// A wait that is none for some: else exponential, as that of a queue which is busy for the same share of the time.
 #[derive(Clone, Copy, Debug)]
-struct Wait {
+pub(super) struct Wait {
     /// Share that waits.
-    busy: f64,
+    pub(super) busy: f64,
     /// Its mean, over those too that do not wait.
-    mean: Seconds,
+    pub(super) mean: Seconds,
 }
 
 impl Wait {
@@ -72,10 +72,10 @@ impl Wait {
 }
 
 /// A time that scatters, on a grid of standard deviations with the weight of each.
-type Grid = [(Seconds, f64); POINTS];
+pub(super) type Grid = [(Seconds, f64); POINTS];
 
 /// `time` at the points of a lognormal distribution of that mean and coefficient of variation.
-fn lognormal(mean: f64, cv: f64, time: impl Fn(f64) -> Seconds) -> Grid {
+pub(super) fn lognormal(mean: f64, cv: f64, time: impl Fn(f64) -> Seconds) -> Grid {
     let variance = (1.0 + cv * cv).ln();
     let step = 2.0 * WIDEST / (POINTS - 1) as f64;
     let mut grid = [(Seconds::ZERO, 0.0); POINTS];
@@ -125,24 +125,37 @@ impl Replica<'_> {
         let wait = Wait { busy: rate.over(served), mean: state.queue };
         let fixed = state.ttft.saturating_sub(state.queue + state.prefill);
         let first = lognormal(request.input, scatter.input, |tokens| fixed + prefill(tokens));
-        let normal = Normal::standard();
-        let token = |share: f64| {
-            let batch = state.batch + normal.inverse_cdf(share) * state.batch.sqrt();
+        let token = |batch: f64| {
             let (step, stall) = self.token_time(request, batch.clamp(0.0, room.requests), state.prefill, 1.0);
             step.total() + stall
         };
-        let mean = |grid: &Grid| grid.iter().map(|(time, weight)| *time * *weight).sum::<Seconds>();
-        let answers = state.tpot * request.output;
-        let alone = mean(&first) + answers;
-        let off = |time: Seconds| (time - mean(&first)) / alone;
-        let squares: f64 = first.iter().map(|(time, weight)| weight * off(*time) * off(*time)).sum();
-        let cv = squares.sqrt().hypot(answers / alone * scatter.output);
-        let whole = lognormal(1.0, cv, |part| alone * part);
-        Latencies {
-            first_token: Quantiles::of(|share| quantile(share, &first, wait)),
-            token: Quantiles::of(token),
-            whole: Quantiles::of(|share| quantile(share, &whole, wait)),
-        }
+        distribution(request, state, &first, wait, token, scatter.output)
+    }
+}
+
+/// Distributions from first tokens without their wait, the wait, the time of a token by the sequences in decode, and the
+/// coefficient of variation of answers.
+pub(super) fn distribution(
+    request: &Request,
+    state: &SteadyState,
+    first: &Grid,
+    wait: Wait,
+    token: impl Fn(f64) -> Seconds,
+    output_cv: f64,
+) -> Latencies {
+    let normal = Normal::standard();
+    let of_token = |share: f64| token(state.batch + normal.inverse_cdf(share) * state.batch.sqrt());
+    let mean = first.iter().map(|(time, weight)| *time * *weight).sum::<Seconds>();
+    let answers = state.tpot * request.output;
+    let alone = mean + answers;
+    let off = |time: Seconds| (time - mean) / alone;
+    let squares: f64 = first.iter().map(|(time, weight)| weight * off(*time) * off(*time)).sum();
+    let cv = squares.sqrt().hypot(answers / alone * output_cv);
+    let whole = lognormal(1.0, cv, |part| alone * part);
+    Latencies {
+        first_token: Quantiles::of(|share| quantile(share, first, wait)),
+        token: Quantiles::of(of_token),
+        whole: Quantiles::of(|share| quantile(share, &whole, wait)),
     }
 }
 

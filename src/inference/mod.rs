@@ -19,6 +19,7 @@ mod offline;
 mod open_loop;
 mod prefill;
 mod replica;
+mod separate;
 mod shape;
 
 pub use batching::{Load, Request, SteadyState};
@@ -29,4 +30,5 @@ pub use hardware::{Hardware, MissingServing};
 pub use latency::{Latencies, Quantiles, Scatter};
 pub use open_loop::Overload;
 pub use replica::{Replica, Room, Spread};
+pub use separate::Separate;
 pub use shape::ModelShape;

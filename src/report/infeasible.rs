@@ -29,6 +29,9 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         Infeasible::NoLayout(_) => {
             "More accelerators, or fewer keys of training.layout and software.overlap given, leave more to choose from."
         }
+        Infeasible::PartPools { .. } => {
+            "Change cluster.accelerators, serving.layout.prefill_accelerators or the degrees of the pools."
+        }
         Infeasible::PartReplica { .. } => "Change cluster.accelerators or the degrees of serving.layout.",
         Infeasible::Overload { .. } => {
             "More accelerators, a layout that serves more, shorter requests or a larger share of cached prompts would do."

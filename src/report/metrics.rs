@@ -204,6 +204,15 @@ metrics! {
             "quantile of first tokens and scattered answers behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| seconds(e.serving?.latencies?.whole.p95);
         "serving.e2e_p99_s": Seconds, "Whole request, P99", "99% of requests stay below it, where requests come at random.";
             "quantile of first tokens and scattered answers behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| seconds(e.serving?.latencies?.whole.p99);
+        "serving.prefill_workers_count": Count, "Prefill workers", "Where prefill has a pool of its own.";
+            "as given, or as many as make the slower pool as fast as can be" from ["serving.layout.prefill", "cluster.accelerators"]
+            => |e| Some(Value::Count(e.serving?.pool?.workers));
+        "serving.prefill_accelerators_count": Count, "Accelerators of prefill's pool", "The others decode.";
+            "prefill workers x accelerators of one" from ["serving.prefill_workers_count", "serving.layout.prefill"]
+            => |e| { let point = e.serving?; point.pool?; Some(Value::Count(point.prefill_accelerators())) };
+        "serving.kv_transfer_s": Seconds, "Handing a cache over", "From a prefill worker to decode.";
+            "fixed part of engines + bytes of the cache / rate of the links of an attention group" from ["serving.layout.prefill", "fabrics.link_speed", "efficiency/serving.batching"]
+            => |e| seconds(e.serving?.pool?.transfer);
         "serving.limits_kept": Flag, "Limits kept", "Whether every limit of a latency is.";
             "each latency <= its limit" from ["serving.limits", "serving.ttft_s", "serving.tpot_s"]
             => |e| limits_kept(e);

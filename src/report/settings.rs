@@ -170,6 +170,16 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         ("serving.layout.expert", layout.expert.to_string()),
         ("serving.layout.attention_data", layout.attention_data.to_string()),
     ]);
+    if let Some(pool) = &serving.prefill {
+        all.extend([
+            ("serving.layout.prefill.tensor", pool.layout.tensor.to_string()),
+            ("serving.layout.prefill.pipeline", pool.layout.pipeline.to_string()),
+            ("serving.layout.prefill.expert", pool.layout.expert.to_string()),
+            ("serving.layout.prefill.attention_data", pool.layout.attention_data.to_string()),
+        ]);
+        let given = pool.accelerators.map(|count| ("serving.layout.prefill_accelerators", count.to_string()));
+        all.extend(given);
+    }
     all
 }
 

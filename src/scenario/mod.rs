@@ -16,7 +16,7 @@ pub use fits::{MANAGER_PART, check_adapter, check_fabric_prices, check_site_pric
 pub use keys::KEYS;
 pub use resolve::{
     Agents, Assumption, BoundFabric, BoundLongHaul, BoundSideNetwork, Cluster, EvaluationPause, FABRIC_SPARES, Finance,
-    LinkParts, MemoryJob, Ramp, RunPlan, Scenario, Serving, SiteChoice, Stage, TopologyChoice, Training,
+    LinkParts, MemoryJob, PrefillPool, Ramp, RunPlan, Scenario, Serving, SiteChoice, Stage, TopologyChoice, Training,
     USUAL_LONG_HAUL, check_side_prices,
 };
 pub use search::LayoutSearch;

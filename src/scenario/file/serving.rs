@@ -191,13 +191,23 @@ pub(crate) struct ServingLayoutFile {
     pub attention_data: Option<u32>,
     /// Whether all of it is left to a search.
     pub search: bool,
+    /// That of prefill workers, where prefill has a pool of its own and this is that of decode.
+    pub prefill: Option<Box<Self>>,
+    /// Accelerators of that pool.
+    pub prefill_accelerators: Option<u32>,
     /// Place of the table.
     pub at: Span,
 }
 
 /// The layout: a table, or the word "auto", which leaves it to a search.
 fn layout(r: &mut Reader<'_>) -> ServingLayoutFile {
-    let Some(node) = r.node("layout").filter(|node| node.as_str() == Some("auto")) else {
+    let node = r.node("layout");
+    let pools =
+        |node: &&Node| ["decode", "prefill", "prefill_accelerators"].iter().any(|key| node.at_path(key).is_some());
+    if node.as_ref().is_some_and(pools) {
+        return r.table("layout", ServingLayoutFile::read_pools);
+    }
+    let Some(node) = node.filter(|node| node.as_str() == Some("auto")) else {
         return r.table("layout", ServingLayoutFile::read);
     };
     ServingLayoutFile { search: true, tensor: 1, at: node.at.clone(), ..ServingLayoutFile::default() }
@@ -222,6 +232,15 @@ impl ServingFile {
 }
 
 impl ServingLayoutFile {
+    /// Pools of prefill and decode.
+    fn read_pools(r: &mut Reader<'_>) -> Self {
+        Self {
+            prefill: Some(Box::new(r.table("prefill", Self::read))),
+            prefill_accelerators: r.optional_within("prefill_accelerators", &(1..=MOST_RANKS * 100)),
+            ..r.table("decode", Self::read)
+        }
+    }
+
     fn read(r: &mut Reader<'_>) -> Self {
         let ranks = 1..=MOST_RANKS;
         Self {
@@ -230,6 +249,8 @@ impl ServingLayoutFile {
             expert: r.optional_within("expert", &ranks),
             attention_data: r.optional_within("attention_data", &ranks),
             search: false,
+            prefill: None,
+            prefill_accelerators: None,
             at: r.at().clone(),
         }
     }

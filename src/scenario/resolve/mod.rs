@@ -16,7 +16,7 @@ pub use cluster::{
 pub use finance::Finance;
 pub use memory::MemoryJob;
 pub use run::{EvaluationPause, Ramp, RunPlan, Stage};
-pub use serving::Serving;
+pub use serving::{PrefillPool, Serving};
 pub use side_networks::{BoundSideNetwork, check_side_prices};
 pub use training::Training;
 

@@ -11,7 +11,7 @@ use crate::catalog::model::{Format, Formats, Model, Module};
 use crate::catalog::{Catalog, Entry, MemoryAllowance, ServingEfficiency};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::parallelism::ServingLayout;
-use crate::scenario::file::{Arrivals, Lengths, Limits, ServingEngine, ServingFile};
+use crate::scenario::file::{Arrivals, Lengths, Limits, ServingEngine, ServingFile, ServingLayoutFile};
 use crate::units::Fraction;
 use crate::workload::requantise;
 
@@ -44,8 +44,35 @@ pub struct Serving {
     pub layout: ServingLayout,
     /// Whether it is left to a search.
     pub search: bool,
+    /// Prefill's own pool, where it has one; the layout above is then that of decode.
+    pub prefill: Option<PrefillPool>,
     /// The constants that engines are bound with.
     pub efficiency: Arc<Entry<ServingEfficiency>>,
+}
+
+/// A pool of prefill workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrefillPool {
+    /// How a worker is spread.
+    pub layout: ServingLayout,
+    /// Accelerators of the pool; as many as balance it with decode's where none are given.
+    pub accelerators: Option<u32>,
+}
+
+/// A layout that a model can take.
+fn layout(wanted: &ServingLayoutFile, model: &Model, sink: &Sink) -> Option<ServingLayout> {
+    let layout = ServingLayout {
+        tensor: wanted.tensor,
+        pipeline: wanted.pipeline.unwrap_or(1),
+        expert: wanted.expert.unwrap_or(1),
+        attention_data: wanted.attention_data.unwrap_or(1),
+    };
+    if let Err(reason) = layout.check(model) {
+        let hint = "change the degrees of the layout";
+        sink.push(Diagnostic::new(Code::Inconsistent, reason).at(&wanted.at, "this layout").hint(hint));
+        return None;
+    }
+    Some(layout)
 }
 
 pub(super) fn bind(
@@ -79,18 +106,12 @@ pub(super) fn bind(
     let weights = defaults.or("serving.weights", wanted.weights, linear_format(&model.formats));
     let usual = model.formats.kv_cache.unwrap_or(model.formats.base);
     model.formats.kv_cache = Some(defaults.or("serving.kv_cache", wanted.kv_cache, usual));
-    let layout = &wanted.layout;
-    let layout = ServingLayout {
-        tensor: layout.tensor,
-        pipeline: layout.pipeline.unwrap_or(1),
-        expert: layout.expert.unwrap_or(1),
-        attention_data: layout.attention_data.unwrap_or(1),
+    let layout = layout(&wanted.layout, &model, sink)?;
+    let prefill = match &wanted.layout.prefill {
+        Some(wanted) => Some(self::layout(wanted, &model, sink)?),
+        None => None,
     };
-    if let Err(reason) = layout.check(&model) {
-        let hint = "change the degrees of the layout";
-        sink.push(Diagnostic::new(Code::Inconsistent, reason).at(&wanted.layout.at, "this layout").hint(hint));
-        return None;
-    }
+    let prefill = prefill.map(|layout| PrefillPool { layout, accelerators: wanted.layout.prefill_accelerators });
     let limits = wanted.limits.unwrap_or_default();
     if limits.of_shares() && !matches!(asked.arrivals, Some(Arrivals::Rate(_))) {
         let message = "limits of a share of requests need requests that come at a rate";
@@ -111,6 +132,7 @@ pub(super) fn bind(
         limits,
         layout,
         search: wanted.layout.search,
+        prefill,
         efficiency,
     })
 }

@@ -1,0 +1,172 @@
+//! Prefill and decode in pools of their own, with requests at a rate, at a concurrency, or without end.
+
+use super::batching::{Request, SteadyState};
+use super::latency::{Latencies, Scatter, Wait, distribution, lognormal};
+use super::open_loop::Overload;
+use super::{Replica, Room, StepTime};
+use crate::units::{RequestRate, Seconds};
+
+/// Halvings of what is sought.
+const HALVINGS: u32 = 50;
+const SECOND: Seconds = Seconds::new(1.0);
+
+/// Pools of prefill workers and of decode replicas; a request is prefilled by one, and its cache handed to another.
+#[derive(Clone, Copy, Debug)]
+pub struct Separate<'a> {
+    /// A prefill worker.
+    pub prefill: Replica<'a>,
+    /// How many there are.
+    pub workers: f64,
+    /// A decode replica.
+    pub decode: Replica<'a>,
+    /// How many there are.
+    pub replicas: f64,
+    /// Room of one of them.
+    pub room: Room,
+    /// Handing a request's cache over: a fixed part, and its bytes over the links between the pools.
+    pub transfer: Seconds,
+}
+
+impl Separate<'_> {
+    /// Prompts that are prefilled side by side: one in each attention group of each worker.
+    fn servers(&self) -> f64 {
+        self.workers * f64::from(self.prefill.spread.attention_data)
+    }
+
+    /// Time of a prefill where prompts fill the steps.
+    fn served(&self, request: &Request) -> Seconds {
+        let alone = self.prefill.prefill(request.input, request.cached);
+        self.prefill.packed_prefill(request.input, request.cached).min(alone)
+    }
+
+    /// The most that the prefill workers take in.
+    pub fn taken_in(&self, request: &Request) -> RequestRate {
+        RequestRate::of(self.servers(), self.served(request))
+    }
+
+    fn step(&self, request: &Request, batch: f64) -> StepTime {
+        self.decode.decode(batch, request.context(), 1.0)
+    }
+
+    /// Requests that end with so many in decode in each replica.
+    fn ends(&self, request: &Request, batch: f64) -> RequestRate {
+        RequestRate::of(batch * self.replicas, self.step(request, batch).total() * request.output)
+    }
+
+    /// The most that the decode replicas finish, at most `most` requests in an attention group.
+    pub fn finished(&self, request: &Request, most: f64) -> RequestRate {
+        self.ends(request, self.largest(most))
+    }
+
+    fn largest(&self, most: f64) -> f64 {
+        self.room.requests.min(most * f64::from(self.decode.spread.attention_data)).max(1.0)
+    }
+
+    /// The batch in each replica at which that many end.
+    fn batch_at(&self, request: &Request, rate: RequestRate) -> f64 {
+        let (mut low, mut high) = (0.0, self.room.requests);
+        for _ in 0..HALVINGS {
+            let middle = f64::midpoint(low, high);
+            if self.ends(request, middle) < rate { low = middle } else { high = middle }
+        }
+        high
+    }
+
+    fn state(&self, request: &Request, rate: RequestRate, batch: f64, queue: Seconds) -> SteadyState {
+        let step = self.step(request, batch);
+        let prefill = self.prefill.prefill(request.input, request.cached);
+        let first = self.decode.hardware.first_token + prefill + self.transfer + step.total();
+        SteadyState {
+            ttft: first + queue,
+            tpot: step.total(),
+            batch,
+            step,
+            stall: Seconds::ZERO,
+            prefill,
+            queue,
+            requests_per_second: rate.over(SECOND) / self.replicas,
+        }
+    }
+
+    /// As many as the slower pool serves; the time to the first token is without the wait, which has no end.
+    pub fn most(&self, request: &Request, most: f64) -> SteadyState {
+        let (decode, prefill) = (self.finished(request, most), self.taken_in(request));
+        let batch = if prefill < decode { self.batch_at(request, prefill) } else { self.largest(most) };
+        self.state(request, decode.min(prefill), batch, Seconds::ZERO)
+    }
+
+    /// So many open at once in all: those that are in neither pool's hands wait.
+    pub fn closed(&self, request: &Request, open: f64) -> SteadyState {
+        let most = self.finished(request, f64::INFINITY).min(self.taken_in(request));
+        let at = |rate: RequestRate| self.state(request, rate, self.batch_at(request, rate), Seconds::ZERO);
+        let held = |rate: RequestRate| {
+            let state = at(rate);
+            rate.over(state.ttft + state.tpot * request.output)
+        };
+        let (mut low, mut high) = (RequestRate::ZERO, most);
+        if held(most) >= open {
+            for _ in 0..HALVINGS {
+                let middle = (low + high) / 2.0;
+                if held(middle) < open { low = middle } else { high = middle }
+            }
+        }
+        let mut state = at(high);
+        state.queue = SECOND * ((open - held(high)).max(0.0) / high.over(SECOND));
+        state.ttft += state.queue;
+        state
+    }
+
+    /// Requests that come at random, and how their latencies scatter. Prompts wait for a free prefill worker: the mean
+    /// wait of an M/G/k queue (Allen and Cunneen: that of M/M/k, by Erlang's C, times half the squared coefficients of
+    /// variation of arrivals and service).
+    ///
+    /// # Errors
+    /// When more come than one of the pools serves.
+    pub fn at_rate(
+        &self,
+        request: &Request,
+        rate: RequestRate,
+        scatter: Scatter,
+    ) -> Result<(SteadyState, Latencies), Overload> {
+        let most = self.finished(request, f64::INFINITY).min(self.taken_in(request));
+        if rate >= most {
+            return Err(Overload { most });
+        }
+        let (servers, served) = (self.servers(), self.served(request));
+        let offered = rate.over(served);
+        let waits = erlang_c(servers, offered);
+        let cv = scatter.input;
+        let queue = served * (waits / (servers - offered) * (1.0 + cv * cv) / 2.0);
+        let state = self.state(request, rate, self.batch_at(request, rate), queue);
+        let fixed = state.ttft.saturating_sub(state.queue + state.prefill);
+        let prefill = |tokens: f64| fixed + self.prefill.prefill(tokens, request.cached);
+        let first = lognormal(request.input, cv, prefill);
+        let token = |batch: f64| self.step(request, batch.clamp(0.0, self.room.requests)).total();
+        let wait = Wait { busy: waits, mean: queue };
+        Ok((state, distribution(request, &state, &first, wait, token, scatter.output)))
+    }
+}
+
+/// Erlang's C: the share of arrivals that find all of so many servers busy, at that many offered at once on average.
+fn erlang_c(servers: f64, offered: f64) -> f64 {
+    let mut blocked = 1.0;
+    let mut count = 1.0;
+    while count <= servers {
+        blocked = offered * blocked / (count + offered * blocked);
+        count += 1.0;
+    }
+    let load = offered / servers;
+    blocked / (1.0 - load * (1.0 - blocked))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::erlang_c;
+
+    #[test]
+    fn erlangs_c_is_met() {
+        // One server busy for 0.8 of the time: 0.8 wait. Two servers offered one at a time on average: 1/3 wait.
+        assert!((erlang_c(1.0, 0.8) - 0.8).abs() < 1e-12);
+        assert!((erlang_c(2.0, 1.0) - 1.0 / 3.0).abs() < 1e-12);
+    }
+}
