@@ -101,7 +101,7 @@ fn what_cannot_be_is_a_no_with_reasons_and_mistakes_are_told() {
         ("serving.arrivals=\"max\"", "at a rate"),
         ("plan.limits={ deadline = \"3 days\" }", "serving has no deadline"),
         ("plan.vary={ \"cluster.site\" = \"any\" }", "`cluster.site` is nothing that a plan varies"),
-        ("plan.vary={ \"cluster.node\" = [\"hgx-h100\"] }", "hgx-h100-8"),
+        ("plan.vary={ \"cluster.node\" = [\"hgx-h100\"] }", "no node has the id"),
     ] {
         let (code, _, stderr) = run("plan", &[setting]);
         assert_eq!(code, 2, "{setting}");
