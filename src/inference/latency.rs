@@ -179,7 +179,7 @@ mod tests {
         // A mean of 1,000 and a coefficient of variation of 1: sigma^2 = ln 2, the median 1,000 / sqrt 2 = 707.1, P95 is
         // 707.1 exp(1.645 x 0.8326) = 2,781.
         let idle = Wait { busy: 0.0, mean: Seconds::ZERO };
-        let grid = lognormal(1_000.0, 1.0, |tokens| Seconds::new(tokens));
+        let grid = lognormal(1_000.0, 1.0, Seconds::new);
         let mean: Seconds = grid.iter().map(|(time, weight)| *time * *weight).sum();
         assert!((mean.value() / 1_000.0 - 1.0).abs() < 1e-3, "{mean}");
         // The grid's steps are a fifth of a standard deviation.

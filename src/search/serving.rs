@@ -79,8 +79,7 @@ fn nearer(earlier: Option<Infeasible>, later: Infeasible) -> Infeasible {
                 Infeasible::Overload { asked, most, replicas }
             }
         }
-        (Some(earlier @ Infeasible::Overload { .. }), _) => earlier,
-        (Some(earlier), Infeasible::PartReplica { .. }) => earlier,
+        (Some(earlier @ Infeasible::Overload { .. }), _) | (Some(earlier), Infeasible::PartReplica { .. }) => earlier,
         (_, later) => later,
     }
 }
