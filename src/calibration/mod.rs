@@ -8,9 +8,11 @@ mod collectives;
 mod fit;
 mod least_squares;
 mod nccl_log;
+mod serving;
 mod training;
 
 pub use collectives::{CollectiveCalibration, FittedConstant, HeldOut, LoggedRun, calibrate_collectives};
 pub use fit::{Errors, Fit, FitError, Prior, fit, fit_near};
 pub use nccl_log::{LogError, NcclLog, Point, read_nccl_log};
+pub use serving::{FittedServingConstant, ServingFit, fit_serving};
 pub use training::{FittedStepConstant, MeasuredStep, TrainingFit, fit_training, leave_out};

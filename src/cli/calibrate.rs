@@ -6,6 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
 use super::calibrate_collectives::HeldOutCollectives;
+use super::calibrate_serving::Serving;
 use super::catalog::today;
 use super::network::{Network, NetworkArguments, gpus};
 use super::options::Format;
@@ -28,6 +29,8 @@ pub(super) enum Calibrate {
     Collectives(HeldOutCollectives),
     /// Efficiencies of links and networks from logs of nccl-tests
     NcclTests(NcclTests),
+    /// The constants of serving engines, from tables of points and throughputs
+    Serving(Serving),
     /// The constants of training steps, from tables of runs: a file for DIR/efficiency/training of a catalog
     Training(Training),
 }
@@ -37,6 +40,7 @@ impl Calibrate {
         match self {
             Self::Collectives(command) => command.run(session),
             Self::NcclTests(command) => command.run(session),
+            Self::Serving(command) => command.run(session),
             Self::Training(command) => command.run(session),
         }
     }

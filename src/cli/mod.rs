@@ -3,6 +3,7 @@
 mod answer;
 mod calibrate;
 mod calibrate_collectives;
+mod calibrate_serving;
 mod catalog;
 mod collective;
 mod compare;

@@ -222,15 +222,15 @@ metrics! {
             => |e| seconds(e.serving?.state.step.total());
         "serving.prefill_stall_s": Seconds, "  Wait for prefills", "What prefills of other requests hold a token up.";
             "prefill x requests that begin in a time between tokens x share of a prefill that is waited for"
-            from ["serving.prefill_s", "serving.batch_count", "efficiency/serving.batching"] => |e| seconds(e.serving?.state.stall);
+            from ["serving.prefill_s", "serving.arrivals", "efficiency/serving.batching"] => |e| seconds(e.serving?.state.stall);
         "serving.prefill_s": Seconds, "Prefill of a request", "The prompt's tokens that are not cached, alone.";
             "matrix multiplications + attention + messages + time of layers" from ["serving.model", "serving.input_tokens", "serving.prefix_hit", "accelerators.peak_dense"]
             => |e| seconds(e.serving?.state.prefill);
         "serving.queue_s": Seconds, "Wait before the first token", "For prefills before it, and for room in the cache.";
             "mean wait of the queue" from ["serving.arrivals", "serving.prefill_s"] => |e| seconds(e.serving?.state.queue);
         "serving.batch_count": Count, "Sequences in decode", "Of one replica, on average.";
-            "requests a second x tokens of an answer x time between tokens (Little's law)"
-            from ["serving.requests_per_s", "serving.output_tokens", "serving.tpot_s"] => |e| number(e.serving?.state.batch);
+            "requests that are neither in prefill nor waiting, within the room of the cache"
+            from ["serving.arrivals", "serving.output_tokens", "memory.kv_cache_bytes"] => |e| number(e.serving?.state.batch);
         "serving.open_per_replica_count": Count, "Requests open in a replica", "From their coming to their last token, on average.";
             "requests a second of a replica x (first token + answer)"
             from ["serving.requests_per_s", "serving.replicas_count", "serving.ttft_s", "serving.tpot_s"] => |e| number(e.serving?.open_per_replica());
@@ -238,8 +238,8 @@ metrics! {
             "requests open in a replica x replicas" from ["serving.open_per_replica_count", "serving.replicas_count"]
             => |e| number(e.serving?.open_per_replica() * e.serving?.replicas as f64);
         "serving.requests_per_s": PerSecond, "Requests a second", "That end, in all replicas.";
-            "requests at once / (time to first token + tokens of an answer x time between tokens)"
-            from ["serving.arrivals", "serving.ttft_s", "serving.tpot_s"] => |e| number(e.serving?.request_rate().value());
+            "sequences in decode x replicas / tokens of an answer / time between tokens (Little's law)"
+            from ["serving.batch_count", "serving.replicas_count", "serving.output_tokens", "serving.tpot_s"] => |e| number(e.serving?.request_rate().value());
         "serving.output_tokens_per_s_per_gpu": TokensPerSecond, "Answers' tokens a second a GPU", "Of one GPU.";
             "requests a second x tokens of an answer / GPUs" from ["serving.requests_per_s", "serving.output_tokens", "cluster.accelerators"]
             => |e| number(e.serving?.output_tokens_per_second());

@@ -3,6 +3,7 @@
 //! A row becomes a [`Setup`], which knows nothing of constants; [`Setup::predict`] holds a set of constants against it. So a
 //! fit evaluates the same rows as a validation does.
 
+mod distance;
 mod points;
 mod setup;
 mod throughput;
@@ -16,6 +17,7 @@ use super::{Domain, excluded};
 use crate::catalog::serving_efficiency::ServingEfficiency;
 use crate::catalog::{Catalog, Entry};
 
+pub use distance::distance;
 pub use setup::{Measured, Quantity, Setup};
 
 /// Columns that a table of points must have.

@@ -140,6 +140,18 @@ impl Setup {
         matches!(self.asked, Asked::Pools { .. })
     }
 
+    /// Whether requests come without end.
+    pub fn offline(&self) -> bool {
+        matches!(self.asked, Asked::Endless { .. })
+    }
+
+    /// How far the row's figures of a quantity are missed, either way; nothing where a constant is missing.
+    pub fn errors(&self, quantity: Quantity, set: &ServingEfficiency) -> Vec<f64> {
+        let Ok(predicted) = self.predict(set) else { return Vec::new() };
+        let own = self.measured.iter().filter(|figure| figure.quantity == quantity);
+        own.map(|figure| (predicted.of(quantity) * figure.scale / figure.value - 1.0).abs()).collect()
+    }
+
     /// Whether more requests are open than the cache has room for.
     pub fn cache_binds(&self) -> bool {
         matches!(self.asked, Asked::Open(load) if load.concurrency > self.room.requests)

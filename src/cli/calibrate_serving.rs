@@ -1,0 +1,113 @@
+//! `clusterplan calibrate serving`
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Answer, Session};
+use crate::calibration::fit_serving;
+use crate::catalog::ServingEfficiency;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::load;
+use crate::report::Grid;
+use crate::units::significant;
+use crate::validation::serving::{Quantity, Setup, constants, distance, setups};
+use crate::validation::{ALIASES, Aliases, Domain};
+
+/// `clusterplan calibrate serving`
+#[derive(Args, Debug)]
+pub(super) struct Serving {
+    /// Tables of serving points and of offline throughputs, in the columns of the project's own [default: those tables]
+    #[arg(value_name = "FILE.csv")]
+    files: Vec<PathBuf>,
+    /// Passes over all constants at most
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    passes: u32,
+    /// Fits without each model in turn, and says how far that model's time between tokens is then missed
+    #[arg(long)]
+    leave_out_models: bool,
+}
+
+impl Serving {
+    pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
+        let catalog = session.catalog();
+        let file = session.sources.add("aliases.toml", ALIASES);
+        let aliases = Aliases::read(&load::parse(&session.sources, file, &session.sink), &session.sink);
+        let mut runs: Vec<Setup> = Vec::new();
+        for (domain, text) in self.tables(&mut session) {
+            match setups(domain, &text, &catalog, &aliases) {
+                Ok(found) => runs.extend(found.into_iter().map(|(_, setup)| setup)),
+                Err(error) => session.sink.push(Diagnostic::new(Code::Syntax, format!("the table: {error}"))),
+            }
+        }
+        let Some(start) = constants(&catalog).filter(|_| session.sink.is_empty()) else {
+            return (Answer::Mistaken, session);
+        };
+        if runs.is_empty() {
+            let message = "Nothing is fitted: no row of the tables is a run that the model takes.\n".to_owned();
+            return (Answer::No { data: None, message }, session);
+        }
+        let (title, grid) = if self.leave_out_models {
+            ("Models left out of the fit of serving", self.left_out(&runs, start))
+        } else {
+            ("Constants of serving, fitted", self.fitted(&runs, start))
+        };
+        let data = session.grid(title, grid);
+        (Answer::Yes(data), session)
+    }
+
+    /// The tables, each with its domain.
+    fn tables(&self, session: &mut Session) -> Vec<(Domain, String)> {
+        if self.files.is_empty() {
+            return [Domain::Serving, Domain::Throughput]
+                .map(|domain| (domain, domain.own_cases().to_owned()))
+                .to_vec();
+        }
+        let mut tables = Vec::new();
+        for path in &self.files {
+            session.reads(path);
+            let Some(text) = load::text(path, &session.sink) else { continue };
+            let of_serving = |domain: &Domain| [Domain::Serving, Domain::Throughput].contains(domain);
+            if let Some(domain) = Domain::of_table(&text).filter(of_serving) {
+                tables.push((domain, text));
+                continue;
+            }
+            let message = format!("{} is no table of serving", path.display());
+            let hint = "its columns are those of `validate --domain serving` or `--domain throughput`";
+            session.sink.push(Diagnostic::new(Code::MissingKey, message).hint(hint));
+        }
+        tables
+    }
+
+    fn fitted(&self, runs: &[Setup], start: &ServingEfficiency) -> Grid {
+        let fit = fit_serving(start, self.passes, |set| distance(runs, set));
+        let mut grid = Grid::new(&["Constant", "Catalog", "Fitted"], 1);
+        let row =
+            |name: &str, before: f64, after: f64| vec![name.to_owned(), significant(before, 4), significant(after, 4)];
+        // Times in microseconds, so that none is written as zero.
+        for constant in &fit.constants {
+            let (name, unit) =
+                if constant.is_time { (format!("{}, us", constant.name), 1e6) } else { (constant.name.clone(), 1.0) };
+            grid.rows.push(row(&name, constant.before * unit, constant.after * unit));
+        }
+        grid.rows.push(row("distance", fit.distance.0, fit.distance.1));
+        grid
+    }
+
+    fn left_out(&self, runs: &[Setup], start: &ServingEfficiency) -> Grid {
+        let mut grid = Grid::new(&["Model left out", "Runs", "Median error", "90th percentile"], 1);
+        let models: BTreeSet<&str> = runs.iter().map(|run| run.model.as_str()).collect();
+        for model in models {
+            let (own, others): (Vec<&Setup>, Vec<&Setup>) = runs.iter().partition(|run| run.model == model);
+            let fit = fit_serving(start, self.passes, |set| distance(others.iter().copied(), set));
+            let mut errors: Vec<f64> = own.iter().flat_map(|run| run.errors(Quantity::Tpot, &fit.set)).collect();
+            errors.sort_by(f64::total_cmp);
+            let at = |share: usize| errors.get((errors.len().saturating_sub(1)) * share / 100);
+            let Some((median, most)) = at(50).zip(at(90)) else { continue };
+            let percent = |error: f64| format!("{}%", significant(error * 100.0, 3));
+            grid.rows.push(vec![model.to_owned(), errors.len().to_string(), percent(*median), percent(*most)]);
+        }
+        grid
+    }
+}
