@@ -9,7 +9,7 @@ use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::facility::{Facility, Load, Racked, racks};
 use clusterplan::load;
 use clusterplan::reliability::{Checkpoint, CheckpointPath, Components, Hazards, Interruptions, Recovery};
-use clusterplan::scenario::Finance;
+use clusterplan::scenario::{Amortisation, Finance};
 use clusterplan::tco::{CostBreakdown, CostTotals, Drivers, Inputs, PartCost, breakdown};
 use clusterplan::units::{Bytes, Fraction, SECONDS_PER_YEAR, Seconds, Watts};
 use clusterplan::workload::CheckpointMode;
@@ -130,6 +130,7 @@ fn finance(rate: f64, life: f64) -> Finance {
         horizon: life,
         accelerator_life: life,
         cost_of_capital: Fraction::new(rate).unwrap(),
+        method: Amortisation::Annuity,
         utilisation: Fraction::new(0.8).unwrap(),
     }
 }

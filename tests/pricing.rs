@@ -6,6 +6,25 @@ mod program;
 
 use serde_json::Value;
 
+/// A study of one job and the offers of a text.
+fn study_of(job: &str, offers: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let job = format!("{}/scenarios/{job}.toml", env!("CARGO_MANIFEST_DIR"));
+    std::fs::write(dir.path().join("study.toml"), format!("title = \"One?\"\njob = \"{job}\"\n{offers}")).unwrap();
+    dir
+}
+
+fn priced_of(job: &str, offers: &str) -> Value {
+    let dir = study_of(job, offers);
+    priced(dir.path().join("study.toml").to_str().unwrap())
+}
+
+fn number(study: &Value, offer: usize, key: &str) -> f64 {
+    study["offers"][offer][key].as_f64().unwrap_or_else(|| panic!("{key}: {}", study["offers"][offer]))
+}
+
+const JOB: &str = "train-llama3.1-8b-16-h100-two-nodes";
+
 fn priced(study: &str) -> Value {
     let answer = program::run(&["price", study, "--format", "json"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
@@ -37,4 +56,96 @@ fn rent_is_hours_at_their_price_and_what_comes_with_them() {
         assert!((figure("total_usd") / total - 1.0).abs() < 1e-9, "{offer}");
         assert!(figure("ready_after_days") >= figure("effective_days"));
     }
+}
+
+/// Prices of the catalog's neocloud book that the job's cluster is built of, `k` times as high.
+fn dearer(k: f64) -> String {
+    let line = |name: &str, amount: f64| {
+        format!(
+            "[[offer.line]]\nname = \"{name}\"\ncategory = \"opex\"\nper = \"accelerator\"\namount = \"${amount}\"\n\
+             date = 2026-11-01\nbasis = \"assumed\"\nsource = \"a test\"\n"
+        )
+    };
+    format!(
+        "[[offer]]\nname = \"own\"\nkind = \"own\"\n[[offer.price_of]]\npart = \"dgx-h100\"\nusd = \"${}\"\ndate = 2026-11-01\n\
+         basis = \"assumed\"\nsource = \"a test\"\n{}",
+        244_400.0 * k,
+        line("Operations staff", 350.0 * k),
+    )
+}
+
+#[test]
+fn a_cheaper_line_never_raises_a_total() {
+    let mut before: Option<(f64, f64)> = None;
+    for k in [0.5, 0.9, 1.0, 1.3, 2.0] {
+        let study = priced_of(JOB, &dearer(k));
+        let now = (number(&study, 0, "total_usd"), number(&study, 0, "levelised_usd_per_gpu_hour"));
+        if let Some(before) = before {
+            assert!(now.0 > before.0 && now.1 > before.1, "{k}: {before:?}, {now:?}");
+        }
+        before = Some(now);
+    }
+}
+
+#[test]
+fn an_hour_k_times_as_dear_makes_the_job_k_times_as_dear() {
+    let rent = |price: f64| {
+        format!("[[offer]]\nname = \"rent\"\nkind = \"rent\"\nprice = \"${price}/h\"\ndate = 2026-11-01\n")
+    };
+    let one = number(&priced_of(JOB, &rent(2.0)), 0, "total_usd");
+    for k in [0.25, 3.0, 17.0] {
+        let other = number(&priced_of(JOB, &rent(2.0 * k)), 0, "total_usd");
+        assert!((other / one / k - 1.0).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn without_tax_debt_and_residual_the_levelised_hour_is_the_owned_one_over_what_is_sold() {
+    // Lines that live as long as the horizon, and level opex: both ways of reckoning are one.
+    let own = "[[offer]]\nname = \"own\"\nkind = \"own\"\nset = { \"finance.cost_of_capital\" = 0, \"cluster.spares\" = 0 }\n";
+    let study = priced_of(JOB, own);
+    let answer = &study["offers"][0];
+    let (hour, levelised) = (number(&study, 0, "usd_per_gpu_hour"), number(&study, 0, "levelised_usd_per_gpu_hour"));
+    // At no discount a life beyond the horizon is worth its share of the price, sold at the end.
+    assert!((levelised / (hour / 0.8) - 1.0).abs() < 1e-9, "{answer}");
+}
+
+#[test]
+fn what_is_sold_never_exceeds_what_is_owned() {
+    let own = "[[offer]]\nname = \"own\"\nkind = \"own\"\nset = { \"finance.utilisation\" = 1 }\nsell = { market = \"$2.5/h\", \
+               delivered = [0.4, 0.7, 1], contract = [{ share = 0.6, price = \"$2.5/h\", term = \"2 years\" }] }\n";
+    let study = priced_of(JOB, own);
+    let years = study["offers"][0]["years"].as_array().unwrap().clone();
+    for (year, delivered) in years[1..].iter().zip([0.4, 0.7, 1.0, 1.0, 1.0]) {
+        let hours = year["revenue_usd"].as_f64().unwrap() / 2.5;
+        assert!((hours - 16.0 * 8_760.0 * delivered).abs() < 1e-3, "{year}");
+    }
+}
+
+#[test]
+fn why_there_is_no_return_is_said() {
+    let own = |more: &str| format!("[[offer]]\nname = \"own\"\nkind = \"own\"\n{more}\n");
+    let told = |offers: &str, said: &str| {
+        let dir = study_of(JOB, offers);
+        let path = dir.path().join("study.toml");
+        let answer = program::run(&["price", path.to_str().unwrap(), "--format", "md"]);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        assert!(answer.stdout.contains(said), "{said} is not in\n{}", answer.stdout);
+    };
+    // Nothing is earned.
+    told(&own("sell = { market = \"$0.000001/h\" }"), "the amounts never change sign");
+    // Customers pay for more than is bought.
+    let ahead =
+        "sell = { market = \"$60/h\", contract = [{ share = 1, price = \"$60/h\", term = \"5 years\", prepaid = 1 }] }";
+    told(&own(ahead), "what comes first is received");
+}
+
+#[test]
+fn tokens_are_bought_at_their_prices() {
+    let api = "[[offer]]\nname = \"API\"\nkind = \"api\"\ninput = \"$1\"\ncached = \"$0.1\"\noutput = \"$2\"\ndate = 2026-11-01\nsource = \"a list\"\n";
+    let study = priced_of("serve-llama3.1-70b-64-h100", api);
+    // 40 requests a second of 2,048 tokens, 30% of them cached, and 512; four fifths of the hours of a year.
+    let requests = 40.0 * 8_760.0 * 3_600.0 * 0.8;
+    let expected = requests / 1e6 * (2_048.0 * (0.7 + 0.3 * 0.1) + 512.0 * 2.0);
+    assert!((number(&study, 0, "total_usd") / expected - 1.0).abs() < 1e-3, "{study}");
 }

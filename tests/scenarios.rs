@@ -5,6 +5,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as its tests do")]
 
+mod claims;
+mod program;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -83,6 +86,11 @@ fn reports_are_fresh() {
         report && !expected.contains(path)
     });
     assert_eq!(orphan, None, "a report without its scenario");
+}
+
+#[test]
+fn statements_are_held_against_what_is_computed() {
+    fresh(&root().join("reports/claims.md"), &claims::page());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::plausible::check_sparsity;
 use super::{Pcie, Reference};
 use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
-use crate::units::{Bandwidth, Bytes, Factor, FlopRate, Watts};
+use crate::units::{Bandwidth, Bytes, CarbonMass, Factor, FlopRate, Watts};
 
 choices! {
     /// A number format, by its usual name.
@@ -122,6 +122,8 @@ pub struct Accelerator {
     pub memory_bandwidth: Bandwidth,
     /// Power limit of the board; none where its maker states none.
     pub tdp: Option<Watts>,
+    /// Emissions of making one, from raw materials to the maker's gate, with its part of the board.
+    pub embodied_carbon: Option<CarbonMass>,
     /// Streaming multiprocessors, compute units or matrix cores enabled.
     pub sm_count: u32,
     /// Memory on the dies that a kernel's data may stay in: the last-level cache, or all scratchpads where there is none.
@@ -156,6 +158,7 @@ impl Accelerator {
             memory_capacity: positive(reader, "memory_capacity"),
             memory_bandwidth: positive(reader, "memory_bandwidth"),
             tdp: some_positive(reader, "tdp"),
+            embodied_carbon: some_positive(reader, "embodied_carbon"),
             sm_count: reader.get("sm_count"),
             on_chip_sram: positive(reader, "on_chip_sram"),
             scale_up: reader.optional_table("scale_up", |reader| {

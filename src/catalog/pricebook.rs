@@ -87,6 +87,13 @@ pub struct Price {
     pub evidence: Evidence,
 }
 
+impl Price {
+    /// Reads a price, of a price book or of a study.
+    pub fn read(reader: &mut Reader<'_>) -> Self {
+        Self { part: reader.get("part"), usd: reader.get("usd"), evidence: Evidence::read(reader) }
+    }
+}
+
 /// What a line costs for one of its driver.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
@@ -174,11 +181,9 @@ pub struct PriceBook {
 impl PriceBook {
     /// Reads the fields of a file.
     pub fn read(reader: &mut Reader<'_>) -> Self {
-        let prices = reader.tables("price", |reader| Price {
-            part: reader.get("part"),
-            usd: reader.get("usd"),
-            evidence: Evidence::read(reader),
-        });
+        // What it is based on was laid below it before it is read; a schema lists the key.
+        reader.optional::<String>("based_on");
+        let prices = reader.tables("price", Price::read);
         check_twice(&prices, reader.sink());
         Self { prices, lines: reader.tables("line", Line::read) }
     }

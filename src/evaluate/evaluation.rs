@@ -8,7 +8,7 @@ use crate::memory::MemoryFootprint;
 use crate::scenario::{Assumption, Scenario, Training};
 use crate::tco::{CostTotals, UnitCosts};
 use crate::topology::{PartKind, Tier};
-use crate::units::{Bytes, Seconds};
+use crate::units::{Bytes, CarbonMass, SECONDS_PER_YEAR, Seconds};
 
 /// Counted parts of the fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,25 @@ impl Evaluation {
     /// Time of the run with failures.
     pub fn effective_duration(&self) -> Option<Seconds> {
         self.point.map(|point| point.duration / point.goodput.ratio)
+    }
+
+    /// Hours of useful work of one accelerator that the cluster does in a year: of the job where it trains.
+    pub fn useful_hours_per_year(&self) -> f64 {
+        let hours = Seconds::new(SECONDS_PER_YEAR) / Seconds::new(3_600.0);
+        let goodput = self.point.map_or(1.0, |point| point.goodput.ratio);
+        let at_work = f64::from(self.scenario.cluster.accelerators);
+        hours * self.scenario.finance.utilisation.get() * goodput * at_work
+    }
+
+    /// The run's part of a year's costs, energy and emissions: of the hours that the cluster is used.
+    pub fn share_of_year(&self) -> Option<f64> {
+        let used = Seconds::new(SECONDS_PER_YEAR) * self.scenario.finance.utilisation.get();
+        Some(self.effective_duration()? / used)
+    }
+
+    /// Emissions of making the accelerators that are bought, where their maker states them.
+    pub fn embodied(&self) -> Option<CarbonMass> {
+        Some(self.scenario.cluster.accelerator.embodied_carbon? * self.built.drivers.accelerators as f64)
     }
 
     /// Memory of an accelerator: in training, or in serving where nothing is trained.

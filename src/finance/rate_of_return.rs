@@ -21,6 +21,11 @@ pub enum NoReturn {
     /// They change sign, and are worth something at every rate.
     #[error("no rate between -99.9% and 999,900% makes the amounts worth nothing")]
     NoRate,
+    /// What comes first is received, so that a rate would be what the money costs.
+    #[error(
+        "what comes first is received and paid for later: a rate would be the price of that money, and no return on it"
+    )]
+    ReceivesFirst,
     /// The amounts change sign more than once, and several rates make them worth nothing.
     #[error("not unique: the amounts are worth nothing at each of {}", percents(.0))]
     Several(Vec<Rate>),

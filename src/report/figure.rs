@@ -71,6 +71,8 @@ pub enum Unit {
     KilowattHours,
     /// Tonnes of CO2 equivalent.
     Tonnes,
+    /// Grams of CO2 equivalent.
+    Grams,
     /// US dollars.
     Usd,
     /// US dollars an hour.
@@ -99,6 +101,7 @@ impl Unit {
             Self::Kilowatts => "kw",
             Self::KilowattHours => "kwh",
             Self::Tonnes => "tco2e",
+            Self::Grams => "gco2e",
             Self::Usd | Self::UsdPerHour => "usd",
             Self::Flag => "",
         }
@@ -130,6 +133,7 @@ impl Unit {
             Self::Kilowatts => scaled::<Watts>(number * 1e3),
             Self::KilowattHours => scaled::<Joules>(number * 3.6e6),
             Self::Tonnes => scaled::<CarbonMass>(number * 1e3),
+            Self::Grams => format!("{} gCO2e", significant(number, 4)),
             Self::Usd => scaled::<Usd>(number),
             Self::UsdPerHour => scaled::<UsdPerHour>(number),
         }

@@ -4,7 +4,7 @@ use super::figure::{Group, Metric, Unit, Value};
 use crate::evaluate::Evaluation;
 use crate::reliability::{daly_interval, young_interval};
 use crate::scenario::RunPlan;
-use crate::units::{Bandwidth, Bytes, Quantity, SECONDS_PER_DAY, Seconds, Tokens, Usd, UsdPerHour, Watts};
+use crate::units::{Bandwidth, Bytes, FlopRate, Quantity, SECONDS_PER_DAY, Seconds, Tokens, Usd, UsdPerHour, Watts};
 use crate::workload::CheckpointMode;
 
 /// `"key": Unit, "label", "description"; "formula" from ["input", ...] => extractor`, by group.
@@ -553,6 +553,33 @@ metrics! {
         "facility.emissions_tco2e_per_year": Tonnes, "Emissions a year", "Of the energy, location-based.";
             "energy x carbon intensity of the grid" from ["facility.energy_kwh_per_year", "sites.carbon_intensity"]
             => |e| e.built.facility.emissions_per_year.in_unit("tCO2e").and_then(number);
+        "facility.energy_kwh_per_useful_gpu_hour": KilowattHours, "Energy of a useful GPU-hour", "What the facility draws for an hour of one GPU's useful work.";
+            "energy a year / (8,760 h x utilisation x goodput x GPUs at work)"
+            from ["facility.energy_kwh_per_year", "finance.utilisation", "goodput.ratio", "cluster.accelerators"]
+            => |e| (e.built.facility.energy_per_year / e.useful_hours_per_year()).in_unit("kWh").and_then(number);
+        "facility.emissions_gco2e_per_useful_gpu_hour": Grams, "Emissions of a useful GPU-hour", "The same in emissions, location-based.";
+            "emissions a year / (8,760 h x utilisation x goodput x GPUs at work)"
+            from ["facility.emissions_tco2e_per_year", "finance.utilisation", "goodput.ratio", "cluster.accelerators"]
+            => |e| (e.built.facility.emissions_per_year / e.useful_hours_per_year()).in_unit("gCO2e").and_then(number);
+        "facility.energy_kwh_per_pflop_day": KilowattHours, "Energy of a PFLOP-day", "Of 10^15 model FLOPs a second for a day, causal attention.";
+            "energy of a useful GPU-hour x 24 h x 1,000 TFLOP/s / model FLOP rate a GPU"
+            from ["facility.energy_kwh_per_useful_gpu_hour", "training.tflops_per_s_per_gpu"]
+            => |e| (e.built.facility.energy_per_year / e.useful_hours_per_year() * pflop_day_hours(e)?).in_unit("kWh").and_then(number);
+        "facility.emissions_gco2e_per_pflop_day": Grams, "Emissions of a PFLOP-day", "The same in emissions, location-based.";
+            "emissions of a useful GPU-hour x 24 h x 1,000 TFLOP/s / model FLOP rate a GPU"
+            from ["facility.emissions_gco2e_per_useful_gpu_hour", "training.tflops_per_s_per_gpu"]
+            => |e| (e.built.facility.emissions_per_year / e.useful_hours_per_year() * pflop_day_hours(e)?).in_unit("gCO2e").and_then(number);
+        "facility.energy_kwh_per_run": KilowattHours, "Energy of the run", "The whole cluster over the run, and the run's part of the hours that no run uses.";
+            "energy a year x run with failures / (8,760 h x utilisation)"
+            from ["facility.energy_kwh_per_year", "training.effective_days", "finance.utilisation"]
+            => |e| (e.built.facility.energy_per_year * e.share_of_year()?).in_unit("kWh").and_then(number);
+        "facility.emissions_tco2e_per_run": Tonnes, "Emissions of the run", "The same in emissions, location-based.";
+            "emissions a year x run with failures / (8,760 h x utilisation)"
+            from ["facility.emissions_tco2e_per_year", "training.effective_days", "finance.utilisation"]
+            => |e| (e.built.facility.emissions_per_year * e.share_of_year()?).in_unit("tCO2e").and_then(number);
+        "facility.embodied_tco2e": Tonnes, "Embodied in GPUs", "Emissions of making the GPUs that are bought, where their maker states them: not of servers, network and building.";
+            "GPUs bought x emissions of making one" from ["cluster.accelerators", "cluster.spares", "accelerators.embodied_carbon"]
+            => |e| e.embodied()?.in_unit("tCO2e").and_then(number);
     }
     Cost {
         "cost.capex_usd": Usd, "Capex", "Paid at the beginning, all lines.";
@@ -576,6 +603,10 @@ metrics! {
         "cost.usd_per_useful_gpu_hour": UsdPerHour, "  over useful hours", "The same over utilisation, goodput and the share of GPUs that are no spares.";
             "a GPU for an hour / (utilisation x goodput x share at work)" from ["cost.usd_per_sold_gpu_hour", "goodput.ratio", "cluster.spares"]
             => |e| usd_per_hour(e.unit_costs.per_useful_gpu_hour);
+        "cost.usd_per_pflop_day": Usd, "A PFLOP-day", "10^15 model FLOPs a second for a day, causal attention, with what failures and idle hours cost.";
+            "a useful GPU-hour x 24 h x 1,000 TFLOP/s / model FLOP rate a GPU"
+            from ["cost.usd_per_useful_gpu_hour", "training.tflops_per_s_per_gpu"]
+            => |e| usd(e.unit_costs.per_useful_gpu_hour.over(HOUR * pflop_day_hours(e)?));
         "cost.usd_per_run": Usd, "The run", "The whole cluster over the run's wall time, and the run's part of the hours that no run uses.";
             "annualised / 8,760 h x run with failures / utilisation"
             from ["cost.annualised_per_year_usd", "training.effective_days", "finance.utilisation"] => |e| usd(e.point?.run);
@@ -592,6 +623,14 @@ metrics! {
             "useful hour of a GPU / tokens of prompts and answers an hour"
             from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.input_tokens", "serving.output_tokens"] => |e| usd(e.token_costs()?.blended);
     }
+}
+
+const HOUR: Seconds = Seconds::new(3_600.0);
+
+/// Useful GPU-hours of a PFLOP-day.
+fn pflop_day_hours(e: &Evaluation) -> Option<f64> {
+    let day = FlopRate::new(1e15) * Seconds::new(SECONDS_PER_DAY);
+    Some(day / e.point?.step.rate_per_accelerator() / HOUR)
 }
 
 /// The run around the step.

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::figure::percent;
+use super::figure::{change, percent};
 use super::infeasible::advice;
 use super::page::{Block, Grid, Page, Section};
 use crate::finance::NoReturn;
-use crate::study::pricing::{Answer, Bought, Earnings, OfferTurn, Owned, PricedOffer, PricingStudy};
+use crate::study::pricing::{Answer, Bought, Earnings, Metered, OfferTurn, Owned, PricedOffer, PricingStudy};
 use crate::tco::{ProForma, Year};
-use crate::units::{Rate, SECONDS_PER_DAY, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
+use crate::units::{Quantity, Rate, SECONDS_PER_DAY, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
 
 /// Stands where an offer has no such figure.
 const NONE: &str = "–";
@@ -59,22 +59,36 @@ impl Money<'_> {
     }
 }
 
+const END_TO_END: &str = "The job, end to end";
+
 /// A row of the table of offers: its head, and what stands there for an answer.
 type Row = (&'static str, fn(&Answer, &Money<'_>) -> Option<String>);
 
 const ROWS: &[Row] = &[
-    ("An accelerator's hour, owned or rented", |answer, _| Some(answer.per_gpu_hour.to_string())),
+    ("An accelerator's hour, owned or rented", |answer, _| answer.per_gpu_hour.map(|price| price.to_string())),
     ("An accelerator's hour of useful work", |answer, _| Some(answer.per_useful_gpu_hour.to_string())),
-    ("The job, end to end", |answer, money| Some(money.show(answer.total))),
+    (END_TO_END, |answer, money| Some(money.show(answer.total))),
     ("  accelerators' hours", |answer, money| rented(answer).map(|rented| money.show(rented.compute))),
     ("  egress", |answer, money| rented(answer).map(|rented| money.show(rented.egress))),
     ("  storage", |answer, money| rented(answer).map(|rented| money.show(rented.storage))),
+    ("  tokens of prompts", |answer, money| metered(answer).map(|metered| money.show(metered.input))),
+    ("  cached tokens", |answer, money| metered(answer).map(|metered| money.show(metered.cached))),
+    ("  tokens of answers", |answer, money| metered(answer).map(|metered| money.show(metered.output))),
+    ("Million tokens of prompts", |answer, _| answer.tokens.map(|tokens| tokens.input.to_string())),
+    ("Million cached tokens", |answer, _| answer.tokens?.cached.map(|cost| cost.to_string())),
+    ("Million tokens of answers", |answer, _| answer.tokens.map(|tokens| tokens.output.to_string())),
+    ("Million tokens, all alike", |answer, _| answer.tokens.map(|tokens| tokens.blended.to_string())),
     ("Time that is paid for", |answer, _| rented(answer).map(|rented| rented.paid.to_string())),
     ("Run with failures, or year of serving", |answer, _| Some(answer.work.wall.to_string())),
     ("From the order until it is done", |answer, _| Some(answer.ready_after.to_string())),
     ("Goodput", |answer, _| answer.evaluation.point.map(|point| percent(point.goodput.ratio))),
     ("Fabric", |answer, _| Some(answer.evaluation.scenario.cluster.fabric.entry.id.clone())),
     ("Site", |answer, _| Some(answer.evaluation.scenario.cluster.site.id.clone())),
+    ("Facility power, provisioned", |answer, _| {
+        owned(answer).map(|_| answer.evaluation.built.facility.provisioned_total.to_string())
+    }),
+    ("Energy of an hour of useful work", |answer, _| Some(answer.energy_per_useful_hour().to_string())),
+    ("Emissions of it, location-based", |answer, _| Some(answer.emissions_per_useful_hour().to_string())),
     ("Capex", |answer, money| owned(answer).map(|_| money.show(answer.evaluation.built.costs.capex))),
     ("Net present value", |answer, money| years(answer).map(|years| money.show(years.net_present_value))),
     ("Return without debt", |answer, _| years(answer).map(|years| in_words(&years.unlevered_return))),
@@ -93,14 +107,21 @@ const ROWS: &[Row] = &[
 fn owned(answer: &Answer) -> Option<&Owned> {
     match &answer.bought {
         Bought::Own(owned) => Some(owned),
-        Bought::Rent(_) => None,
+        Bought::Rent(_) | Bought::Api(_) => None,
     }
 }
 
 fn rented(answer: &Answer) -> Option<&crate::study::pricing::Rented> {
     match &answer.bought {
         Bought::Rent(rented) => Some(rented),
-        Bought::Own(_) => None,
+        Bought::Own(_) | Bought::Api(_) => None,
+    }
+}
+
+fn metered(answer: &Answer) -> Option<&Metered> {
+    match &answer.bought {
+        Bought::Api(metered) => Some(metered),
+        Bought::Own(_) | Bought::Rent(_) => None,
     }
 }
 
@@ -118,14 +139,27 @@ fn side_by_side(study: &PricingStudy, money: &Money<'_>) -> Grid {
             let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| NONE.to_owned()));
             grid.rows.push(std::iter::once((*head).to_owned()).chain(cells).collect());
         }
+        if *head == END_TO_END && study.offers.len() > 1 {
+            let cells = study
+                .offers
+                .iter()
+                .map(|offer| against_first(study, offer).and_then(change).unwrap_or_else(|| NONE.to_owned()));
+            grid.rows.push(std::iter::once("  against the first offer".to_owned()).chain(cells).collect());
+        }
     }
     grid
+}
+
+/// What the job costs more on an offer than on the first that can be, over that; less where it is negative.
+fn against_first(study: &PricingStudy, offer: &PricedOffer) -> Option<f64> {
+    let (_, first) = answered(study).next()?;
+    Some(offer.outcome.as_ref().ok()?.total / first.total - 1.0)
 }
 
 fn in_words(rate: &Result<Rate, NoReturn>) -> String {
     match rate {
         Ok(rate) => percent(rate.get()),
-        Err(NoReturn::NoChangeOfSign | NoReturn::NoRate) => "none".to_owned(),
+        Err(NoReturn::NoChangeOfSign | NoReturn::NoRate | NoReturn::ReceivesFirst) => "none".to_owned(),
         Err(NoReturn::Several(_)) => "not unique".to_owned(),
     }
 }
@@ -243,6 +277,9 @@ fn notes(study: &PricingStudy) -> Vec<String> {
             Err(infeasible) => notes.push(format!("\"{}\" cannot be: {infeasible}", offer.name)),
             Ok(answer) => {
                 notes.extend(without_return(offer, answer));
+                if let Some(metered) = metered(answer) {
+                    notes.push(format!("\"{}\": {} (of {}).", offer.name, metered.from, metered.date));
+                }
                 if let Some(rented) = rented(answer) {
                     let hour = &rented.hour;
                     notes.push(format!(
@@ -284,7 +321,12 @@ fn without_return(offer: &PricedOffer, answer: &Answer) -> Vec<String> {
 
 /// A study as JSON.
 pub fn pricing_json(study: &PricingStudy) -> String {
-    let offers: Vec<Json> = study.offers.iter().map(offer_object).collect();
+    let offer = |offer: &PricedOffer| {
+        let mut object = offer_object(offer);
+        object["total_against_first_ratio"] = against_first(study, offer).into();
+        object
+    };
+    let offers: Vec<Json> = study.offers.iter().map(offer).collect();
     let break_even: Vec<Json> = study.break_even.iter().map(break_even_object).collect();
     let mut object = json!({ "title": study.title, "job": study.job, "offers": offers, "break_even": break_even });
     if let Some(currency) = &study.currency {
@@ -299,12 +341,17 @@ fn figures(offer: &PricedOffer) -> Vec<(&'static str, Option<f64>)> {
     let of = |figure: fn(&Answer) -> Option<f64>| answer.and_then(figure);
     vec![
         ("total_usd", of(|answer| Some(answer.total.value()))),
-        ("usd_per_gpu_hour", of(|answer| Some(answer.per_gpu_hour.value()))),
+        ("usd_per_gpu_hour", of(|answer| answer.per_gpu_hour.map(UsdPerHour::value))),
         ("usd_per_useful_gpu_hour", of(|answer| Some(answer.per_useful_gpu_hour.value()))),
         ("usd_per_run", of(|answer| Some(answer.total.value()))),
+        ("usd_per_mtok_input", of(|answer| answer.tokens.map(|tokens| tokens.input.value()))),
+        ("usd_per_mtok_output", of(|answer| answer.tokens.map(|tokens| tokens.output.value()))),
+        ("usd_per_mtok_blended", of(|answer| answer.tokens.map(|tokens| tokens.blended.value()))),
         ("effective_days", of(|answer| Some(days(answer.work.wall)))),
         ("ready_after_days", of(|answer| Some(days(answer.ready_after)))),
         ("goodput_ratio", of(|answer| answer.evaluation.point.map(|point| point.goodput.ratio))),
+        ("kwh_per_useful_gpu_hour", of(|answer| answer.energy_per_useful_hour().in_unit("kWh"))),
+        ("gco2e_per_useful_gpu_hour", of(|answer| answer.emissions_per_useful_hour().in_unit("gCO2e"))),
         ("capex_usd", of(|answer| owned(answer).map(|_| answer.evaluation.built.costs.capex.value()))),
         ("npv_usd", of(|answer| years(answer).map(|years| years.net_present_value.value()))),
         ("irr_ratio", of(|answer| years(answer)?.unlevered_return.as_ref().ok().map(|rate| rate.get()))),

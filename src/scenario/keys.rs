@@ -160,6 +160,7 @@ pub const KEYS: &[&str] = &[
     "finance.horizon",
     "finance.accelerator_life",
     "finance.cost_of_capital",
+    "finance.method",
     "finance.utilisation",
     "compare",
     "compare.vary",

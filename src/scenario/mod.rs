@@ -7,6 +7,7 @@ mod resolve;
 mod search;
 mod software;
 
+pub use file::Amortisation;
 pub use file::{
     Arrivals, AxisFile, CatalogField, Choice, CompareFile, Lengths, Limits, Minimise, NetworksFile, PlanFile,
     PlanLimits, ScenarioFile, ServingEngine, SoftwareDate, StageKind, SweepFile, Tenancy, TierCount, TopologyKind,

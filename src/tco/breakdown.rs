@@ -1,11 +1,12 @@
 //! Cost lines: parts at their prices, the price book's lines, and what the site costs.
 
+use super::amortisation::{level_share, yearly_share};
 use super::{Drivers, years};
 use crate::catalog::Entry;
 use crate::catalog::fabric::Transport;
 use crate::catalog::pricebook::{Amount, Category, Driver, Line, PriceBook};
 use crate::catalog::site::{Building, Housing, Site};
-use crate::finance::{capital_recovery_factor, levelising_factor, present_value_factor};
+use crate::finance::present_value_factor;
 use crate::provenance::{Basis, weakest};
 use crate::scenario::Finance;
 use crate::units::{Fraction, Joules, Ranged, SECONDS_PER_YEAR, Seconds, Usd, UsdPerWattSecond, Watts};
@@ -94,12 +95,11 @@ impl CostLine {
         Self { name, spending, per, quantity, unit_amount, amount, annualised: Usd::ZERO, basis }
     }
 
-    /// Fills in the yearly payment. Capex is paid back with interest over its life; opex is made level over the horizon.
+    /// Fills in the yearly payment, by the method of the scenario.
     fn annualise(mut self, finance: &Finance) -> Self {
-        let rate = finance.cost_of_capital;
         let factor = match self.spending {
-            Spending::Capex { life } => capital_recovery_factor(rate, years(life)),
-            Spending::Opex { escalation } => levelising_factor(rate, escalation, years(finance.horizon)),
+            Spending::Capex { life } => yearly_share(finance, life),
+            Spending::Opex { escalation } => level_share(finance, escalation),
         };
         self.annualised = self.amount * factor;
         self

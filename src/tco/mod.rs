@@ -3,6 +3,7 @@
 //! `breakdown` is made once for a cluster; `CostTotals` holds what unit costs need of it and is evaluated for each layout
 //! without looking anything up.
 
+mod amortisation;
 mod breakdown;
 mod drivers;
 mod pro_forma;

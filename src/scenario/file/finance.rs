@@ -1,13 +1,26 @@
 //! `[finance]`: how long the cluster is held, what capital costs, how much of it is used.
 
 use crate::diagnostics::Code;
-use crate::document::Reader;
+use crate::document::{Reader, choices};
 use crate::units::{Fraction, SECONDS_PER_DAY, Seconds};
 
 /// The shortest and the longest time, in days, over which costs are added up or parts written off.
 const LIVES: [f64; 2] = [1.0, 36_500.0];
 /// The least share of hours sold, a minute of a day, below which costs of an hour say nothing.
 const LEAST_UTILISATION: f64 = 1.0 / 1_440.0;
+
+choices! {
+    /// How what is bought is spread over its years.
+    pub enum Amortisation {
+        /// By the equal yearly payment that pays it back with interest, and opex made level over the horizon.
+        Annuity = "annuity",
+        /// As Epoch AI does: accelerators, and what is written off with them, lose the share of their value each year by which
+        /// newer ones are cheaper for the same work, without interest.
+        Epoch = "epoch",
+        /// As The Datacenter as a Computer does: a loan with equal monthly payments for each thing over its own life.
+        MonthlyLoan = "monthly-loan",
+    }
+}
 
 /// `[finance]`
 #[derive(Clone, Debug, Default)]
@@ -18,6 +31,8 @@ pub struct FinanceFile {
     pub accelerator_life: Option<Seconds>,
     /// Cost of capital a year.
     pub cost_of_capital: Option<Fraction>,
+    /// How what is bought is spread over its years.
+    pub method: Option<Amortisation>,
     /// Share of hours sold or used.
     pub utilisation: Option<Fraction>,
 }
@@ -29,6 +44,7 @@ impl FinanceFile {
             horizon: r.optional_within("horizon", &(shortest..=longest)),
             accelerator_life: r.optional_within("accelerator_life", &(shortest..=longest)),
             cost_of_capital: r.optional("cost_of_capital"),
+            method: r.optional("method"),
             utilisation: None,
         };
         let before = r.sink().len();

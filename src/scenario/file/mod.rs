@@ -15,6 +15,7 @@ pub(super) use agents::{AgentsFile, RunFile};
 pub(super) use cluster::{ClusterFile, SitesFile, TopologyFile};
 pub use cluster::{NetworksFile, Tenancy, TierCount, TopologyKind};
 pub use compare::CompareFile;
+pub use finance::Amortisation;
 pub(super) use finance::FinanceFile;
 pub use plan::{Choice, Minimise, PlanFile, PlanLimits};
 pub use run::StageKind;

@@ -1,7 +1,7 @@
 //! Money: how long the cluster is held, what capital costs, how much of it is used.
 
 use super::{Defaults, Share, default_share};
-use crate::scenario::file::FinanceFile;
+use crate::scenario::file::{Amortisation, FinanceFile};
 use crate::units::{Fraction, SECONDS_PER_YEAR, Seconds};
 
 /// How the cluster is financed and used.
@@ -13,6 +13,8 @@ pub struct Finance {
     pub accelerator_life: Seconds,
     /// What capital costs a year, of debt and equity together.
     pub cost_of_capital: Fraction,
+    /// How what is bought is spread over its years.
+    pub method: Amortisation,
     /// Share of the owned hours that are sold, or at work on a job; more than zero.
     pub utilisation: Fraction,
 }
@@ -26,6 +28,7 @@ pub(super) fn bind(wanted: &FinanceFile, defaults: &mut Defaults) -> Finance {
         horizon: defaults.or("finance.horizon", wanted.horizon, years(5.0)),
         accelerator_life: defaults.or("finance.accelerator_life", wanted.accelerator_life, years(5.0)),
         cost_of_capital: share(wanted.cost_of_capital, 0.11, "finance.cost_of_capital", defaults),
+        method: wanted.method.unwrap_or(Amortisation::Annuity),
         utilisation: share(wanted.utilisation, 0.8, "finance.utilisation", defaults),
     }
 }

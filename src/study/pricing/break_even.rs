@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Answer, Bought, PricedOffer};
+use super::{Answer, Bought, OtherPrice, PricedOffer};
 use crate::units::{Fraction, SECONDS_PER_YEAR, Seconds, Usd};
 
 /// Where the order of an owned and a rented offer turns.
@@ -31,10 +31,10 @@ pub(super) fn all(offers: &[PricedOffer]) -> Vec<OfferBreakEven> {
     let mut found = Vec::new();
     for (own_name, own) in owned {
         for (rent_name, rent) in answered() {
-            let Bought::Rent(rented) = &rent.bought else { continue };
+            let Some(price) = OtherPrice::of(rent) else { continue };
             let between = (own_name.clone(), rent_name.clone());
             // For the same work: an hour here may do more or less of it than an hour there.
-            let price = own.work.equivalent(rented.hour.price, rent.work);
+            let price = price.here(own.work);
             found.push(OfferBreakEven {
                 between: between.clone(),
                 turn: OfferTurn::Utilisation(utilisation(own, price)),
@@ -48,7 +48,7 @@ pub(super) fn all(offers: &[PricedOffer]) -> Vec<OfferBreakEven> {
 /// The share of hours in use at which an owned accelerator at work costs as much an hour of use as a rented one.
 fn utilisation(own: &Answer, price: crate::units::UsdPerHour) -> f64 {
     let (bought, at_work) = counts(own);
-    own.per_gpu_hour * (bought / at_work) / price
+    own.evaluation.unit_costs.per_gpu_hour * (bought / at_work) / price
 }
 
 /// When owning has cost less altogether. Parts that wear out before are not bought again in this.

@@ -1,13 +1,13 @@
 //! A pricing study as it stands in its file: the job, the ways to buy it, and how the market's price may go.
 
 use crate::catalog::Reference;
-use crate::catalog::pricebook::Line;
+use crate::catalog::pricebook::{Line, Price};
 use crate::catalog::provider::Term;
 use crate::diagnostics::{Code, Sink, Span};
 use crate::document::{Date, Node, Reader, Value, choices};
 use crate::finance::{Depreciation, MacrsClass};
 use crate::tco::Tax;
-use crate::units::{Bytes, Factor, Fraction, Rate, SECONDS_PER_YEAR, Seconds, UsdPerHour};
+use crate::units::{Bytes, Factor, Fraction, Rate, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
 
 /// The most years that anything in a study lasts.
 const MOST_YEARS: u32 = 50;
@@ -23,6 +23,8 @@ choices! {
         Own = "own",
         /// They are rented by the hour.
         Rent = "rent",
+        /// They are another's, who is paid by the token.
+        Api = "api",
     }
 }
 
@@ -118,12 +120,43 @@ pub struct OfferFile {
     pub wait: Option<Seconds>,
     /// Keys of the job's scenario that are otherwise with this offer.
     pub set: Vec<(String, Node)>,
+    /// Prices of parts instead of the price book's.
+    pub prices: Vec<Price>,
     /// Cost lines beside those of the price book, or instead of those of the same name.
     pub lines: Vec<Line>,
     /// Of an owned one.
     pub own: OwnFile,
     /// Of a rented one.
     pub rent: RentFile,
+    /// Of one that is paid by the token.
+    pub api: Option<ApiFile>,
+}
+
+/// What belongs to an offer that is paid by the token: prices of a million.
+#[derive(Clone, Debug, Default)]
+pub struct ApiFile {
+    /// Of prompts.
+    pub input: Usd,
+    /// Of prompts that are in the cache; as others where it is not said.
+    pub cached: Option<Usd>,
+    /// Of answers.
+    pub output: Usd,
+    /// The day of the prices.
+    pub date: Date,
+    /// Where they were read.
+    pub source: String,
+}
+
+impl ApiFile {
+    fn read(r: &mut Reader<'_>) -> Self {
+        Self {
+            input: r.get("input"),
+            cached: r.optional("cached"),
+            output: r.get("output"),
+            date: r.get("date"),
+            source: r.get("source"),
+        }
+    }
 }
 
 /// What belongs to an owned offer.
@@ -318,11 +351,12 @@ impl OfferFile {
     fn read(r: &mut Reader<'_>) -> Self {
         let (name, kind) = (r.get("name"), r.get("kind"));
         let set = settings(r);
-        let lines = r.tables("line", Line::read);
+        let (prices, lines) = (r.tables("price_of", Price::read), r.tables("line", Line::read));
         let own = kind == OfferKind::Own;
-        if !own && !lines.is_empty() {
+        if !(own || lines.is_empty() && prices.is_empty()) {
             let hint = "remove it, or set kind = \"own\"";
-            r.report("line", Code::Inconsistent, "whoever rents pays no cost lines of the owner's", hint);
+            let key = if lines.is_empty() { "price_of" } else { "line" };
+            r.report(key, Code::Inconsistent, "whoever rents pays neither parts nor cost lines of the owner's", hint);
         }
         Self {
             name,
@@ -330,9 +364,11 @@ impl OfferFile {
             kind,
             wait: r.optional("wait"),
             set,
+            prices,
             lines,
             own: if own { OwnFile::read(r) } else { OwnFile::default() },
-            rent: if own { RentFile::default() } else { RentFile::read(r) },
+            rent: if kind == OfferKind::Rent { RentFile::read(r) } else { RentFile::default() },
+            api: (kind == OfferKind::Api).then(|| ApiFile::read(r)),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The same job bought in several ways: owned, or rented from providers at their terms; end to end, with each one's fabric,
 //! failures and waiting time.
 
+mod api;
 mod break_even;
 mod file;
 mod own;
 mod rent;
 mod sensitivity;
 
+pub use api::Metered;
 pub use break_even::{OfferBreakEven, OfferTurn};
 pub use file::{OfferKind, PathFile, StudyFile};
 pub use own::{Earnings, OnPath, Owned};
@@ -15,14 +17,13 @@ pub use sensitivity::Sensitivity;
 
 use std::sync::Arc;
 
-use crate::catalog::pricebook::Line;
 use crate::catalog::{Catalog, Currency, Entry};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::{Node, Value};
-use crate::evaluate::{Evaluation, Infeasible};
+use crate::evaluate::{Evaluation, Infeasible, TokenCosts};
 use crate::scenario::{Scenario, ScenarioFile};
 use crate::search::evaluate;
-use crate::units::{Factor, Fraction, SECONDS_PER_DAY, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
+use crate::units::{CarbonMass, Factor, Fraction, Joules, SECONDS_PER_DAY, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
 use file::OfferFile;
 use rent::Rent;
 
@@ -33,6 +34,8 @@ pub enum Bought {
     Own(Box<Owned>),
     /// Rented.
     Rent(Rented),
+    /// Paid by the token.
+    Api(Metered),
 }
 
 /// The job on one offer.
@@ -46,14 +49,33 @@ pub struct Answer {
     pub bought: Bought,
     /// What the job costs end to end.
     pub total: Usd,
-    /// An accelerator's hour: owned, or rented.
-    pub per_gpu_hour: UsdPerHour,
-    /// An accelerator's hour of useful work.
+    /// An accelerator's hour: owned, or rented; none where tokens are paid for.
+    pub per_gpu_hour: Option<UsdPerHour>,
+    /// An accelerator's hour of useful work; where tokens are paid for, of as many accelerators as the job has.
     pub per_useful_gpu_hour: UsdPerHour,
+    /// What tokens cost, where anything is served and they are not bought by themselves.
+    pub tokens: Option<TokenCosts>,
     /// From the order until the job is done.
     pub ready_after: Seconds,
     /// How the hour of useful work moves with each assumption, the widest first.
     pub sensitivities: Vec<Sensitivity>,
+}
+
+impl Answer {
+    /// What the facility draws for an accelerator's hour of useful work: of what is rented, as if it stood at the job's site
+    /// and were used as the job says.
+    pub fn energy_per_useful_hour(&self) -> Joules {
+        self.evaluation.built.facility.energy_per_year / self.useful_hours()
+    }
+
+    /// Emissions of that, by the intensity of the site's grid.
+    pub fn emissions_per_useful_hour(&self) -> CarbonMass {
+        self.evaluation.built.facility.emissions_per_year / self.useful_hours()
+    }
+
+    fn useful_hours(&self) -> f64 {
+        self.evaluation.useful_hours_per_year()
+    }
 }
 
 /// What is paid for: a training run, or a year of serving.
@@ -65,22 +87,33 @@ pub struct Work {
     pub useful: Seconds,
     /// Accelerators that it takes.
     pub accelerators: u32,
+    /// Requests that are served in a second; one where nothing is served.
+    pub requests: f64,
 }
 
 impl Work {
     fn of(evaluation: &Evaluation) -> Self {
         let year = Seconds::new(SECONDS_PER_YEAR);
         let accelerators = evaluation.scenario.cluster.accelerators;
+        // The base number, because rates are held against each other.
+        let requests = evaluation.serving.filter(|_| evaluation.point.is_none());
+        let requests = requests.map_or(1.0, |serving| serving.request_rate().value());
         match (evaluation.point, evaluation.effective_duration()) {
-            (Some(point), Some(wall)) => Self { wall, useful: point.duration, accelerators },
-            _ => Self { wall: year, useful: year * evaluation.scenario.finance.utilisation.get(), accelerators },
+            (Some(point), Some(wall)) => Self { wall, useful: point.duration, accelerators, requests },
+            _ => Self {
+                wall: year,
+                useful: year * evaluation.scenario.finance.utilisation.get(),
+                accelerators,
+                requests,
+            },
         }
     }
 
     /// What an hour of an accelerator here is worth where the same work may be done at another's price: that price, times
     /// the accelerator-hours that the work takes there over those that it takes here.
     pub fn equivalent(self, price: UsdPerHour, there: Self) -> UsdPerHour {
-        price * (there.wall / self.wall) * (f64::from(there.accelerators) / f64::from(self.accelerators))
+        let time = there.wall / self.wall * (f64::from(there.accelerators) / f64::from(self.accelerators));
+        price * time * (self.requests / there.requests)
     }
 
     /// What it costs on an owned cluster: of a run its share of the hours in use, of serving the whole year.
@@ -124,11 +157,13 @@ pub struct PricingStudy {
 
 /// Prices every offer; mistakes go to the sink, and there is an answer only if there are none.
 pub fn price(study: &StudyFile, job: &Node, catalog: &Catalog, sink: &Sink) -> Option<PricingStudy> {
+    // Codes are written in capitals, ids of the catalog in small letters.
     let currency = study
         .currency
         .as_ref()
-        .filter(|wanted| wanted.id != "USD")
-        .and_then(|wanted| catalog.currencies.find(wanted, &wanted.at, sink));
+        .map(|wanted| (wanted.id.to_ascii_lowercase(), &wanted.at))
+        .filter(|(id, _)| id != "usd")
+        .and_then(|(id, at)| catalog.currencies.find(&id, at, sink));
     let bound: Vec<Option<Bound>> = study.offers.iter().map(|offer| Bound::new(offer, job, catalog, sink)).collect();
     if !sink.is_empty() {
         return None;
@@ -172,7 +207,13 @@ impl<'a> Bound<'a> {
         sink.merge(own);
         let mut scenario = scenario?;
         let rent = match offer.kind {
-            OfferKind::Own => None,
+            OfferKind::Api if scenario.serving.is_none() => {
+                let hint = "name a job with [serving]";
+                let message = "tokens are bought for serving, and the job trains";
+                sink.push(Diagnostic::new(Code::Inconsistent, message).at(&offer.at, "this offer").hint(hint));
+                return None;
+            }
+            OfferKind::Own | OfferKind::Api => None,
             OfferKind::Rent => {
                 Some(Rent::bind(&offer.rent, &scenario.cluster.accelerator.id, &offer.at, catalog, sink)?)
             }
@@ -180,11 +221,16 @@ impl<'a> Bound<'a> {
         if let Some(taken_back) = offer.rent.interruptions_per_day {
             interrupt(&mut scenario, taken_back);
         }
-        add_lines(&mut scenario, &offer.lines);
+        price_own(&mut scenario, offer, sink);
         if let Some(pooling) = offer.own.pooling {
             pool(&mut scenario, pooling, offer, sink);
         }
         Some(Self { name: offer.name.as_str().into(), kind: offer.kind, file: offer, scenario, rent })
+    }
+
+    /// The job's tokens at the prices of an API, where it is bought there.
+    fn metered(&self, evaluation: &Evaluation, work: &Work) -> Option<Metered> {
+        Metered::new(self.file.api.as_ref()?, evaluation, work)
     }
 
     fn evaluated(self) -> (Self, Result<Evaluated, Infeasible>) {
@@ -199,7 +245,9 @@ impl<'a> Bound<'a> {
         let Evaluated { evaluation, work } = evaluated;
         let (bought, total, per_gpu_hour, usual_wait) = if let Some(rent) = &self.rent {
             let rented = rent.rented(&evaluation, work.wall);
-            (Bought::Rent(rented.clone()), rented.total(), rented.hour.price, rent.usual_wait)
+            (Bought::Rent(rented.clone()), rented.total(), Some(rented.hour.price), rent.usual_wait)
+        } else if let Some(metered) = self.metered(&evaluation, &work) {
+            (Bought::Api(metered.clone()), metered.total(), None, None)
         } else {
             let years = own::horizon(&evaluation).unwrap_or_else(|| {
                 let message = "`finance.horizon` of the job has to be whole years for an owned offer";
@@ -210,15 +258,23 @@ impl<'a> Bound<'a> {
             // What owning saves is the cheapest that could be rented for the same work.
             let saved = rented
                 .iter()
-                .map(|other| (other.name.clone(), work.equivalent(other.price, other.work)))
+                .map(|other| (other.name.clone(), other.price.here(work)))
                 .reduce(|best, other| if other.1 < best.1 { other } else { best });
             let owned = own::owned(&evaluation, &self.file.own, saved, paths, years);
-            let costs = evaluation.unit_costs.per_gpu_hour;
+            let costs = Some(evaluation.unit_costs.per_gpu_hour);
             (Bought::Own(Box::new(owned)), work.owned(&evaluation), costs, None)
         };
         let per_useful_gpu_hour = work.per_useful_hour(total);
         Answer {
-            sensitivities: sensitivity::of(&evaluation.scenario, self.rent.as_ref(), per_useful_gpu_hour),
+            tokens: match bought {
+                Bought::Api(_) => None,
+                _ => evaluation.serving.map(|serving| TokenCosts::new(&serving, per_useful_gpu_hour)),
+            },
+            sensitivities: if matches!(bought, Bought::Api(_)) {
+                Vec::new()
+            } else {
+                sensitivity::of(&evaluation.scenario, self.rent.as_ref(), per_useful_gpu_hour)
+            },
             bought,
             total,
             per_gpu_hour,
@@ -236,27 +292,60 @@ struct Evaluated {
     work: Work,
 }
 
-/// What could be rented instead of owning.
+/// What could be rented or bought by the token instead of owning.
 struct Alternative {
     name: Arc<str>,
-    price: UsdPerHour,
-    work: Work,
+    price: OtherPrice,
+}
+
+/// What an accelerator's hour in use costs elsewhere, and the work that it does there.
+#[derive(Clone, Copy)]
+struct OtherPrice(UsdPerHour, Work);
+
+impl OtherPrice {
+    /// For the same work, an accelerator's hour in use here.
+    fn here(self, work: Work) -> UsdPerHour {
+        work.equivalent(self.0, self.1)
+    }
+
+    /// Of an answer that is not owned.
+    fn of(answer: &Answer) -> Option<Self> {
+        let price = match &answer.bought {
+            Bought::Own(_) => return None,
+            Bought::Rent(rented) => rented.hour.price,
+            Bought::Api(metered) => answer.work.per_useful_hour(metered.total()),
+        };
+        Some(Self(price, answer.work))
+    }
 }
 
 impl Alternative {
     fn of((bound, evaluated): &(Bound<'_>, Result<Evaluated, Infeasible>)) -> Option<Self> {
-        let work = evaluated.as_ref().ok()?.work;
-        Some(Self { name: bound.name.clone(), price: bound.rent.as_ref()?.hour.price, work })
+        let Evaluated { evaluation, work } = evaluated.as_ref().ok()?;
+        let price = match &bound.rent {
+            Some(rent) => rent.hour.price,
+            None => work.per_useful_hour(bound.metered(evaluation, work)?.total()),
+        };
+        Some(Self { name: bound.name.clone(), price: OtherPrice(price, *work) })
     }
 }
 
-/// Adds cost lines to the price book; one of the same name replaces the book's.
-fn add_lines(scenario: &mut Scenario, lines: &[Line]) {
-    if lines.is_empty() {
+/// Puts an offer's own prices and cost lines into the price book, instead of those of the same part or name.
+fn price_own(scenario: &mut Scenario, offer: &OfferFile, sink: &Sink) {
+    if offer.lines.is_empty() && offer.prices.is_empty() {
         return;
     }
     let mut book = (*scenario.cluster.prices).clone();
-    for line in lines {
+    for price in &offer.prices {
+        if let Some(old) = book.part.prices.iter_mut().find(|old| old.part.id == price.part.id) {
+            *old = price.clone();
+        } else {
+            let message = format!("the price book has no part `{}` whose price could be another", price.part.id);
+            let hint = format!("`clusterplan catalog show {}` lists its parts", book.id);
+            sink.push(Diagnostic::new(Code::NotInCatalog, message).at(&price.part.at, "this part").hint(hint));
+        }
+    }
+    for line in &offer.lines {
         match book.part.lines.iter_mut().find(|old| old.name == line.name) {
             Some(old) => *old = line.clone(),
             None => book.part.lines.push(line.clone()),

@@ -189,7 +189,7 @@ impl<'a> Ground<'a> {
             outlays: self.outlays.clone(),
             running: self.running.clone(),
             revenue: income.revenue(),
-            prepaid: income.prepaid(),
+            prepayments: income.prepayments(),
             debt: self.wanted.debt.as_ref().map(debt),
             tax: self.wanted.tax.map(|(tax, _)| tax),
             discount: self.discount,

@@ -5,6 +5,7 @@ use crate::catalog::node::Cooling;
 use crate::catalog::pricebook::Evidence;
 use crate::catalog::site::RackLimits;
 use crate::diagnostics::Span;
+use crate::scenario::Amortisation;
 use crate::tco::CostTotals;
 use crate::units::{Bytes, CarbonIntensity, Factor, Quantity, UsdPerJoule};
 use proptest::prelude::*;
@@ -95,6 +96,7 @@ fn finance(rate: f64, life: f64, horizon: f64) -> Finance {
         horizon: Seconds::new(horizon * SECONDS_PER_YEAR),
         accelerator_life: Seconds::new(life * SECONDS_PER_YEAR),
         cost_of_capital: Fraction::new(rate).unwrap(),
+        method: Amortisation::Annuity,
         utilisation: Fraction::new(0.8).unwrap(),
     }
 }

@@ -48,13 +48,27 @@ impl Income {
         self.hours().enumerate().map(|(year, hours)| over_hours(self.price(year), hours)).collect()
     }
 
-    /// What customers pay when their first contracts are signed.
-    pub fn prepaid(&self) -> Usd {
-        let of = |contract: &Contract| -> Usd {
-            let hours = self.hours().take(contract.years as usize).sum::<f64>();
-            over_hours(contract.price, hours * contract.share.get() * contract.prepaid.get())
-        };
-        self.contracts.iter().map(of).sum()
+    /// What customers pay ahead when their first contracts are signed, in year 0, and what of it each later year works off:
+    /// the last years of the term first, as contracts credit it.
+    pub fn prepayments(&self) -> Vec<Usd> {
+        let hours: Vec<f64> = self.hours().collect();
+        let mut flow = vec![Usd::ZERO; hours.len() + 1];
+        for contract in &self.contracts {
+            let share = contract.share.get();
+            let earned: Vec<Usd> = hours
+                .iter()
+                .take(contract.years as usize)
+                .map(|hours| over_hours(contract.price, hours * share))
+                .collect();
+            let mut owed = earned.iter().copied().sum::<Usd>() * contract.prepaid.get();
+            flow[0] += owed;
+            for (year, earned) in earned.iter().enumerate().rev() {
+                let worked_off = owed.min(*earned);
+                flow[year + 1] += -worked_off;
+                owed = owed - worked_off;
+            }
+        }
+        flow
     }
 
     fn market(&self, year: usize) -> UsdPerHour {
@@ -100,6 +114,8 @@ mod tests {
         // 100 x 8,760 h x 0.8 = 700,800 hours a year.
         assert!((income.revenue()[1].value() - 1_752_000.0).abs() < 1e-6);
         // A quarter of two years of half the hours at $2: 0.25 x 700,800 x $2.
-        assert!((income.prepaid().value() - 350_400.0).abs() < 1e-6);
+        // It is worked off in the second year, the last of the term.
+        let flow: Vec<f64> = income.prepayments().iter().map(|amount| amount.value().round()).collect();
+        assert_eq!(flow, [350_400.0, 0.0, -350_400.0, 0.0, 0.0]);
     }
 }

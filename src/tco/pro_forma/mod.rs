@@ -43,6 +43,15 @@ pub enum Repayment {
     },
 }
 
+/// The rate of return of whoever pays first. Who receives first, as customers' and lenders' money may exceed what is bought,
+/// has a price of money and no return.
+fn return_of(flow: &[Usd]) -> Result<Rate, NoReturn> {
+    match flow.iter().find(|amount| **amount != Usd::ZERO) {
+        Some(first) if *first > Usd::ZERO => Err(NoReturn::ReceivesFirst),
+        _ => rate_of_return(flow),
+    }
+}
+
 /// Debt against deliveries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Debt {
@@ -69,8 +78,8 @@ pub struct Project {
     pub running: Vec<Usd>,
     /// What it earns, each year.
     pub revenue: Vec<Usd>,
-    /// Paid by customers in year 0, on account of later revenue.
-    pub prepaid: Usd,
+    /// Received of customers on account of later revenue, and worked off, from year 0 on.
+    pub prepayments: Vec<Usd>,
     /// Debt, if any.
     pub debt: Option<Debt>,
     /// Tax, if any.
@@ -225,8 +234,8 @@ impl Project {
         let covers = || years.iter().enumerate().filter_map(|(year, one)| Some((year, one.cover()?)));
         ProForma {
             net_present_value: present_value(self.discount, &unlevered),
-            unlevered_return: rate_of_return(&unlevered),
-            levered_return: rate_of_return(&owners),
+            unlevered_return: return_of(&unlevered),
+            levered_return: return_of(&owners),
             payback: payback(&unlevered),
             least_cover: covers().map(|(_, cover)| cover).reduce(f64::min),
             short_in: covers().find(|(_, cover)| *cover < 1.0 - 1e-9).map(|(year, _)| year),
@@ -246,13 +255,8 @@ impl Project {
             years[(outlay.year as usize).min(last)].bought += outlay.amount;
             years[(outlay.sold as usize).min(last)].resale += outlay.resale;
         }
-        years[0].prepayment = self.prepaid;
-        let mut owed = self.prepaid;
-        // What was paid ahead is worked off by the last revenue, as contracts credit it.
-        for year in years.iter_mut().skip(1).rev() {
-            let worked_off = owed.min(year.revenue);
-            year.prepayment = -worked_off;
-            owed = owed - worked_off;
+        for (year, amount) in years.iter_mut().zip(&self.prepayments) {
+            year.prepayment = *amount;
         }
         years
     }

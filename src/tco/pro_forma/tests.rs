@@ -20,7 +20,7 @@ fn project() -> Project {
         }],
         running: vec![Usd::new(100.0); 4],
         revenue: vec![Usd::new(400.0); 4],
-        prepaid: Usd::ZERO,
+        prepayments: Vec::new(),
         debt: None,
         tax: None,
         discount: Rate::new(0.1).unwrap(),
@@ -114,10 +114,10 @@ fn a_schedule_longer_than_the_project_ends_with_it() {
 }
 
 #[test]
-fn what_is_paid_ahead_is_worked_off_last() {
-    let answer = Project { prepaid: Usd::new(500.0), ..project() }.pro_forma();
-    let flow: Vec<f64> = answer.years.iter().map(|year| year.prepayment.value()).collect();
-    assert_eq!(flow, [500.0, 0.0, 0.0, -100.0, -400.0]);
+fn whoever_receives_first_has_no_return() {
+    let prepayments = [1500.0, 0.0, -1500.0].map(Usd::new).to_vec();
+    let answer = Project { prepayments, ..project() }.pro_forma();
+    assert_eq!(answer.unlevered_return, Err(NoReturn::ReceivesFirst));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::catalog::pricebook::Driver;
 use crate::facility::{Load, provisioned};
 use crate::finance::Depreciation;
 use crate::provenance::Basis;
-use crate::scenario::Finance;
+use crate::scenario::{Amortisation, Finance};
 use crate::tco::{CostBreakdown, CostLine, CostTotals};
 use crate::units::{CarbonMass, Fraction, Quantity, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour, Watts};
 
@@ -233,5 +233,11 @@ fn power(loads: &[(f64, f64)], unit: &str) -> Option<f64> {
 /// Money without interest over so many years, all hours used.
 fn plain(years: f64) -> Finance {
     let life = Seconds::new(years * SECONDS_PER_YEAR);
-    Finance { horizon: life, accelerator_life: life, cost_of_capital: Fraction::ZERO, utilisation: Fraction::ONE }
+    Finance {
+        horizon: life,
+        accelerator_life: life,
+        cost_of_capital: Fraction::ZERO,
+        method: Amortisation::Annuity,
+        utilisation: Fraction::ONE,
+    }
 }

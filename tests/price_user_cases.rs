@@ -1,0 +1,83 @@
+//! What users of other tools had reckoned wrong about prices, and what is right.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod program;
+
+use clusterplan::catalog::Catalog;
+use clusterplan::diagnostics::{Sink, Sources};
+use clusterplan::load;
+use clusterplan::units::{Quantity, Seconds, UsdPerHour};
+
+fn hours(count: f64) -> Seconds {
+    Seconds::new(count * 3_600.0)
+}
+
+fn study(offers: &str, format: &str, currency: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let job = format!("{}/scenarios/train-llama3.1-8b-16-h100-two-nodes.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = format!("title = \"One?\"\njob = \"{job}\"\n{currency}{offers}");
+    std::fs::write(dir.path().join("study.toml"), text).unwrap();
+    let answer = program::run(&["price", dir.path().join("study.toml").to_str().unwrap(), "--format", format]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    answer.stdout
+}
+
+fn rent(price: &str, per: &str) -> String {
+    format!("[[offer]]\nname = \"rent\"\nkind = \"rent\"\nprice = \"{price}\"\ndate = 2026-11-01\n{per}\n")
+}
+
+fn number(answer: &str, key: &str) -> f64 {
+    let json: serde_json::Value = serde_json::from_str(answer).unwrap();
+    json["offers"][0][key].as_f64().unwrap()
+}
+
+#[test]
+fn a_node_s_price_is_not_a_gpu_s() {
+    // Four GPUs at $4 an hour together are $1 each, not $4 each (skypilot-org/skypilot#9000, opencost/opencost#2523).
+    let whole = study(&rent("$4/h", "per = \"instance\"\naccelerators = 4"), "json", "");
+    let each = study(&rent("$1/h", ""), "json", "");
+    assert!((number(&whole, "usd_per_gpu_hour") - 1.0).abs() < 1e-12);
+    assert!((number(&whole, "total_usd") / number(&each, "total_usd") - 1.0).abs() < 1e-12);
+    let (mut sources, sink) = (Sources::default(), Sink::default());
+    let catalog: Catalog = load::catalog(&[], &mut sources, &sink);
+    for offer in catalog.providers.iter().flat_map(|provider| &provider.offers) {
+        let whole = offer.price_per_accelerator_hour * f64::from(offer.accelerators);
+        assert!((offer.price_per_instance_hour() / whole - 1.0).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn a_month_has_730_hours_and_a_price_says_its_period() {
+    // 8,760 / 12, not 672 or 744 (ubicloud/ubicloud#501); a monthly price is not an hourly one (opencost/opencost-helm-chart#288).
+    assert!((UsdPerHour::parse("$730/month").unwrap().value() - 1.0).abs() < 1e-12);
+    assert!(UsdPerHour::parse("$730").is_err() && UsdPerHour::parse("730").is_err());
+    // Two endpoints for a month are 2 x 730 hours, of each of which the price is (infracost/infracost#2673).
+    let month = Seconds::parse("1 month").unwrap();
+    assert!(((UsdPerHour::new(1.0) * 2.0).over(month).value() - 1_460.0).abs() < 1e-9);
+}
+
+#[test]
+fn an_hour_at_a_price_over_a_day_and_over_tokens() {
+    // H200 at $5 an hour for a day (huggingface/blog#3382).
+    assert!((UsdPerHour::new(5.0).over(hours(24.0)).value() - 120.0).abs() < 1e-9);
+    // $2 an hour at 1,000 tokens a second: 2 / 3.6 a million (kubernetes-sigs/inference-perf#139).
+    let million = Seconds::new(1e6 / 1_000.0);
+    assert!((UsdPerHour::new(2.0).over(million).value() - 0.556).abs() < 5e-4);
+}
+
+#[test]
+fn another_currency_has_its_own_sign_one_rate_and_its_day() {
+    // Euros are not shown as dollars (infracost/infracost#919); a rate is one, fixed and said (infracost/infracost#2766, #3124).
+    let page = study(&rent("$2/h", ""), "md", "currency = \"EUR\"\n");
+    assert!(page.contains("EUR") || page.contains('€'), "{page}");
+    let json: serde_json::Value =
+        serde_json::from_str(&study(&rent("$2/h", ""), "json", "currency = \"EUR\"\n")).unwrap();
+    assert_eq!(json["currency"]["code"], "EUR");
+    let (usd, date) = (json["currency"]["usd"].as_f64().unwrap(), json["currency"]["date"].as_str().unwrap());
+    assert!((0.8..1.6).contains(&usd) && date.len() == 10, "{usd} {date}");
+    assert!(page.contains(date), "{page}");
+    // The amount itself stays that of dollars.
+    let dollars = study(&rent("$2/h", ""), "json", "");
+    assert!((json["offers"][0]["total_usd"].as_f64().unwrap() / number(&dollars, "total_usd") - 1.0).abs() < 1e-12);
+}
