@@ -40,9 +40,11 @@ fn questions(folder: &str) -> Vec<PathBuf> {
 /// What the program prints for a scenario, compared where the scenario says with what, else evaluated; or for a study.
 fn answer(scenario: &Path, format: &str, columns: &str) -> String {
     let text = fs::read_to_string(scenario).unwrap();
-    let study = scenario.parent().is_some_and(|folder| folder.ends_with("studies"));
-    let verb = if study {
+    let in_folder = |name: &str| scenario.parent().is_some_and(|folder| folder.ends_with(name));
+    let verb = if in_folder("studies") {
         "price"
+    } else if in_folder("sweeps") {
+        "sweep"
     } else if text.contains("[compare]") {
         "compare"
     } else {
@@ -75,7 +77,7 @@ fn tables() {
 #[test]
 fn reports_are_fresh() {
     let mut expected = Vec::new();
-    for scenario in [scenarios(), questions("studies")].concat() {
+    for scenario in [scenarios(), questions("studies"), questions("sweeps")].concat() {
         let report = root().join("reports").join(format!("{}.md", scenario.file_stem().unwrap().display()));
         fresh(&report, &answer(&scenario, "md", "110"));
         expected.push(report);

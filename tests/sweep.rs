@@ -342,3 +342,34 @@ fn parts_made_apart_are_the_whole() {
         refused(&names, "damaged");
     }
 }
+
+#[test]
+fn the_order_turns_where_the_costs_cross() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("sweeps/fabric-by-size.toml");
+    let answer: serde_json::Value =
+        serde_json::from_str(&stdout(&["sweep", path.to_str().unwrap(), "--format", "json"])).unwrap();
+    let turns = answer["break_even"]["turns"].as_array().unwrap();
+    assert_eq!(turns.len(), 24);
+    let mut crossings = 0;
+    for turn in turns {
+        let along: Vec<(f64, f64)> = serde_json::from_value(turn["along"].clone()).unwrap();
+        assert!(along.is_sorted_by(|a, b| a.0 < b.0 && a.1 >= b.1), "a better spine costs no more: {turn}");
+        let Some(without) = turn["without"].as_f64() else {
+            // Three tiers of these switches do not reach so many nodes.
+            assert!(turn["of"]["cluster.accelerators"].as_str().unwrap().parse::<u32>().unwrap() >= 65_536);
+            continue;
+        };
+        match (turn["value"].as_f64(), turn["winner"].as_str()) {
+            (Some(value), None) => {
+                crossings += 1;
+                let below = along.iter().rfind(|point| point.0 <= value).unwrap();
+                let above = along.iter().find(|point| point.0 >= value).unwrap();
+                assert!(below.1 >= without && without >= above.1, "{turn}");
+            }
+            (None, Some("with")) => assert!(along.iter().all(|point| point.1 <= without), "{turn}"),
+            (None, Some("without")) => assert!(along.iter().all(|point| point.1 > without), "{turn}"),
+            _ => panic!("{turn}"),
+        }
+    }
+    assert!(crossings > 0);
+}

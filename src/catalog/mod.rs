@@ -25,7 +25,7 @@ pub use freeze::named_by;
 pub use pcie::Pcie;
 pub use record::{Figure, Record};
 pub use reference::Reference;
-pub use selection::{Condition, ConditionError};
+pub use selection::{Condition, ConditionError, magnitudes};
 pub use shelf::{Entry, List, Part, Shelf, is_plain};
 
 use crate::diagnostics::Sink;

@@ -123,7 +123,7 @@ pub(super) fn compare(a: &str, b: &str) -> Option<Ordering> {
 }
 
 /// Two texts as numbers in the same base unit.
-pub(super) fn magnitudes(a: &str, b: &str) -> Option<(f64, f64)> {
+pub fn magnitudes(a: &str, b: &str) -> Option<(f64, f64)> {
     fn pair<Q: Quantity>(a: &str, b: &str) -> Option<(f64, f64)> {
         // Base numbers, because only their order and ratio matter.
         Some((Q::parse(a).ok()?.base(), Q::parse(b).ok()?.base()))

@@ -22,6 +22,7 @@ mod schema;
 mod session;
 mod sweep;
 mod sweep_rows;
+mod uncertainty;
 mod validate;
 
 use std::process::ExitCode;
@@ -60,6 +61,8 @@ enum Command {
     Scaling(scaling::ScalingCommand),
     /// A row for every combination of values: all of them, the best, what no other beats, how figures spread
     Sweep(sweep::SweepCommand),
+    /// How far figures spread when what is not certain does, what they hang on, and how often one variant beats another
+    Uncertainty(uncertainty::UncertaintyCommand),
     /// Parts of a sweep, made with --shard, put together into one file
     Merge(merge::Merge),
     /// Bytes of an accelerator by component: whether it fits, by how much, and what else would
@@ -94,6 +97,7 @@ pub fn run() -> ExitCode {
         Command::Price(command) => command.run(session),
         Command::Scaling(command) => command.run(session),
         Command::Sweep(command) => command.run(session),
+        Command::Uncertainty(command) => command.run(session),
         Command::Merge(command) => command.run(session),
         Command::Memory(command) => command.run(session),
         Command::Model(command) => command.run(session),

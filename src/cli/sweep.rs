@@ -12,12 +12,22 @@ use super::sweep_rows::{Rows, write_rows};
 use super::{Answer, Session};
 use crate::catalog::Catalog;
 use crate::diagnostics::{Code, Diagnostic};
-use crate::report::{all_figures, sweep_csv, sweep_figures, sweep_json, sweep_page, sweep_size};
+use crate::report::{BreakEvenOf, all_figures, sweep_csv, sweep_figures, sweep_json, sweep_page, sweep_size};
 use crate::scenario::ScenarioFile;
 use crate::sweep::{Aim, Column, ConditionError, Cursor, MOST_KEYS, Reduced, Reduction, Shard, Sweep, Wanted};
 
 /// More rows than this are not begun unasked.
 const MOST_ROWS: u64 = 10_000_000;
+
+/// What rows are the best in where nobody says.
+const USUAL_BY: &str = "cost.usd_per_run";
+
+/// What is kept, by the command line or else by the scenario.
+struct Asked {
+    by: String,
+    groups: Vec<String>,
+    break_even: Option<String>,
+}
 
 /// Bytes of a part: a fraction of a second's rows.
 const PART: usize = 1 << 22;
@@ -31,14 +41,18 @@ pub(super) struct SweepCommand {
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// What is best: a key, the less the better; max:KEY, the more
-    #[arg(long, value_name = "KEY", default_value = "cost.usd_per_run")]
-    by: String,
+    /// [default: the scenario's, or cost.usd_per_run]
+    #[arg(long, value_name = "KEY")]
+    by: Option<String>,
     /// Keeps the rows that no other beats in these keys; max:KEY where more is better
     #[arg(long, value_name = "KEY,KEY", value_delimiter = ',')]
     pareto: Vec<String>,
     /// Keeps the best row of each group with the same values of these keys
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     group_by: Vec<String>,
+    /// Shows at which value of this axis the order turns, against the rows that do not have it, for each group
+    #[arg(long, value_name = "KEY")]
+    break_even: Option<String>,
     /// Shows how these keys spread: least, P10, P50, P90, most
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     quantiles: Vec<String>,
@@ -71,7 +85,12 @@ impl SweepCommand {
             }
             return (Answer::Mistaken, session);
         };
-        let figures = self.figures(&session);
+        let asked = Asked {
+            by: self.by.clone().or_else(|| wanted.by.clone()).unwrap_or_else(|| USUAL_BY.to_owned()),
+            groups: if self.group_by.is_empty() { wanted.group_by.clone() } else { self.group_by.clone() },
+            break_even: self.break_even.clone().or_else(|| wanted.break_even.clone()),
+        };
+        let figures = self.figures(&asked, &session);
         let Some(mut sweep) = Sweep::bind(&document, &wanted, &catalog, figures, &session.sink) else {
             return (Answer::Mistaken, session);
         };
@@ -80,13 +99,13 @@ impl SweepCommand {
                 report("--where", &error, &session);
             }
         }
-        let reduction = self.wanted(&sweep, &session);
+        let reduction = self.wanted(&sweep, &asked, &session);
         self.check(reduction.is_some(), &session);
         let Some(size) = self.size(&sweep, &session) else { return (Answer::Mistaken, session) };
         let answer = match reduction {
-            Some(wanted) => {
+            Some((wanted, break_even)) => {
                 let reduced = reduce(&sweep, &wanted, size);
-                kept(&sweep, &reduced, &wanted, &session)
+                kept(&sweep, &reduced, &wanted, break_even.as_ref(), &session)
             }
             None => self.rows(&sweep, size, &catalog, &session),
         };
@@ -94,7 +113,7 @@ impl SweepCommand {
     }
 
     /// The figures of rows: the usual ones and those that are named anywhere.
-    fn figures(&self, session: &Session) -> Vec<crate::sweep::Figure> {
+    fn figures(&self, asked: &Asked, session: &Session) -> Vec<crate::sweep::Figure> {
         if self.figures.iter().any(|key| key == "all") {
             return sweep_figures(&all_figures().collect::<Vec<_>>());
         }
@@ -105,29 +124,24 @@ impl SweepCommand {
         }
         let texts = [
             &self.pareto[..],
-            &self.group_by,
+            &asked.groups,
             &self.quantiles,
             &self.conditions,
             &self.figures,
-            std::slice::from_ref(&self.by),
+            std::slice::from_ref(&asked.by),
         ];
         let named =
             |figure: &&'static str| texts.iter().flat_map(|texts| texts.iter()).any(|text| text.contains(figure));
         sweep_figures(&all_figures().filter(named).collect::<Vec<_>>())
     }
 
-    /// What is kept, where not every row is.
-    fn wanted(&self, sweep: &Sweep<'_>, session: &Session) -> Option<Wanted> {
-        let quiet =
-            self.top.is_none() && self.pareto.is_empty() && self.group_by.is_empty() && self.quantiles.is_empty();
-        if quiet {
+    /// What is kept, where not every row is; rows are also what a file is asked for that the scenario groups.
+    fn wanted(&self, sweep: &Sweep<'_>, asked: &Asked, session: &Session) -> Option<(Wanted, Option<BreakEvenOf>)> {
+        let own = self.top.is_none() && self.pareto.is_empty() && self.quantiles.is_empty();
+        let rows = session.options.output.is_some() || session.options.format == Format::Csv;
+        let given = own && self.group_by.is_empty() && self.break_even.is_none();
+        if given && (rows || (asked.groups.is_empty() && asked.break_even.is_none())) {
             return None;
-        }
-        for (option, keys) in [("--pareto", &self.pareto), ("--group-by", &self.group_by)] {
-            if keys.len() > MOST_KEYS {
-                let message = format!("`{option}` takes at most {MOST_KEYS} keys, not {}", keys.len());
-                session.sink.push(Diagnostic::new(Code::OutOfRange, message).hint("name fewer"));
-            }
         }
         let column = |option: &str, key: &str| {
             sweep.column(key).map_err(|error| report(option, &error, session)).unwrap_or(Column::Figure(0))
@@ -140,13 +154,34 @@ impl SweepCommand {
             };
             (column(option, key), most)
         };
-        Some(Wanted {
+        let by = aim("--by", &asked.by);
+        let mut groups: Vec<Column> = asked.groups.iter().map(|key| column("--group-by", key)).collect();
+        let axis = asked.break_even.as_ref().map(|key| column("--break-even", key));
+        groups.extend(axis);
+        for (option, count) in [("--pareto", self.pareto.len()), ("--group-by", groups.len())] {
+            if count > MOST_KEYS {
+                let message = format!("`{option}` takes at most {MOST_KEYS} keys, not {count}");
+                session.sink.push(Diagnostic::new(Code::OutOfRange, message).hint("name fewer"));
+            }
+        }
+        let break_even = match (axis, by.0) {
+            (None, _) => None,
+            (Some(Column::Axis(axis)), Column::Figure(by)) => Some(BreakEvenOf { groups: groups.clone(), axis, by }),
+            _ => {
+                let message = "`--break-even` takes an axis, along which a figure of `--by` turns";
+                let hint = "such as --break-even catalog/fabrics/roce-400g/spine_efficiency --by cost.usd_per_run";
+                session.sink.push(Diagnostic::new(Code::Inconsistent, message).hint(hint));
+                None
+            }
+        };
+        let wanted = Wanted {
             top: self.top.unwrap_or(0),
-            by: Some(aim("--by", &self.by)),
+            by: Some(by),
             pareto: self.pareto.iter().map(|text| aim("--pareto", text)).collect(),
-            groups: self.group_by.iter().map(|key| column("--group-by", key)).collect(),
+            groups,
             quantiles: self.quantiles.iter().map(|key| column("--quantiles", key)).collect(),
-        })
+        };
+        Some((wanted, break_even))
     }
 
     /// All rows, or a part of them.
@@ -222,11 +257,19 @@ fn reduce(sweep: &Sweep<'_>, wanted: &Wanted, size: u64) -> Reduced {
     all.finish()
 }
 
-fn kept(sweep: &Sweep<'_>, reduced: &Reduced, wanted: &Wanted, session: &Session) -> Answer {
+fn kept(
+    sweep: &Sweep<'_>,
+    reduced: &Reduced,
+    wanted: &Wanted,
+    break_even: Option<&BreakEvenOf>,
+    session: &Session,
+) -> Answer {
     let data = match session.options.format {
-        Format::Json => sweep_json(sweep, reduced).into_bytes(),
+        Format::Json => sweep_json(sweep, reduced, break_even).into_bytes(),
         Format::Csv => sweep_csv(sweep, reduced, session.options.bom),
-        Format::Table | Format::Md => session.page(&sweep_page(sweep, reduced, wanted.by.map(|(column, _)| column))),
+        Format::Table | Format::Md => {
+            session.page(&sweep_page(sweep, reduced, wanted.by.map(|(column, _)| column), break_even))
+        }
     };
     if reduced.feasible == 0 {
         return Answer::No { data: Some(data), message: "none of the rows can be\n".to_owned() };

@@ -24,7 +24,9 @@ mod scaling;
 mod settings;
 mod stages;
 mod sweep;
+mod sweep_break_even;
 mod table;
+mod uncertainty;
 
 pub use calibration::{CalibrationTitle, calibration_grid, calibration_json, calibration_page, calibration_toml};
 pub use collective::{Beside, CallTitle, call_grid, call_json, call_page, call_reason};
@@ -46,5 +48,8 @@ pub use plan::{plan_grid, plan_json, plan_page};
 pub use pricing::{pricing_grid, pricing_json, pricing_page};
 pub use scaling::{scaling_grid, scaling_json, scaling_page};
 pub use settings::{Origin, Setting, settings};
-pub use sweep::{SweepCsv, SweepRows, all_figures, sweep_csv, sweep_figures, sweep_json, sweep_page, sweep_size};
+pub use sweep::{
+    BreakEvenOf, SweepCsv, SweepRows, all_figures, sweep_csv, sweep_figures, sweep_json, sweep_page, sweep_size,
+};
 pub use table::{Style, table};
+pub use uncertainty::{uncertain_figures, uncertainty_grid, uncertainty_json, uncertainty_page};

@@ -7,6 +7,7 @@ use super::figure::{Metric, Unit, Value, grouped};
 use super::json::{finite, pretty};
 use super::metrics::{METRICS, metric};
 use super::page::{Block, Grid, Page, Section};
+use super::sweep_break_even;
 use crate::evaluate::Evaluation;
 use crate::parallelism::Layout;
 use crate::scenario::Overlap;
@@ -48,7 +49,7 @@ pub fn sweep_figures(asked: &[&'static str]) -> Vec<Figure> {
     keys.filter_map(|key| metric(key)).map(figure).collect()
 }
 
-fn figure(metric: &'static Metric) -> Figure {
+pub(super) fn figure(metric: &'static Metric) -> Figure {
     let extract = |evaluation: &Evaluation| match metric.value(evaluation)? {
         Value::Flag(yes) => Some(f64::from(u8::from(yes))),
         value => value.number(),
@@ -184,18 +185,36 @@ pub fn sweep_size(size: Size) -> String {
     }
 }
 
+/// Along which axis the order turns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BreakEvenOf {
+    /// Columns of the groups, the axis among them.
+    pub groups: Vec<Column>,
+    /// The axis, by its place.
+    pub axis: usize,
+    /// The figure that is held against each other, by its place.
+    pub by: usize,
+}
+
 /// What was kept of a sweep, for people.
-pub fn sweep_page(sweep: &Sweep<'_>, reduced: &Reduced, by: Option<Column>) -> Page {
+pub fn sweep_page(sweep: &Sweep<'_>, reduced: &Reduced, by: Option<Column>, break_even: Option<&BreakEvenOf>) -> Page {
     let Reduced { rows, feasible, .. } = reduced;
     let counts =
         format!("{} rows; {} of them can be, {} cannot.", grouped(*rows), grouped(*feasible), grouped(rows - feasible));
     let mut sections = vec![Section::new("In short", Block::Text(counts))];
     let name = by.map(|column| key(sweep, column)).unwrap_or_default();
+    // Groups by the axis are the table of where the order turns.
+    let groups: &[Kept] = if break_even.is_some() { &[] } else { &reduced.groups };
     let kept = [
-        (format!("Best in {name}"), &reduced.top),
+        (format!("Best in {name}"), &reduced.top[..]),
         ("What no other row beats".to_owned(), &reduced.front),
-        (format!("Best in {name}, by group"), &reduced.groups),
+        (format!("Best in {name}, by group"), groups),
     ];
+    if let Some(BreakEvenOf { groups, axis, by }) = break_even {
+        let heading = format!("Where the order turns: {name} along {}", sweep.axes.columns[*axis].key);
+        let turns = sweep_break_even::grid(sweep, reduced, groups, *axis, *by);
+        sections.push(Section::new(heading, Block::Grid(turns)));
+    }
     for (heading, rows) in kept {
         if !rows.is_empty() {
             sections.push(Section::new(heading, Block::Grid(grid(sweep, rows, by))));
@@ -247,11 +266,11 @@ fn layout_text(layout: &Layout, overlap: Overlap) -> String {
 }
 
 /// The last part of a key, which says most.
-fn short(key: &str) -> String {
+pub(super) fn short(key: &str) -> String {
     key.rsplit(['.', '/']).next().unwrap_or(key).to_owned()
 }
 
-fn axis_text<'a>(sweep: &'a Sweep<'_>, row: &Kept, axis: usize) -> &'a str {
+pub(super) fn axis_text<'a>(sweep: &'a Sweep<'_>, row: &Kept, axis: usize) -> &'a str {
     match row.point[axis] {
         ABSENT => "",
         number => &sweep.axes.columns[axis].values[number as usize].text,
@@ -291,7 +310,7 @@ fn key<'a>(sweep: &'a Sweep<'_>, column: Column) -> &'a str {
 }
 
 /// What was kept of a sweep, for programs.
-pub fn sweep_json(sweep: &Sweep<'_>, reduced: &Reduced) -> String {
+pub fn sweep_json(sweep: &Sweep<'_>, reduced: &Reduced, break_even: Option<&BreakEvenOf>) -> String {
     let rows = |rows: &[Kept]| rows.iter().map(|row| kept_object(sweep, row)).collect::<Vec<Json>>();
     let quantiles = |quantiles: &Quantiles| {
         let [least, p10, p50, p90, most] = quantiles.values.map(finite);
@@ -305,6 +324,9 @@ pub fn sweep_json(sweep: &Sweep<'_>, reduced: &Reduced) -> String {
         "top": rows(&reduced.top),
         "pareto": rows(&reduced.front),
         "groups": rows(&reduced.groups),
+        "break_even": break_even.map_or(Json::Null, |BreakEvenOf { groups, axis, by }| {
+            sweep_break_even::object(sweep, reduced, groups, *axis, *by)
+        }),
         "quantiles": reduced.quantiles.iter().map(quantiles).collect::<Vec<Json>>(),
     }))
 }

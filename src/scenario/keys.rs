@@ -175,6 +175,14 @@ pub const KEYS: &[&str] = &[
     "plan.limits.budget",
     "plan.limits.power",
     "plan.vary",
+    "sweep.by",
+    "sweep.group_by",
+    "sweep.break_even",
+    "uncertainty",
+    "uncertainty.inputs",
+    "uncertainty.catalog",
+    "uncertainty.samples",
+    "uncertainty.seed",
 ];
 
 #[cfg(test)]

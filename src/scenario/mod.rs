@@ -9,9 +9,9 @@ mod software;
 
 pub use file::Amortisation;
 pub use file::{
-    Arrivals, AxisFile, CatalogField, Choice, CompareFile, Lengths, Limits, Minimise, NetworksFile, PlanFile,
-    PlanLimits, ScenarioFile, ServingEngine, SoftwareDate, StageKind, SweepFile, Tenancy, TierCount, TopologyKind,
-    ValuesFile,
+    Arrivals, AxisFile, CatalogField, Choice, CompareFile, Lengths, Limits, MOST_SAMPLES, Minimise, NetworksFile,
+    PlanFile, PlanLimits, ScenarioFile, ServingEngine, SoftwareDate, Spread, StageKind, SweepFile, Tenancy, TierCount,
+    TopologyKind, UncertainFile, UncertaintyFile, ValuesFile,
 };
 pub use fits::{MANAGER_PART, check_adapter, check_fabric_prices, check_site_prices};
 pub use keys::KEYS;

@@ -320,7 +320,7 @@ mod tests {
 
     fn points(axes: Vec<AxisFile>) -> Vec<Vec<Option<f64>>> {
         let sink = Sink::default();
-        let file = SweepFile { axes, conditions: Vec::new() };
+        let file = SweepFile { axes, ..SweepFile::default() };
         let axes = Axes::bind(&file, &Catalog::default(), &sink).unwrap();
         let mut point = vec![0; axes.columns.len()];
         (0..axes.size())
@@ -365,7 +365,7 @@ mod tests {
     fn unequal_axes_do_not_move_together() {
         let sink = Sink::default();
         let axes = vec![AxisFile::Zip(vec![list("a", &[1, 2]), list("b", &[3])], Span::default())];
-        assert_eq!(Axes::bind(&SweepFile { axes, conditions: Vec::new() }, &Catalog::default(), &sink), None);
+        assert_eq!(Axes::bind(&SweepFile { axes, ..SweepFile::default() }, &Catalog::default(), &sink), None);
         assert_eq!(sink.len(), 1);
     }
 }

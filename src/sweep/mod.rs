@@ -11,6 +11,7 @@ mod reduce;
 mod row;
 mod run;
 mod stages;
+pub mod uncertain;
 
 pub use axes::{ABSENT, Axes, AxisColumn, AxisValue};
 pub use columns::{Column, Extract, Figure, LayoutKey, LayoutValue};
@@ -66,7 +67,7 @@ impl<'a> Sweep<'a> {
         let axes = Axes::bind(wanted, catalog, sink)?;
         let mut document = document.clone();
         if let Value::Table(table) = &mut document.value {
-            table.entries.retain(|entry| !["sweep", "compare"].contains(&entry.key.as_str()));
+            table.entries.retain(|entry| !["sweep", "compare", "uncertainty"].contains(&entry.key.as_str()));
         }
         if axes.layouts {
             open_layout(&mut document);

@@ -10,6 +10,7 @@ mod serving;
 mod software;
 mod sweep;
 mod training;
+mod uncertainty;
 
 pub(super) use agents::{AgentsFile, RunFile};
 pub(super) use cluster::{ClusterFile, SitesFile, TopologyFile};
@@ -26,6 +27,7 @@ pub use software::SoftwareDate;
 pub(super) use software::SoftwareFile;
 pub use sweep::{AxisFile, CatalogField, SweepFile, ValuesFile};
 pub(super) use training::{LayoutFile, TrainingFile, sequences};
+pub use uncertainty::{MOST_SAMPLES, Spread, UncertainFile, UncertaintyFile};
 
 use super::keys::KEYS;
 use crate::diagnostics::{Code, Diagnostic, Sink};
@@ -57,6 +59,8 @@ pub struct ScenarioFile {
     pub sweep: Option<SweepFile>,
     /// What `plan` wants and varies.
     pub plan: Option<PlanFile>,
+    /// What is not known for certain.
+    pub uncertainty: Option<UncertaintyFile>,
 }
 
 impl ScenarioFile {
@@ -75,6 +79,7 @@ impl ScenarioFile {
             compare: reader.optional_table("compare", CompareFile::read),
             sweep: reader.optional_table("sweep", SweepFile::read),
             plan: reader.optional_table("plan", PlanFile::read),
+            uncertainty: reader.optional_table("uncertainty", UncertaintyFile::read),
         };
         if ["training", "serving"].iter().all(|work| document.at_path(work).is_none()) {
             sink.push(

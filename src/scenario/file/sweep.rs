@@ -17,6 +17,12 @@ pub struct SweepFile {
     pub axes: Vec<AxisFile>,
     /// Conditions on the values of axes that a point must meet, each with its place.
     pub conditions: Vec<(String, Span)>,
+    /// What is best, where rows are not all wanted.
+    pub by: Option<String>,
+    /// Keys whose values make groups.
+    pub group_by: Vec<String>,
+    /// An axis along which the order turns, held against rows without it.
+    pub break_even: Option<String>,
 }
 
 /// An axis, or several that belong together.
@@ -85,7 +91,13 @@ impl SweepFile {
         let axes = r.node("axes").map(|node| axes(node, "sweep.axes", r.sink())).unwrap_or_default();
         let conditions: Vec<String> = r.or("where", Vec::new());
         let at = r.place("where");
-        Self { axes, conditions: conditions.into_iter().map(|condition| (condition, at.clone())).collect() }
+        Self {
+            axes,
+            conditions: conditions.into_iter().map(|condition| (condition, at.clone())).collect(),
+            by: r.optional("by"),
+            group_by: r.or("group_by", Vec::new()),
+            break_even: r.optional("break_even"),
+        }
     }
 }
 
@@ -200,8 +212,8 @@ fn steps(r: &mut Reader<'_>, at: &Span) -> Option<Vec<Node>> {
 }
 
 /// Reports a key that neither a scenario nor the catalog has.
-fn check_key(key: &str, at: &Span, sink: &Sink) {
-    let varies = |key: &str| !["compare", "sweep", "title"].iter().any(|table| key.starts_with(table));
+pub(super) fn check_key(key: &str, at: &Span, sink: &Sink) {
+    let varies = |key: &str| !["compare", "sweep", "uncertainty", "title"].iter().any(|table| key.starts_with(table));
     if CatalogField::parse(key).is_some() || (KEYS.contains(&key) && varies(key)) {
         return;
     }
@@ -214,6 +226,6 @@ fn check_key(key: &str, at: &Span, sink: &Sink) {
         )
     };
     sink.push(
-        Diagnostic::new(Code::UnknownKey, format!("no axis can be `{key}`")).at(at, "no scenario has it").hint(hint),
+        Diagnostic::new(Code::UnknownKey, format!("`{key}` cannot be varied")).at(at, "no scenario has it").hint(hint),
     );
 }

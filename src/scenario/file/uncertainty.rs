@@ -1,0 +1,130 @@
+//! `[uncertainty]`: what is not known for certain, and how it spreads.
+
+use super::sweep::check_key;
+use crate::diagnostics::{Code, Diagnostic, Span};
+use crate::document::{Node, Reader, Value};
+
+/// The most samples: the length of the sequence that they are taken from.
+pub const MOST_SAMPLES: u32 = 1 << 16;
+/// Samples where a scenario does not say.
+const USUAL_SAMPLES: u32 = 1_024;
+
+/// `[uncertainty]`
+#[derive(Clone, Debug)]
+pub struct UncertaintyFile {
+    /// Inputs and how they spread.
+    pub inputs: Vec<UncertainFile>,
+    /// Whether values of the catalog that have a range spread over it.
+    pub catalog: bool,
+    /// Samples.
+    pub samples: u32,
+    /// What samples are drawn by.
+    pub seed: u32,
+}
+
+impl Default for UncertaintyFile {
+    fn default() -> Self {
+        Self { inputs: Vec::new(), catalog: true, samples: USUAL_SAMPLES, seed: 0 }
+    }
+}
+
+/// An input and how it spreads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UncertainFile {
+    /// The key: of the scenario, or `catalog/<folder>/<id>/<field>`.
+    pub key: String,
+    /// How it spreads.
+    pub spread: Spread,
+    /// Written after its numbers.
+    pub unit: Option<String>,
+    /// Its place.
+    pub at: Span,
+}
+
+/// How a number spreads.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spread {
+    /// Anywhere between two numbers.
+    Uniform {
+        /// The least.
+        low: f64,
+        /// The most.
+        high: f64,
+    },
+    /// Between two numbers, most often near a third.
+    Triangular {
+        /// The least.
+        low: f64,
+        /// The most frequent.
+        mode: f64,
+        /// The most.
+        high: f64,
+    },
+    /// Its logarithm is normal.
+    LogNormal {
+        /// As often below as above.
+        median: f64,
+        /// Above it in a tenth of all cases.
+        p90: f64,
+    },
+    /// One of these, each as often.
+    Empirical(Vec<f64>),
+}
+
+impl UncertaintyFile {
+    pub(super) fn read(r: &mut Reader<'_>) -> Self {
+        let usual = Self::default();
+        let inputs = match r.node("inputs") {
+            None => Vec::new(),
+            Some(Node { value: Value::Array(items), .. }) => items.iter().filter_map(|item| input(item, r)).collect(),
+            Some(other) => {
+                other.wrong_type("uncertainty.inputs", "a list of tables", r.sink());
+                Vec::new()
+            }
+        };
+        Self {
+            inputs,
+            catalog: r.or("catalog", usual.catalog),
+            samples: r.optional_within("samples", &(16..=MOST_SAMPLES)).unwrap_or(usual.samples),
+            seed: r.or("seed", usual.seed),
+        }
+    }
+}
+
+fn input(node: &Node, outer: &Reader<'_>) -> Option<UncertainFile> {
+    let sink = outer.sink();
+    let r = &mut Reader::new(node, "uncertainty.inputs", sink)?;
+    let before = sink.len();
+    let key: String = r.get("key");
+    if sink.len() == before {
+        check_key(&key, &r.place("key"), sink);
+    }
+    let uniform = r.optional_table("uniform", |r| Spread::Uniform { low: r.get("low"), high: r.get("high") });
+    let triangular = r.optional_table("triangular", |r| Spread::Triangular {
+        low: r.get("low"),
+        mode: r.get("mode"),
+        high: r.get("high"),
+    });
+    let normal = r.optional_table("lognormal", |r| Spread::LogNormal { median: r.get("median"), p90: r.get("p90") });
+    let empirical = r.optional::<Vec<f64>>("values").map(Spread::Empirical);
+    let unit = r.optional("unit");
+    let given: Vec<Spread> = [uniform, triangular, normal, empirical].into_iter().flatten().collect();
+    let [spread] = &given[..] else {
+        let message = "an input spreads in one way: `uniform`, `triangular`, `lognormal` or `values`";
+        let hint = "such as triangular = { low = 0.3, mode = 0.6, high = 0.9 }";
+        sink.push(Diagnostic::new(Code::MissingKey, message).at(&node.at, "here").hint(hint));
+        return None;
+    };
+    let sound = match spread {
+        Spread::Uniform { low, high } => low < high,
+        Spread::Triangular { low, mode, high } => low <= mode && mode <= high && low < high,
+        Spread::LogNormal { median, p90 } => *median > 0.0 && p90 > median,
+        Spread::Empirical(values) => !values.is_empty(),
+    };
+    if !sound && sink.len() == before {
+        let message = format!("`{key}` spreads over nothing");
+        let hint = "low < high with the mode between them; 0 < median < p90; a value or more";
+        sink.push(Diagnostic::new(Code::OutOfRange, message).at(&node.at, "here").hint(hint));
+    }
+    Some(UncertainFile { key, spread: spread.clone(), unit, at: node.at.clone() })
+}

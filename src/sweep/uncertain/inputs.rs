@@ -1,0 +1,173 @@
+//! What is not known for certain: inputs that the scenario names, and values of the catalog that have a range.
+
+use super::spread::quantile;
+use crate::catalog::{Catalog, Record, magnitudes};
+use crate::diagnostics::Sink;
+use crate::document::{Node, Value};
+use crate::evaluate::Evaluation;
+use crate::scenario::{Spread, UncertaintyFile};
+
+/// An input, and how it spreads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    /// The key, as an axis of a sweep has it.
+    pub key: String,
+    spread: Spread,
+    /// What is written before and after its number.
+    around: [String; 2],
+}
+
+impl Input {
+    /// The value with so large a share of all cases below it.
+    pub(super) fn node(&self, share: f64) -> Node {
+        let number = quantile(&self.spread, share);
+        let [before, after] = &self.around;
+        let value = if before.is_empty() && after.is_empty() {
+            Value::Float(number)
+        } else {
+            Value::String(format!("{before}{number}{after}"))
+        };
+        Node { value, ..Node::default() }
+    }
+
+    /// The value with so large a share of all cases below it, as text.
+    pub fn text(&self, share: f64) -> String {
+        let [before, after] = &self.around;
+        format!("{before}{}{after}", crate::units::significant(quantile(&self.spread, share), 3))
+    }
+}
+
+/// All inputs; none where one of them is not an input.
+pub(super) fn all(
+    wanted: &UncertaintyFile,
+    typical: &[Evaluation],
+    catalog: &Catalog,
+    sink: &Sink,
+) -> Option<Vec<Input>> {
+    let records = catalog.records();
+    for input in &wanted.inputs {
+        if let Some(field) = crate::scenario::CatalogField::parse(&input.key)
+            && !crate::sweep::field::has(&records, &field)
+        {
+            let message = format!("the catalog has no `{}`", input.key);
+            crate::sweep::report(&message, "`clusterplan catalog list` shows entries", &input.at, sink);
+            return None;
+        }
+    }
+    let mut inputs: Vec<Input> = wanted
+        .inputs
+        .iter()
+        .map(|input| {
+            let after = input.unit.as_ref().map(|unit| format!(" {unit}")).unwrap_or_default();
+            Input { key: input.key.clone(), spread: input.spread.clone(), around: [String::new(), after] }
+        })
+        .collect();
+    if wanted.catalog {
+        let named: Vec<String> = inputs.iter().map(|input| input.key.clone()).collect();
+        let of_catalog = ranged(typical, &records).into_iter().filter(|input| !named.contains(&input.key));
+        inputs.extend(of_catalog);
+    }
+    Some(inputs)
+}
+
+/// The values with a range of the entries that the variants are built from: fabrics, sites, price books and failure rates.
+fn ranged(typical: &[Evaluation], records: &[Record<'_>]) -> Vec<Input> {
+    let mut used: Vec<(&str, &str)> = Vec::new();
+    let mut bought: Vec<&str> = Vec::new();
+    for evaluation in typical {
+        let cluster = &evaluation.scenario.cluster;
+        used.extend([
+            ("fabrics", cluster.fabric.entry.id.as_str()),
+            ("sites", cluster.site.id.as_str()),
+            ("prices", cluster.prices.id.as_str()),
+            ("reliability", cluster.reliability.id.as_str()),
+            ("network_reliability", cluster.network_reliability.id.as_str()),
+        ]);
+        bought.extend([cluster.node.id.as_str(), cluster.storage.id.as_str()]);
+        let side = evaluation.built.side.iter().flat_map(|network| &network.parts);
+        bought.extend(evaluation.built.parts.iter().chain(side).map(|part| part.id.as_str()));
+    }
+    let mut inputs = Vec::new();
+    for record in records.iter().filter(|record| used.contains(&(record.folder, record.id))) {
+        let key = format!("catalog/{}/{}", record.folder, record.id);
+        walk(record.document, &key, &bought, &mut inputs);
+    }
+    inputs
+}
+
+fn walk(node: &Node, key: &str, bought: &[&str], inputs: &mut Vec<Input>) {
+    match &node.value {
+        Value::Table(table) if table.get("low").is_some() && table.get("high").is_some() => {
+            inputs.extend(of_range(node, key));
+        }
+        Value::Table(table) => {
+            for entry in &table.entries {
+                walk(&entry.node, &format!("{key}/{}", entry.key), bought, inputs);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                // Prices are named by their part, of which only those that are bought count; cost lines by their name.
+                let name = ["part", "name"].iter().find_map(|key| item.at_path(key)?.as_str());
+                let counts = item.at_path("part").and_then(Node::as_str).is_none_or(|part| bought.contains(&part));
+                if let Some(name) = name.filter(|name| counts && !name.contains('/')) {
+                    walk(item, &format!("{key}/{name}"), bought, inputs);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A value with its range: most often near the value, never beyond the range.
+fn of_range(node: &Node, key: &str) -> Option<Input> {
+    let texts = ["low", "value", "high"].map(|part| node.at_path(part).map(Node::to_string));
+    let [Some(low), Some(value), Some(high)] = texts else { return None };
+    let (before, number, after) = around_number(&value)?;
+    // In the value's own unit.
+    let in_unit = |end: &str| {
+        let (end, typical) = magnitudes(end, &value)?;
+        Some(if typical == 0.0 { end } else { number * end / typical })
+    };
+    let (low, high) = (in_unit(&low)?, in_unit(&high)?);
+    if !(low < high && low <= number && number <= high) {
+        return None;
+    }
+    let around = [before.to_owned(), after.to_owned()];
+    Some(Input { key: key.to_owned(), spread: Spread::Triangular { low, mode: number, high }, around })
+}
+
+/// What stands before a number, the number, and what stands after it.
+fn around_number(text: &str) -> Option<(&str, f64, &str)> {
+    let start = text.find(|c: char| c.is_ascii_digit() || c == '.')?;
+    let rest = &text[start..];
+    let end = rest.find(|c: char| !(c.is_ascii_digit() || ".,_".contains(c))).unwrap_or(rest.len());
+    let number = rest[..end].replace([',', '_'], "").parse().ok()?;
+    Some((&text[..start], number, &rest[end..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_taken_in_the_unit_of_its_value() {
+        let text = |text: &str| Node { value: Value::String(text.to_owned()), ..Node::default() };
+        let mut table = crate::document::Table::default();
+        for (key, value) in [("value", "30 s"), ("low", "5 s"), ("high", "5 min")] {
+            table.set(key, text(value)).unwrap();
+        }
+        let node = Node { value: Value::Table(table), ..Node::default() };
+        let input = of_range(&node, "k").unwrap();
+        assert_eq!(input.spread, Spread::Triangular { low: 5.0, mode: 30.0, high: 300.0 });
+        assert_eq!(input.text(0.0), "5 s");
+    }
+
+    #[test]
+    fn numbers_stand_between_signs_and_units() {
+        assert_eq!(around_number("$244,400"), Some(("$", 244_400.0, "")));
+        assert_eq!(around_number("$0.0826/kWh"), Some(("$", 0.0826, "/kWh")));
+        assert_eq!(around_number("79932 h"), Some(("", 79_932.0, " h")));
+        assert_eq!(around_number("none"), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! Uncertainty: a seed gives the same answer on any number of threads, what is certain does not spread, and odds add up.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as its tests do")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+const GPT: &str = "train-gpt3-175b-1k-h100.toml";
+
+fn scenario(dir: &Path, more: &str) -> PathBuf {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(GPT);
+    let text = fs::read_to_string(shipped).unwrap();
+    let text = text.split("\n[compare]").next().unwrap().to_owned();
+    let path = dir.join("scenario.toml");
+    fs::write(&path, text + more).unwrap();
+    path
+}
+
+fn run(path: &Path, more: &[&str], threads: &str) -> String {
+    let mut command = Command::cargo_bin("clusterplan").unwrap();
+    command.arg("uncertainty").arg(path).args(["--format", "json"]).args(more).env("RAYON_NUM_THREADS", threads);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn one_input_gives_the_quantiles_of_its_own_answers() {
+    let dir = tempfile::tempdir().unwrap();
+    // Ownership by the hour goes with one over the share of hours used, so that the P10 of one is the P90 of the other.
+    let more = "\n[uncertainty]\ncatalog = false\nsamples = 256\ninputs = [{ key = \"finance.utilisation\", uniform = { low = 0.5, high = 1.0 } }]\n";
+    let path = scenario(dir.path(), more);
+    let answer: Value = serde_json::from_str(&run(&path, &[], "2")).unwrap();
+    assert_eq!(answer["inputs"].as_array().unwrap().len(), 1);
+    let figures = &answer["variants"][0]["figures"];
+    let at = |utilisation: f64| {
+        let output = Command::cargo_bin("clusterplan")
+            .unwrap()
+            .arg("eval")
+            .arg(&path)
+            .args(["--format", "json", "--set", &format!("finance.utilisation={utilisation}")])
+            .output()
+            .unwrap();
+        let one: Value = serde_json::from_slice(&output.stdout).unwrap();
+        one["cost"]["usd_per_run"].as_f64().unwrap()
+    };
+    let cost = &figures["cost.usd_per_run"];
+    for (key, utilisation) in [("p10", 0.95), ("p50", 0.75), ("p90", 0.55)] {
+        let (sampled, expected) = (cost[key].as_f64().unwrap(), at(utilisation));
+        assert!((sampled / expected - 1.0).abs() < 0.005, "{key}: {sampled} {expected}");
+    }
+    let hinge = &cost["hangs_on"][0];
+    assert!((hinge["at_p10"].as_f64().unwrap() / at(0.55) - 1.0).abs() < 1e-6);
+    assert!((hinge["at_p90"].as_f64().unwrap() / at(0.95) - 1.0).abs() < 1e-6);
+    // All of the variance, but for what lies within a sixteenth of the range.
+    assert!(hinge["first_order_ratio"].as_f64().unwrap() > 0.97);
+    // The step does not know of it.
+    assert_eq!(figures["training.iteration_s"]["p10"], figures["training.iteration_s"]["p90"]);
+    assert_eq!(figures["training.iteration_s"]["hangs_on"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn the_catalogs_ranges_spread_every_variant_alike() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = scenario(dir.path(), "");
+    let vary = ["--vary", "cluster.fabric=quantum-2-ndr,roce-400g,quantum-2-ndr", "--samples", "16"];
+    let two = run(&path, &vary, "2");
+    assert!(two == run(&path, &vary, "1"), "threads change nothing");
+    assert!(two != run(&path, &[&vary[..], &["--seed", "9"]].concat(), "2"), "another seed draws others");
+    let answer: Value = serde_json::from_str(&two).unwrap();
+    let keys: Vec<&str> =
+        answer["inputs"].as_array().unwrap().iter().map(|input| input["key"].as_str().unwrap()).collect();
+    for part in ["/fabrics/", "/sites/", "/prices/", "/reliability/", "/network_reliability/"] {
+        assert!(keys.iter().any(|key| key.contains(part)), "{part}: {keys:?}");
+    }
+    let [first, other, same] = [0, 1, 2].map(|index| &answer["variants"][index]["figures"]);
+    for (key, figure) in same.as_object().unwrap() {
+        assert_eq!(figure["p50"], first[key]["p50"], "{key}");
+        assert_eq!(figure["beats_first_ratio"], 0.5, "{key}: the same network, the same draws");
+    }
+    let odds = other["fabric.capex_usd"]["beats_first_ratio"].as_f64().unwrap();
+    assert!(odds > 0.5, "{odds}: the open network is the cheaper one at typical prices");
+    for figure in first.as_object().unwrap().values() {
+        let [low, middle, high] = ["p10", "p50", "p90"].map(|key| figure[key].as_f64().unwrap());
+        assert!(low <= middle && middle <= high);
+    }
+}
