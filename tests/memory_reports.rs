@@ -79,6 +79,7 @@ const ONE: Layout = Layout {
     micro_batch: 1,
     schedule: Schedule::OneF1b,
     sharding: Sharding::None,
+    stage_layers: None,
     shard_ranks: 0,
     recompute: Recompute::None,
     sequence_parallel: false,

@@ -100,7 +100,7 @@ prop_compose! {
         let shard_ranks = if groups { group } else { 0 };
         let virtual_stages = if interleaved { virtual_stages } else { 1 };
         let context_exchange = ContextExchange::AllGather;
-        Layout { tensor, context, context_exchange, pipeline, data, expert, virtual_stages, micro_batch, schedule, sharding, shard_ranks, recompute, sequence_parallel, order }
+        Layout { tensor, context, context_exchange, pipeline, data, expert, virtual_stages, stage_layers: None, micro_batch, schedule, sharding, shard_ranks, recompute, sequence_parallel, order }
     }
 }
 

@@ -56,7 +56,7 @@ impl From<&LayoutError> for Reason {
             LayoutError::VirtualStages { .. } => Self::Chunks,
             LayoutError::InterleavedRounds { .. } => Self::Rounds,
             LayoutError::BothEnds { .. } => Self::BothEnds,
-            LayoutError::Stages { .. } => Self::Stages,
+            LayoutError::Stages { .. } | LayoutError::StageLayers { .. } | LayoutError::BothEndsSplit => Self::Stages,
             LayoutError::NoExperts { .. } | LayoutError::Experts { .. } => Self::Experts,
             LayoutError::ExpertRanks { .. } => Self::ExpertRanks,
             LayoutError::ShardRanks { .. } => Self::ShardRanks,

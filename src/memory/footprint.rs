@@ -65,7 +65,7 @@ pub fn worst<'a>(
             most = (stage, footprint);
         }
     };
-    if last > 0 && rank.uniform() {
+    if last > 0 && rank.uniform() && layout.stage_layers.is_none() {
         // Later stages keep fewer microbatches and no more layers than the second; only the last holds the loss.
         consider(1);
         consider(last);

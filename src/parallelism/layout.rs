@@ -1,6 +1,6 @@
 //! The degrees of parallelism and the policies that go with them.
 
-use super::{LayoutError, Recompute};
+use super::{LayoutError, Recompute, StageLayers};
 use crate::document::choices;
 use crate::workload::TrainingJob;
 
@@ -104,6 +104,8 @@ pub struct Layout {
     pub expert: u32,
     /// Chunks of layers on a stage.
     pub virtual_stages: u32,
+    /// Layers of each chunk; where they are not given, as even a split as there is.
+    pub stage_layers: Option<StageLayers>,
     /// Sequences of a forward pass.
     pub micro_batch: u32,
     /// The order of passes.
@@ -133,6 +135,9 @@ impl std::fmt::Display for Layout {
         }
         if self.context > 1 {
             write!(f, " by {}", self.context_exchange)?;
+        }
+        if let Some(layers) = self.stage_layers {
+            write!(f, ", stage_layers {layers}")?;
         }
         let Self { data, micro_batch, schedule, sharding, recompute, .. } = self;
         write!(f, ", data {data}, micro_batch {micro_batch}, {schedule}, sharding {sharding}, recompute {recompute}")?;
@@ -235,6 +240,7 @@ pub(crate) mod tests {
         data: 1,
         expert: 1,
         virtual_stages: 1,
+        stage_layers: None,
         micro_batch: 1,
         schedule: Schedule::OneF1b,
         sharding: Sharding::None,

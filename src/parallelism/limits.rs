@@ -132,6 +132,23 @@ pub enum LayoutError {
         /// Chunks that would hold some each.
         chunks: u64,
     },
+    /// A split of the layers for other stages, or of other layers.
+    #[error(
+        "stage_layers splits {split} layers into {listed}, and the model has {layers} layers on {chunks} chunks (pipeline x virtual_stages)"
+    )]
+    StageLayers {
+        /// Layers that the split names.
+        split: u32,
+        /// Chunks that it names.
+        listed: u32,
+        /// Layers of the model.
+        layers: u32,
+        /// Chunks of the pipeline.
+        chunks: u64,
+    },
+    /// A split of the layers where stages hold those of two ends.
+    #[error("stage_layers with schedule \"dualpipe\", whose stages hold the layers of both ends, is not modelled")]
+    BothEndsSplit,
     /// Expert parallelism without experts.
     #[error("expert {expert} needs a mixture-of-experts model; a dense one has expert 1")]
     NoExperts {
@@ -294,6 +311,13 @@ impl Layout {
         let rounds = !interleaved || microbatches.is_multiple_of(pipeline);
         ensure(rounds, LayoutError::InterleavedRounds { microbatches, pipeline })?;
         let (layers, chunks) = (model.layers, u64::from(pipeline) * u64::from(virtual_stages));
+        if let Some(given) = &self.stage_layers {
+            let (split, listed) = (given.total(), given.chunks());
+            let fits = split == layers && u64::from(listed) == chunks;
+            ensure(fits, LayoutError::StageLayers { split, listed, layers, chunks })?;
+            ensure(schedule != Schedule::DualPipe, LayoutError::BothEndsSplit)?;
+            return Ok(());
+        }
         ensure(chunks <= u64::from(layers) + 2, LayoutError::Stages { layers, chunks })
     }
 }

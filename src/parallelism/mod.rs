@@ -8,6 +8,7 @@ mod recompute;
 mod serving;
 mod shards;
 mod space;
+mod stage_layers;
 mod stages;
 
 pub use groups::{Groups, RankGroup};
@@ -17,6 +18,7 @@ pub use recompute::{Module, Modules, Recompute};
 pub use serving::ServingLayout;
 pub use shards::RankParameters;
 pub use space::{Objective, Space};
+pub use stage_layers::StageLayers;
 pub use stages::{Stage, StagePlan};
 
 #[cfg(test)]

@@ -92,6 +92,7 @@ impl Space {
                         data,
                         expert,
                         virtual_stages: 1,
+                        stage_layers: None,
                         micro_batch: 1,
                         schedule: Schedule::OneF1b,
                         sharding: Sharding::None,

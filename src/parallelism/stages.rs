@@ -1,9 +1,9 @@
 //! Which layers a pipeline stage holds, and how many microbatches it keeps activations of.
 
-use super::{Layout, Schedule};
+use super::{Layout, Schedule, StageLayers};
 use crate::workload::Transformer;
 
-/// Layers spread over the chunks of a pipeline, as evenly as they go.
+/// Layers spread over the chunks of a pipeline: as a layout says, or as evenly as they go.
 ///
 /// Layers that divide are split evenly. Where they don't, the embedding and the loss count as a layer each: 126 layers
 /// make 128 slots, eight on each of 16 stages, and the first and the last stage hold seven layers, as Llama 3 does
@@ -13,6 +13,7 @@ pub struct StagePlan {
     layers: u32,
     pipeline: u32,
     virtual_stages: u32,
+    given: Option<StageLayers>,
     mirrored: bool,
 }
 
@@ -40,7 +41,8 @@ impl StagePlan {
     /// The plan of a model's layers over a layout's stages.
     pub const fn new(layers: u32, layout: &Layout) -> Self {
         let mirrored = matches!(layout.schedule, Schedule::DualPipe) && layout.pipeline > 1;
-        Self { layers, pipeline: layout.pipeline, virtual_stages: layout.virtual_stages, mirrored }
+        let Layout { pipeline, virtual_stages, stage_layers: given, .. } = *layout;
+        Self { layers, pipeline, virtual_stages, given, mirrored }
     }
 
     /// Chunks in all.
@@ -54,6 +56,9 @@ impl StagePlan {
         if chunk >= chunks {
             return self.layers;
         }
+        if let Some(given) = &self.given {
+            return given.before(chunk);
+        }
         if self.layers.is_multiple_of(chunks) {
             return chunk * (self.layers / chunks);
         }
@@ -61,6 +66,12 @@ impl StagePlan {
         let (each, left_over) = (slots / chunks, slots % chunks);
         // The first slot is the embedding's.
         (chunk * each + chunk.saturating_sub(1).min(left_over)).saturating_sub(1)
+    }
+
+    /// Whether a split is given that is not the one that layers have anyway.
+    pub fn is_special(&self) -> bool {
+        let usual = Self { given: None, ..*self };
+        self.given.is_some() && (1..self.chunks()).any(|chunk| self.layers_before(chunk) != usual.layers_before(chunk))
     }
 
     /// First layer, and the one after the last, of each chunk of a stage; of interleaved chunks, every `pipeline`-th.
@@ -109,9 +120,13 @@ impl StagePlan {
 }
 
 impl Layout {
-    /// Most layers of a stage: left-over slots go to the second chunk first, so no later stage holds more than the second.
+    /// Most layers of a stage. Where the split is not given, left-over slots go to the second chunk first, so that no later
+    /// stage holds more than the second.
     pub fn most_layers(&self, layers: u32) -> u32 {
         let plan = StagePlan::new(layers, self);
+        if self.stage_layers.is_some() {
+            return (0..self.pipeline).map(|stage| plan.layers_on(stage)).max().unwrap_or(layers);
+        }
         plan.layers_on(0).max(plan.layers_on(1.min(self.pipeline - 1)))
     }
 
@@ -192,6 +207,26 @@ mod tests {
                 assert_eq!(layout.most_layers(layers), most, "{layers} on {pipeline} x {virtual_stages}");
             }
         }
+    }
+
+    #[test]
+    fn a_given_split_is_kept() {
+        let of = |counts: &[u8], virtual_stages| {
+            let stage_layers = StageLayers::new(counts);
+            let layout = Layout { pipeline: 4, virtual_stages, stage_layers, ..SINGLE };
+            let plan = StagePlan::new(8, &layout);
+            let model = Transformer { layers: 8, ..llama_405b() };
+            let stages: Vec<u32> = (0..4).map(|stage| plan.stage(stage, &model).layers()).collect();
+            (stages, plan.ranges(3).collect::<Vec<_>>(), layout.most_layers(8), layout.last_stage_layers(8))
+        };
+        assert_eq!(of(&[1, 2, 2, 3], 1), (vec![1, 2, 2, 3], vec![[5, 8]], 3, 3));
+        // Chunks in the model's order: stage 3 has the fourth and the eighth.
+        assert_eq!(of(&[0, 1, 1, 1, 1, 1, 1, 2], 2), (vec![1, 2, 2, 3], vec![[2, 3], [6, 8]], 3, 3));
+        let special = |stage_layers| StagePlan::new(8, &Layout { pipeline: 4, stage_layers, ..SINGLE }).is_special();
+        let lists = [None, StageLayers::new(&[2; 4]), StageLayers::new(&[2, 2, 3, 1])];
+        assert_eq!(lists.map(special), [false, false, true]);
+        assert_eq!(StageLayers::new(&[1; 129]), None);
+        assert_eq!(StageLayers::new(&[]), None);
     }
 
     #[test]

@@ -280,6 +280,7 @@ pub(super) fn of_layout(layout: &Layout) -> Vec<(&'static str, String)> {
         ("training.layout.order", layout.order.to_string()),
     ];
     all.extend(exchange);
+    all.extend(layout.stage_layers.map(|layers| ("training.layout.stage_layers", layers.to_string())));
     all
 }
 

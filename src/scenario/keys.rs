@@ -60,6 +60,7 @@ pub const KEYS: &[&str] = &[
     "training.layout.tensor",
     "training.layout.pipeline",
     "training.layout.virtual_stages",
+    "training.layout.stage_layers",
     "training.layout.context",
     "training.layout.context_exchange",
     "training.layout.expert",

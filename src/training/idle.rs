@@ -14,6 +14,21 @@ pub(super) struct Passes {
     pub(super) weights: Seconds,
 }
 
+impl Passes {
+    /// Even stages that keep a stage waiting as long as the other stages do that stand around it: all passes but its own, for
+    /// `idle` to take the others' part of. A step of 1F1B then takes every stage's passes once and the slowest one's for each
+    /// further microbatch, which is exact for stages of any length whose slowest is this one. That chunks of different length
+    /// on one stage may wait for each other besides is not counted.
+    pub(super) fn around(&self, slow: &Self, stages: u32) -> Self {
+        let even = f64::from(stages) / (f64::from(stages) - 1.0);
+        Self {
+            whole: self.whole.saturating_sub(slow.whole) * even,
+            backward: self.backward.saturating_sub(slow.backward) * even,
+            weights: self.weights.saturating_sub(slow.weights) * even,
+        }
+    }
+}
+
 /// Idle time of a stage in a step.
 ///
 /// With F and B the passes of a stage, W the weight gradients in B, and p stages: GPipe and 1F1B idle `(p - 1)(F + B)`,
@@ -44,6 +59,22 @@ mod tests {
     fn of(schedule: Schedule, virtual_stages: u32) -> Seconds {
         let passes = Passes { whole: Seconds::new(24.0), backward: Seconds::new(16.0), weights: Seconds::new(8.0) };
         idle(&Layout { pipeline: 8, schedule, virtual_stages, ..SINGLE }, &passes)
+    }
+
+    #[test]
+    fn a_slow_stage_waits_for_the_others() {
+        // Stages of 1, 2, 2 and 3 s: the last waits for 1 + 2 + 2 s to fill and drain, where even stages of 2 s wait for 6.
+        let of = |time: f64| {
+            let [whole, backward, weights] = [time, time * 2.0 / 3.0, time / 3.0].map(Seconds::new);
+            Passes { whole, backward, weights }
+        };
+        let layout = Layout { pipeline: 4, ..SINGLE };
+        let around = of(8.0).around(&of(3.0), 4);
+        assert!((idle(&layout, &around) / Seconds::new(5.0) - 1.0).abs() < 1e-12);
+        assert_eq!(idle(&layout, &of(8.0)), Seconds::new(6.0));
+        // Zero bubble: 5 s less twice their weights' 5/3 s.
+        let zero = Layout { schedule: Schedule::ZeroBubble, ..layout };
+        assert!((idle(&zero, &around) / Seconds::new(5.0 / 3.0) - 1.0).abs() < 1e-12);
     }
 
     #[test]

@@ -106,21 +106,32 @@ impl StepModel {
         let microbatches = f64::from(layout.microbatches(self.job.global_batch));
         let layers = f64::from(self.transformer.layers);
 
-        let layer = self.average_layer(&shard, layout);
+        let kinds = self.layer_kinds(&shard, layout);
+        let dense_share = f64::from(self.transformer.dense_layers()) / layers;
+        let layer = kinds[0].times(dense_share).plus(&kinds[1].times(1.0 - dense_share));
         let logits = self.logits(&shard);
-        let (slow_layers, slow_logits) = self.slowest_stage(layout, layer.total(), logits);
-        let stage = layer.times(slow_layers);
+        let special = StagePlan::new(self.transformer.layers, layout).is_special();
+        let (stage, slow_logits) = if special {
+            self.slowest_given_stage(layout, &kinds, logits)
+        } else {
+            self.slowest_stage(layout, &layer, logits)
+        };
         let stage_time = stage.total() + slow_logits;
 
         let mut exposed = stage.times(microbatches).exposed;
         exposed.pipeline = self.pipeline_messages(&shard, layout, &self.group(layout.groups().pipeline))
             * (self.efficiency.pipeline_exposed * microbatches);
         // The loss's gradients come at once: of the backward pass, those of the layers alone can be put off.
-        let passes = Passes {
+        let mut passes = Passes {
             whole: layer.total() * layers + logits,
             backward: layer.backward * layers,
             weights: layer.weights * layers,
         };
+        if special {
+            // The slowest stage waits for the others' passes, not for an even part of all.
+            let slow = Passes { whole: stage_time, backward: stage.backward, weights: stage.weights };
+            passes = passes.around(&slow, layout.pipeline);
+        }
         let bubble = idle(layout, &passes);
         let window = if layout.virtual_stages > 1 { stage_time + bubble } else { stage_time };
         let parameters = self.fullest_stage(layout);
@@ -156,16 +167,15 @@ impl StepModel {
         }
     }
 
-    /// A layer of average kind: compute, exposed messages, and the wait for the host where kernels outrun it.
-    fn average_layer(&self, shard: &Shard, layout: &Layout) -> LayerTime {
+    /// A layer with an ordinary MLP and one with experts, where the model has them: compute, exposed messages, and the wait
+    /// for the host where kernels outrun it.
+    fn layer_kinds(&self, shard: &Shard, layout: &Layout) -> [LayerTime; 2] {
         let groups = layout.groups();
         let (tensor, context) = (self.group(groups.tensor), self.group(groups.context));
-        let dense_share = f64::from(self.transformer.dense_layers()) / f64::from(self.transformer.layers);
-        let mut average = LayerTime::default();
-        if dense_share > 0.0 {
+        let mut kinds = [LayerTime::default(); 2];
+        if self.transformer.dense_layers() > 0 {
             let pass = self.dense_layer(shard);
-            let time = self.layer(shard, layout, pass, &tensor, &context, None);
-            average = average.plus(&time.times(dense_share));
+            kinds[0] = self.layer(shard, layout, pass, &tensor, &context, None);
         }
         if let Some(experts) = &self.transformer.experts {
             let group = self.group(groups.expert);
@@ -178,9 +188,9 @@ impl StepModel {
             };
             let cards = if group.domains() > 1 { messages } else { Seconds::ZERO };
             let time = self.layer(shard, layout, pass, &tensor, &context, Some((messages, share)));
-            average = average.plus(&LayerTime { cards, ..time }.times(1.0 - dense_share));
+            kinds[1] = LayerTime { cards, ..time };
         }
-        average
+        kinds
     }
 
     /// One layer; `expert` is its all-to-all time and the share exposed, and marks a layer of experts.
@@ -273,22 +283,40 @@ impl StepModel {
         }
     }
 
-    /// Layers on the slowest stage, and the logits' time if it has them.
-    fn slowest_stage(&self, layout: &Layout, layer: Seconds, logits: Seconds) -> (f64, Seconds) {
+    /// The slowest stage of an even split, in layers of average kind, and the logits' time if it has them.
+    fn slowest_stage(&self, layout: &Layout, layer: &LayerTime, logits: Seconds) -> (LayerTime, Seconds) {
         let most = f64::from(layout.most_layers(self.transformer.layers));
         let last = f64::from(layout.last_stage_layers(self.transformer.layers));
-        if layer * last + logits >= layer * most { (last, logits) } else { (most, Seconds::ZERO) }
+        let time = layer.total();
+        let (layers, logits) = if time * last + logits >= time * most { (last, logits) } else { (most, Seconds::ZERO) };
+        (layer.times(layers), logits)
     }
 
-    /// Parameters of a rank on the stage that holds the most: the first, with the embedding, or one of the others.
+    /// The slowest stage of a split that is given, by the kinds of its layers: such splits often weigh dense layers against
+    /// those with experts.
+    fn slowest_given_stage(&self, layout: &Layout, kinds: &[LayerTime; 2], logits: Seconds) -> (LayerTime, Seconds) {
+        let plan = StagePlan::new(self.transformer.layers, layout);
+        let of = |index: u32| {
+            let stage = plan.stage(index, &self.transformer);
+            let [dense, moe] = [stage.dense_layers, stage.moe_layers].map(f64::from);
+            (kinds[0].times(dense).plus(&kinds[1].times(moe)), if stage.head { logits } else { Seconds::ZERO })
+        };
+        let time = |(stage, logits): &(LayerTime, Seconds)| stage.total() + *logits;
+        (1..layout.pipeline).map(of).fold(of(0), |most, other| if time(&other) > time(&most) { other } else { most })
+    }
+
+    /// Parameters of a rank on the stage that holds the most: the first, with the embedding, or one of the others, which
+    /// are alike where the split is not given.
     fn fullest_stage(&self, layout: &Layout) -> RankParameters {
         let plan = StagePlan::new(self.transformer.layers, layout);
         let last = layout.pipeline - 1;
         let shard = |stage: u32| layout.stage_shard(&self.transformer, plan.stage(stage, &self.transformer));
-        [1.min(last), last]
-            .into_iter()
-            .map(shard)
-            .fold(shard(0), |most, other| if other.total() > most.total() { other } else { most })
+        let fuller =
+            |most: RankParameters, other: RankParameters| if other.total() > most.total() { other } else { most };
+        if layout.stage_layers.is_some() {
+            return (1..=last).map(shard).fold(shard(0), fuller);
+        }
+        [1.min(last), last].into_iter().map(shard).fold(shard(0), fuller)
     }
 
     /// Exposed data-parallel time of a step.

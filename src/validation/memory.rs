@@ -218,6 +218,7 @@ fn read(
         micro_batch,
         schedule,
         sharding: sharding(row.text("dp_sharding").unwrap_or_default())?,
+        stage_layers: None,
         shard_ranks: 0,
         recompute: recompute(row)?,
         sequence_parallel: tensor > 1 && framework != Framework::MegatronDeepspeed && kind != Peak::Formula,

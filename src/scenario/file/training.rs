@@ -78,6 +78,10 @@ pub struct LayoutFile {
     pub pipeline: Option<u32>,
     /// Model chunks a stage.
     pub virtual_stages: Option<u32>,
+    /// Layers of each chunk, in the model's order.
+    pub stage_layers: Option<Vec<u32>>,
+    /// Place of it.
+    pub stage_layers_at: Span,
     /// Context-parallel ranks.
     pub context: Option<u32>,
     /// How context-parallel ranks attend to what is on the others.
@@ -191,6 +195,8 @@ impl LayoutFile {
             tensor,
             pipeline,
             virtual_stages: r.optional("virtual_stages"),
+            stage_layers: r.optional("stage_layers"),
+            stage_layers_at: r.place("stage_layers"),
             context: r.optional("context"),
             context_exchange: r.optional("context_exchange"),
             expert: r.optional("expert"),

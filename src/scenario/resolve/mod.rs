@@ -7,6 +7,7 @@ mod memory;
 mod run;
 mod serving;
 mod side_networks;
+mod split;
 mod training;
 
 pub use agents::Agents;

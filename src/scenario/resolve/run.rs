@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::training::{check_positions, layout};
-use super::{Cluster, Defaults};
+use super::{Cluster, Defaults, split};
 use crate::catalog::training_efficiency::Framework;
 use crate::catalog::{Entry, Model};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
@@ -161,8 +161,12 @@ fn stage(file: &StageFile, wanted: &TrainingFile, around: &Surroundings<'_>, sin
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(&file.tokens_at, "too few").hint(hint));
     }
     let own = file.layout.as_ref().map(|changes| {
+        let whole = changes.over(&wanted.layout);
+        if changes.stage_layers.is_some() {
+            split::check(&whole, around.model.layers(), sink);
+        }
         // Defaults of a stage's layout are the run's, which are told there.
-        layout(&changes.over(&wanted.layout), around.cluster, around.framework, &mut Defaults::default(), sink)
+        layout(&whole, around.cluster, around.framework, &mut Defaults::default(), sink)
     });
     Stage {
         name: file.name.clone(),
@@ -233,10 +237,14 @@ fn data(wanted: Option<&DataFile>, vocab: u32, defaults: &mut Defaults) -> DataP
 }
 
 impl LayoutFile {
-    /// A stage's keys over the run's.
+    /// A stage's keys over the run's. The run's split of the layers holds for as many chunks.
     fn over(&self, run: &Self) -> Self {
+        let virtual_stages = self.virtual_stages.or(run.virtual_stages);
+        let alike = self.pipeline == run.pipeline && virtual_stages == run.virtual_stages;
+        let inherited = if alike { run.stage_layers.clone() } else { None };
         Self {
-            virtual_stages: self.virtual_stages.or(run.virtual_stages),
+            virtual_stages,
+            stage_layers: self.stage_layers.clone().or(inherited),
             context: self.context.or(run.context),
             expert: self.expert.or(run.expert),
             schedule: self.schedule.or(run.schedule),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::run::{self, RunPlan};
-use super::{Cluster, Defaults};
+use super::{Cluster, Defaults, split};
 use crate::catalog::memory_allowance::{FrameworkMemory, Loss};
 use crate::catalog::training_efficiency::{Framework, TrainingEfficiency};
 use crate::catalog::{Catalog, Entry, MemoryAllowance, Model};
@@ -70,6 +70,7 @@ pub(super) fn work(
     check_offload(wanted, sink);
     let model = catalog.models.find(&wanted.model, &wanted.model.at, sink)?;
     check_positions(&model, &job, &wanted.model.at, sink);
+    split::check(&wanted.layout, model.layers(), sink);
     let experts = model.blocks.iter().any(|block| block.moe().is_some());
     if let Some(factor) = wanted.expert_imbalance.filter(|factor| !experts && *factor != Factor::ONE) {
         let message = format!("`{}` has no experts that an expert_imbalance of {} could be of", model.id, factor.get());
@@ -271,6 +272,7 @@ pub(super) fn layout(
         data: 1,
         expert: wanted.expert.unwrap_or(1),
         virtual_stages,
+        stage_layers: split::stage_layers(wanted),
         micro_batch: wanted.micro_batch.unwrap_or(1),
         schedule: defaults.or("training.layout.schedule", wanted.schedule, usual),
         sharding,

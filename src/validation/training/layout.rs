@@ -41,6 +41,7 @@ pub(super) fn layout(row: &Row, known: &Known<'_>, aliases: &Aliases, filled: &m
         micro_batch: 1,
         schedule: Schedule::OneF1b,
         sharding: Sharding::None,
+        stage_layers: None,
         shard_ranks: 0,
         recompute: Recompute::None,
         sequence_parallel: false,
