@@ -80,10 +80,9 @@ fn the_heaviest_of_uneven_stages_decides() {
     assert_eq!((8 * layer + 32) / 4 + table, 6_792);
     let even = stages("{ tensor = 1, pipeline = 4, micro_batch = 1 }");
     assert_eq!(even, [2 * layer + table, 2 * layer, 2 * layer, 2 * layer + 32 + table]);
-    // Chunks in the model's order: the last stage has the fourth and the eighth.
-    let chunks =
-        "{ tensor = 1, pipeline = 4, virtual_stages = 2, micro_batch = 1, stage_layers = [0, 1, 1, 1, 1, 1, 1, 2] }";
-    assert_eq!(stages(chunks), uneven);
+    // Chunks in the model's order: of two stages, the second has the second chunk and the fourth.
+    let chunks = "{ tensor = 1, pipeline = 2, virtual_stages = 2, micro_batch = 1, stage_layers = [1, 2, 2, 3] }";
+    assert_eq!(stages(chunks), [3 * layer + table, 5 * layer + 32 + table]);
 }
 
 #[test]

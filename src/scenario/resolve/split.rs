@@ -44,9 +44,7 @@ pub(super) fn check(wanted: &LayoutFile, layers: u32, sink: &Sink) {
     let sum: u64 = listed.iter().map(|layers| u64::from(*layers)).sum();
     if sum != u64::from(layers) {
         let message = format!("`stage_layers` adds up to {sum} layers, and the model has {layers}");
-        let (difference, way) =
-            (sum.abs_diff(u64::from(layers)), if sum < u64::from(layers) { "more" } else { "fewer" });
-        return refuse(Code::Inconsistent, message, format!("{difference} {way} are needed"));
+        return refuse(Code::Inconsistent, message, format!("the entries of all stages add up to {layers}"));
     }
     let most = listed.iter().copied().max().unwrap_or(0);
     if u8::try_from(most).is_err() {
