@@ -94,6 +94,16 @@ fn a_variant_that_cannot_be_leaves_the_others() {
     assert!(comparison.break_even.is_empty());
 }
 
+#[test]
+fn a_baseline_that_cannot_be_is_told_the_nearest_that_can() {
+    let mut bench = Bench::new();
+    let (cases, axes) = ([bench.case(LLAMA, &[])], [bench.axis("training.layout.tensor=3,8")]);
+    let comparison = bench.compare(&cases, &axes);
+    let nearest = comparison.nearest.unwrap();
+    assert!(comparison.baseline().outcome.is_err() && nearest.point.layout.tensor == 8, "{nearest:?}");
+    assert_eq!(fabrics(&[]).nearest, None);
+}
+
 /// What a run costs on a variant of which every part of the fabric costs so many times as much.
 fn dearer(evaluation: &Evaluation, factor: f64) -> Evaluation {
     let mut scenario = evaluation.scenario.clone();

@@ -141,7 +141,9 @@ fn a_found_layout_evaluates_as_if_it_had_been_given() {
 fn where_nothing_works_the_reasons_are_counted() {
     // 405 billion parameters on two nodes.
     let scenario = small(&["training.model=\"llama-3.1-405b\""]);
-    let infeasible = search::evaluate(scenario).unwrap_err();
+    let infeasible = search::evaluate(scenario.clone()).unwrap_err();
+    // All there are have been tried: none is nearest.
+    assert_eq!(search::nearest(&scenario, &infeasible), None);
     let Infeasible::NoLayout(none) = &infeasible else { panic!("{infeasible}") };
     assert_eq!(none.tally.feasible, 0);
     let counted: u64 = none.tally.reasons().iter().map(|(_, count)| count).sum();
@@ -184,6 +186,26 @@ fn what_cannot_be_is_told_the_nearest_that_can() {
     let (infeasible, near) = nearest(&["training.layout.expert=4"]);
     assert!(infeasible.to_string().contains("dense one has expert 1"), "{infeasible}");
     assert_eq!(near.point.layout.expert, 1);
+}
+
+#[test]
+fn keys_that_leave_nothing_are_told_the_nearest_that_leave_something() {
+    let near = |layout: &str| {
+        let scenario = small(&[&format!("training.layout={{ search = \"fastest\", {layout} }}")]);
+        let infeasible = search::evaluate(scenario.clone()).unwrap_err();
+        let nearest = search::nearest(&scenario, &infeasible);
+        (infeasible, nearest)
+    };
+    // A third of the way from two to four by doublings is nearer to four; what is open costs nothing.
+    let (_, nearest) = near("tensor = 3");
+    let nearest = nearest.unwrap();
+    assert_eq!(nearest.point.layout.tensor, 4);
+    assert!((nearest.distance - (4.0_f64 / 3.0).log2()).abs() < 1e-9, "{}", nearest.distance);
+    // States of 47 billion parameters that each rank holds whole do not fit; sharded they do.
+    let (infeasible, nearest) = near("tensor = 1, pipeline = 1, expert = 1, sharding = \"none\"");
+    assert!(matches!(infeasible, Infeasible::NoLayout(_)), "{infeasible}");
+    let nearest = nearest.unwrap();
+    assert!((nearest.distance - 1.0).abs() < 1e-9 && nearest.point.memory.fits(nearest.usable), "{nearest:?}");
 }
 
 #[test]

@@ -95,6 +95,11 @@ fn adapters_take_two_thirds_and_rollouts_the_rest_of_the_time() {
     let (sft, lora, rl) = (of("sft", ""), of("lora", ""), of("rl", "rollout_share = 0.75"));
     let ratio = days(&lora, "training_days") / days(&sft, "training_days");
     assert!((0.6..0.75).contains(&ratio), "{ratio}");
+    // The step that is shown is the adapters', of two thirds of the FLOPs.
+    let step = days(&lora, "iteration_s") / days(&sft, "iteration_s");
+    assert!((step / ratio - 1.0).abs() < 1e-9, "{step}");
+    let mfu = days(&lora, "mfu_ratio") / days(&sft, "mfu_ratio");
+    assert!((mfu * ratio * 1.5 - 1.0).abs() < 1e-9, "{mfu}");
     assert!((days(&rl, "rollout_days") / days(&rl, "training_days") - 3.0).abs() < 1e-9);
     assert!((days(&rl, "training_days") / days(&sft, "training_days") - 1.0).abs() < 1e-9);
 }
@@ -203,4 +208,17 @@ fn a_stage_that_cannot_be_is_named() {
     assert_eq!(answer.code, 1);
     let no: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
     assert!(no.to_string().contains("stage \\\"long\\\""), "{no}");
+}
+
+#[test]
+fn gpu_hours_are_those_of_all_accelerators_together() {
+    // As published ones are: 1.3 million GPU-hours on 24,576 are 52.9 hours of wall time (meta-llama/llama3#91).
+    for (path, accelerators) in [(LLAMA, 16_384.0), (MIXTRAL, 64.0)] {
+        let run = evaluated(path, &[]);
+        let wall = number(&run, "/training/effective_days") * 24.0;
+        let hours = number(&run, "/training/gpu_hours_count");
+        assert!((hours / (wall * accelerators) - 1.0).abs() < 1e-9, "{hours}");
+        // Failures are in them.
+        assert!(number(&run, "/training/effective_days") > number(&run, "/training/duration_days"));
+    }
 }

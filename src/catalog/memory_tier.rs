@@ -33,6 +33,9 @@ pub struct MemoryTier {
     pub write_bandwidth: Ranged<Bandwidth>,
     /// From the request to the first byte.
     pub latency: Ranged<Seconds>,
+    /// What of an optimizer's states the host's processors move through this memory while they update them, where they
+    /// can: one accelerator's share.
+    pub update_bandwidth: Option<Ranged<Bandwidth>>,
 }
 
 impl MemoryTier {
@@ -45,9 +48,11 @@ impl MemoryTier {
             read_bandwidth: reader.get("read_bandwidth"),
             write_bandwidth: reader.get("write_bandwidth"),
             latency: reader.get("latency"),
+            update_bandwidth: reader.optional("update_bandwidth"),
         };
-        let empty = [("read_bandwidth", tier.read_bandwidth), ("write_bandwidth", tier.write_bandwidth)];
-        for (key, rate) in empty {
+        let always = [("read_bandwidth", tier.read_bandwidth), ("write_bandwidth", tier.write_bandwidth)];
+        let rates = always.into_iter().chain(tier.update_bandwidth.map(|rate| ("update_bandwidth", rate)));
+        for (key, rate) in rates {
             if reader.sink().len() == before && rate.low <= Bandwidth::ZERO {
                 reader.report(key, Code::OutOfRange, format!("`{key}` is zero"), "more than zero is needed");
             }

@@ -129,6 +129,7 @@ kinds! {
     side_network::SideNetwork, side_networks, folder "networks", "network", lists &[];
     long_haul::LongHaul, long_haul, folder "long_haul", "long-haul link", lists &[];
     network_reliability::NetworkReliability, network_reliability, folder "network_reliability", "set of network failure rates", lists &[];
+    data_preparation::DataPreparation, data_preparation, folder "data", "preparation of data", lists &[];
     storage::Storage, storage, folder "storage", "storage system", lists &[];
     power_profile::PowerProfile, power_profiles, folder "power", "power profile", lists &[];
     scale_up_link::ScaleUpLink, scale_up_links, folder "scale_up", "scale-up link", lists &[];

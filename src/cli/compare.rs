@@ -110,7 +110,10 @@ fn answer(comparison: &Comparison, session: &Session) -> Answer {
         Ok(_) => Answer::Yes(data),
         Err(infeasible) => {
             let title = format!("{}: {}", comparison.title, comparison.baseline().name);
-            Answer::No { data: Some(data), message: message(&infeasible_page(&title, infeasible, None)) }
+            Answer::No {
+                data: Some(data),
+                message: message(&infeasible_page(&title, infeasible, comparison.nearest.as_ref())),
+            }
         }
     }
 }

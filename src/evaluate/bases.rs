@@ -97,9 +97,11 @@ impl Evidence {
             serving,
             memory,
             training: step.map_or_else(Vec::new, |constants| {
-                [model, accelerator, constants, fields(&cluster.collectives), fabric.clone()].concat()
+                let host = of_training.and_then(|training| training.host_memory.as_ref());
+                let host = host.map(|tier| fields(tier)).unwrap_or_default();
+                [model, accelerator, constants, fields(&cluster.collectives), fabric.clone(), host].concat()
             }),
-            data: fields(&cluster.storage).into_iter().chain(defaults_of("training.data.", scenario)).collect(),
+            data: fields(&cluster.storage).into_iter().chain(of_data(scenario)).collect(),
             goodput: [fields(&cluster.reliability), fields(&cluster.network_reliability), fields(&cluster.storage)]
                 .concat(),
             fabric: fabric.into_iter().chain(prices).collect(),
@@ -122,6 +124,17 @@ fn allowances(entry: &Entry<MemoryAllowance>, own: &str) -> Vec<Input> {
 fn defaults_of(prefix: &'static str, scenario: &Scenario) -> impl Iterator<Item = Input> {
     let below = scenario.assumed.iter().filter(move |assumption| assumption.key.starts_with(prefix));
     below.map(|assumption| Input { name: assumption.key.to_owned(), basis: Basis::Assumed })
+}
+
+/// Keys of the data's way that the scenario left to their defaults: those of the catalog as it knows them.
+fn of_data(scenario: &Scenario) -> impl Iterator<Item = Input> {
+    const PREFIX: &str = "training.data.";
+    let known = scenario.training.as_ref().map(|training| fields(&training.data_preparation)).unwrap_or_default();
+    defaults_of(PREFIX, scenario).map(move |input| {
+        let field = input.name.trim_start_matches(PREFIX);
+        let from = known.iter().find(|known| known.name.split_once('.').is_some_and(|(_, name)| name == field));
+        from.cloned().unwrap_or(input)
+    })
 }
 
 /// Every sourced field of an entry.

@@ -36,8 +36,8 @@ choices! {
         ExpertRanks = "ranks of a stage do not split into expert groups",
         /// Ranks do not split into shard groups.
         ShardRanks = "ranks do not split into groups of shard_ranks",
-        /// The time of something asked for is not known.
-        Untimed = "its time is not modelled",
+        /// The host's memory is short.
+        HostMemory = "what is offloaded does not fit in the host's memory",
         /// The run makes no progress.
         Endless = "failures leave no progress",
         /// What is left: numbers that no layout has.
@@ -71,7 +71,7 @@ impl From<&Infeasible> for Reason {
             Infeasible::Layout(error) => Self::from(error),
             Infeasible::Memory { .. } => Self::Memory,
             Infeasible::Endless { .. } => Self::Endless,
-            Infeasible::Untimed(_) => Self::Untimed,
+            Infeasible::HostMemory { .. } => Self::HostMemory,
             _ => Self::Other,
         }
     }

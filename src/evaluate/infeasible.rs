@@ -138,6 +138,16 @@ pub enum Infeasible {
     /// Something whose memory is known and whose time is not.
     #[error("the step time of {0} is not modelled; its memory is: ask `clusterplan memory`")]
     Untimed(&'static str),
+    /// The host does not hold what is offloaded.
+    #[error("stage {stage} offloads {offloaded} a GPU, and the host has {capacity} for each: short by {}", *offloaded - *capacity)]
+    HostMemory {
+        /// The pipeline stage that needs most of the accelerator.
+        stage: u32,
+        /// What it leaves with the host.
+        offloaded: Bytes,
+        /// One accelerator's share of the host's memory.
+        capacity: Bytes,
+    },
     /// Checkpoints that are asked for faster than they are stored.
     #[error("a checkpoint every {interval} of work is not stored in time: it takes {storing} to store")]
     CheckpointTooSoon {

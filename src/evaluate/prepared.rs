@@ -2,14 +2,15 @@
 
 use super::step::StepInputs;
 use super::{BuiltCluster, Failures, Infeasible};
+use crate::catalog::memory_tier::TierMedium;
 use crate::memory::{self, MemoryFootprint};
 use crate::parallelism::Layout;
 use crate::reliability::Goodput;
-use crate::scenario::{Scenario, Training};
+use crate::scenario::{Cluster, Scenario, StageKind, Training};
 use crate::tco::{CostTotals, UnitCosts};
-use crate::training::{StepModel, TrainingEstimate};
+use crate::training::{HostMemory, Offloaded, StepModel, TrainingEstimate, adapters};
 use crate::units::{Bandwidth, Bytes, Seconds, Usd};
-use crate::workload::{DataPipeline, Offload, TrainingJob};
+use crate::workload::{DataPipeline, TrainingJob};
 
 /// The useful share of wall time below which a run is taken as never ending.
 const LEAST_GOODPUT: f64 = 0.01;
@@ -27,6 +28,8 @@ pub struct Prepared {
     /// What interrupts the job, and what that costs it.
     pub failures: Failures,
     checkpoint_interval: Option<Seconds>,
+    /// The memory that keeps what is offloaded, and what of it is one accelerator's.
+    host: Option<(HostMemory, Bytes)>,
     data: DataPipeline,
     storage_read: Bandwidth,
     costs: CostTotals,
@@ -64,9 +67,17 @@ pub struct Fit {
     pub memory: MemoryFootprint,
 }
 
-/// What a step's time is not known of.
-pub(super) fn untimed(job: &TrainingJob) -> Option<&'static str> {
-    (job.offload != Offload::None).then_some("offloading")
+/// The memory that keeps what is offloaded, and what of it is one accelerator's.
+fn host_memory(training: &Training, cluster: &Cluster) -> Option<(HostMemory, Bytes)> {
+    let tier = training.host_memory.as_ref()?;
+    let host = HostMemory {
+        read: tier.read_bandwidth.value,
+        write: tier.write_bandwidth.value,
+        update: tier.update_bandwidth.map_or(Bandwidth::ZERO, |rate| rate.value),
+    };
+    let of_node = cluster.node.host_memory.filter(|_| tier.medium == TierMedium::Dram);
+    let capacity = of_node.map_or(tier.capacity.value, |memory| memory / f64::from(cluster.node.accelerators));
+    Some((host, capacity))
 }
 
 impl Prepared {
@@ -96,6 +107,7 @@ impl Prepared {
             allowances,
             failures: Failures::new(cluster, training, built),
             checkpoint_interval: training.checkpoint_interval,
+            host: host_memory(training, cluster),
             data: training.plan.data,
             storage_read: cluster.storage.read_bandwidth.value * f64::from(cluster.storage_units),
             costs: CostTotals::new(&built.costs, &built.drivers, u64::from(cluster.accelerators), &scenario.finance),
@@ -118,10 +130,20 @@ impl Prepared {
     /// When its worst stage does not fit.
     pub fn fit(&self, layout: Layout) -> Result<Fit, Infeasible> {
         let (worst_stage, memory) = memory::worst(&self.step.transformer, &self.step.job, &layout, &self.allowances);
-        if memory.fits(self.usable_memory) {
-            Ok(Fit { layout, worst_stage, memory })
-        } else {
-            Err(Infeasible::Memory { stage: worst_stage, footprint: memory, usable: self.usable_memory })
+        self.fits(worst_stage, &memory)?;
+        Ok(Fit { layout, worst_stage, memory })
+    }
+
+    /// Whether what a stage needs fits, on the accelerator and of it what is offloaded in the host's memory.
+    pub(super) fn fits(&self, stage: u32, footprint: &MemoryFootprint) -> Result<(), Infeasible> {
+        if !footprint.fits(self.usable_memory) {
+            return Err(Infeasible::Memory { stage, footprint: *footprint, usable: self.usable_memory });
+        }
+        match self.host {
+            Some((_, capacity)) if footprint.offloaded > capacity => {
+                Err(Infeasible::HostMemory { stage, offloaded: footprint.offloaded, capacity })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -131,8 +153,7 @@ impl Prepared {
     /// When failures leave the run no progress, or the time of something asked for is not known.
     pub fn timed(&self, fit: Fit) -> Result<Point, Infeasible> {
         let Fit { layout, worst_stage, memory } = fit;
-        untimed(&self.step.job).map_or(Ok(()), |what| Err(Infeasible::Untimed(what)))?;
-        let step = self.fed(self.step.estimate(&layout));
+        let step = self.estimate(&self.step.job, &layout, StageKind::PreTraining);
         let iteration = step.iteration();
         let hazards = &self.failures.hazards;
         let goodput = match self.checkpoint_interval {
@@ -165,8 +186,21 @@ impl Prepared {
         self.costs.unit_costs(goodput)
     }
 
+    /// A step of that kind with its waits for the hosts' memory and for data. Full fine-tuning, and training on what is
+    /// rewarded, are pre-training on other data.
+    pub(super) fn estimate(&self, job: &TrainingJob, layout: &Layout, kind: StageKind) -> TrainingEstimate {
+        let model = StepModel { job: *job, ..self.step };
+        let trained = kind != StageKind::Lora;
+        let mut step = model.estimate(layout);
+        if let Some((host, _)) = &self.host {
+            let activations = memory::offloaded_activations(&model.transformer, job, layout, &self.allowances);
+            step = model.with_host(step, layout, host, &Offloaded { activations, trained });
+        }
+        self.fed(if trained { step } else { adapters(&step) })
+    }
+
     /// A step with its wait for data.
-    pub(super) fn fed(&self, mut step: TrainingEstimate) -> TrainingEstimate {
+    fn fed(&self, mut step: TrainingEstimate) -> TrainingEstimate {
         let supply = self.data.supply(step.tokens, self.storage_read, self.accelerators);
         step.other.data = self.data.wait(supply, step.iteration());
         step

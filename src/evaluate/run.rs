@@ -1,11 +1,10 @@
 //! The whole run: its stages one after the other, each batch of a growing one by itself, with pauses for evaluation.
 
-use super::prepared::untimed;
 use super::{Infeasible, Point, Prepared};
 use crate::memory;
 use crate::parallelism::Layout;
 use crate::scenario::{RunPlan, Stage, StageKind};
-use crate::training::{TrainingEstimate, stage_step};
+use crate::training::TrainingEstimate;
 use crate::units::{Seconds, Tokens};
 use crate::workload::TrainingJob;
 
@@ -100,7 +99,9 @@ impl Prepared {
             None => point.layout,
         };
         let step = self.stage_estimate(stage, &stage.job, &layout).map_err(within)?;
-        let full_rate = stage.job.tokens_per_step() / stage_step(stage, &step).step;
+        let full_rate = stage.job.tokens_per_step() / step.iteration();
+        // Training has the rest of the time that rollouts leave.
+        let rollouts = stage.rollout_share.get() / (1.0 - stage.rollout_share.get());
         let mut time = StageTime {
             name: stage.name.clone(),
             kind: stage.kind,
@@ -121,13 +122,13 @@ impl Prepared {
             } else {
                 self.stage_estimate(stage, &job, &layout).map_err(within)?
             };
-            let (steps, of_step) = (job.steps(), stage_step(stage, &step));
+            let (steps, of_step) = (job.steps(), step.iteration());
             time.steps += steps;
-            time.training += of_step.step * steps;
-            time.rollout += of_step.rollout * steps;
+            time.training += of_step * steps;
+            time.rollout += of_step * (steps * rollouts);
             time.data_wait += step.other.data * steps;
             if job.global_batch < stage.job.global_batch {
-                time.ramp += (of_step.step * steps).saturating_sub(job.tokens / full_rate);
+                time.ramp += (of_step * steps).saturating_sub(job.tokens / full_rate);
             }
         }
         Ok(time)
@@ -141,10 +142,8 @@ impl Prepared {
         layout: &Layout,
     ) -> Result<TrainingEstimate, Infeasible> {
         layout.check(&self.step.transformer, job)?;
-        untimed(job).map_or(Ok(()), |what| Err(Infeasible::Untimed(what)))?;
         self.check_memory(stage.kind, job, layout)?;
-        let step = crate::training::StepModel { job: *job, ..self.step };
-        Ok(self.fed(step.estimate(layout)))
+        Ok(self.estimate(job, layout, stage.kind))
     }
 
     /// Adapters keep neither gradients nor optimizer states of the frozen model.
@@ -161,9 +160,6 @@ impl Prepared {
         } else {
             memory::worst(model, job, layout, allowances)
         };
-        if footprint.fits(self.usable_memory) {
-            return Ok(());
-        }
-        Err(Infeasible::Memory { stage, footprint, usable: self.usable_memory })
+        self.fits(stage, &footprint)
     }
 }

@@ -86,6 +86,19 @@ pub fn all_stages<'a>(
     (0..layout.pipeline).map(move |stage| rank.footprint(stage))
 }
 
+/// What one microbatch of the first stage, which has most of them in flight, leaves with the host until its backward pass.
+pub fn offloaded_activations<'a>(
+    model: impl Into<Layers<'a>>,
+    job: &'a TrainingJob,
+    layout: &'a Layout,
+    software: &'a Software,
+) -> Bytes {
+    let rank = Rank::new(model.into(), job, layout, software);
+    let plan = StagePlan::new(rank.model.layers, layout);
+    let (_, moved) = rank.activations(plan, plan.stage(0, rank.model), 0);
+    moved / layout.in_flight(0, layout.microbatches(job.global_batch))
+}
+
 struct Rank<'a> {
     /// What stands around the layers.
     model: &'a Transformer,

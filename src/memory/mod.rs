@@ -12,6 +12,6 @@ mod software;
 mod training_fit;
 
 pub use activations::LayerActivations;
-pub use footprint::{MemoryFootprint, all_stages, footprint, worst};
+pub use footprint::{MemoryFootprint, all_stages, footprint, offloaded_activations, worst};
 pub use software::Software;
 pub use training_fit::TrainingFit;

@@ -70,6 +70,30 @@ impl Space {
         }
     }
 
+    /// That layout alone: every key is given.
+    pub const fn of(layout: &Layout) -> Self {
+        Self {
+            tensor: Some(layout.tensor),
+            context: Some(layout.context),
+            context_exchange: Some(layout.context_exchange),
+            pipeline: Some(layout.pipeline),
+            expert: Some(layout.expert),
+            virtual_stages: Some(layout.virtual_stages),
+            micro_batch: Some(layout.micro_batch),
+            schedule: Some(layout.schedule),
+            sharding: Some(layout.sharding),
+            shard_ranks: layout.shard_ranks,
+            recompute: Some(layout.recompute),
+            sequence_parallel: Some(layout.sequence_parallel),
+            order: layout.order,
+        }
+    }
+
+    /// Whether every key is open.
+    pub fn is_all(&self) -> bool {
+        *self == Self { shard_ranks: self.shard_ranks, ..Self::all(self.order) }
+    }
+
     /// Every way to share so many accelerators out among tensor, context, pipeline and data ranks, with every number of
     /// expert ranks that divides the experts; the other keys are at their first value.
     pub fn degrees(&self, model: &Transformer, accelerators: u32) -> Vec<Layout> {

@@ -52,6 +52,9 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
             "Fewer accelerators, faster storage, asynchronous checkpoints or a shorter iteration leave more of the time."
         }
         Infeasible::Untimed(_) => "Leave it out to time the rest.",
+        Infeasible::HostMemory { .. } => {
+            "Offload less, or to a larger memory in training.offload_to; more sharding and more pipeline ranks leave less to keep."
+        }
         Infeasible::CheckpointTooSoon { .. } => {
             "Leave training.checkpoint_interval out, make it longer, or add cluster.storage_units."
         }

@@ -101,6 +101,12 @@ fn columns(folder: &str) -> &'static [Column] {
             ("capacity", Field("capacity")),
             ("read", Field("read_bandwidth")),
             ("latency", Field("latency")),
+            ("updates", Field("update_bandwidth")),
+        ],
+        "data" => &[
+            ("text of a token", Field("text_per_token")),
+            ("cleaning", Field("clean_rate")),
+            ("tokenising", Field("tokenise_rate")),
         ],
         "scale_up" => &[
             ("each way", Field("bandwidth_per_direction")),

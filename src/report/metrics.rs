@@ -111,8 +111,8 @@ metrics! {
             from ["training.optimizer", "training.layout.sharding", "accelerators.memory_bandwidth"]
             => |e| seconds(e.point?.step.optimizer);
         "training.other_s": Seconds, "  Other", "What is neither arithmetic nor communication nor bubble nor optimizer.";
-            "launch + accumulation + fixed + stragglers + data"
-            from ["training.other_launch_s", "training.other_accumulation_s", "training.other_step_s", "training.other_stragglers_s", "training.other_data_s"]
+            "launch + accumulation + fixed + stragglers + data + hosts' memory"
+            from ["training.other_launch_s", "training.other_accumulation_s", "training.other_step_s", "training.other_stragglers_s", "training.other_data_s", "training.other_host_s"]
             => |e| seconds(e.point?.step.other.total());
         "training.other_launch_s": Seconds, "    Launching kernels", "Layers that wait for the host to launch their kernels.";
             "what the host's launch time adds to a layer x layers x microbatches"
@@ -129,6 +129,9 @@ metrics! {
         "training.other_data_s": Seconds, "    Waiting for data", "Steps that are faster than their data come.";
             "time to read, and to tokenise, a step's tokens beyond the step's own; all of it where nothing is read ahead"
             from ["data.read_available_gbytes_per_s", "training.data", "training.global_batch", "training.sequence_length"] => |e| seconds(e.point?.step.other.data);
+        "training.other_host_s": Seconds, "    Waiting for the hosts' memory", "Copies of what the hosts keep that take longer than the passes they run beside.";
+            "per microbatch, bytes offloaded / bandwidth of the tier beyond the pass beside it; of gradients, beyond the backward pass"
+            from ["training.offload", "training.offload_to", "memory_tiers.read_bandwidth", "memory_tiers.write_bandwidth"] => |e| offload_wait(e);
         "training.mfu_ratio": Ratio, "MFU, causal attention", "Model FLOPs utilisation, causal attention counted once (half of full).";
             "model FLOPs of a step, causal attention / iteration / accelerators / dense peak"
             from ["training.model", "training.iteration_s", "accelerators.peak_dense"]
@@ -170,6 +173,9 @@ metrics! {
         "training.effective_days": Days, "Run with failures", "Wall time of the run.";
             "run without failures / goodput" from ["training.duration_days", "goodput.ratio"]
             => |e| days(e.effective_duration()?);
+        "training.gpu_hours_count": Count, "GPU-hours of the run", "Hours of all accelerators at work together, failures included.";
+            "accelerators at work x run with failures" from ["cluster.accelerators", "training.effective_days"]
+            => |e| number(f64::from(e.scenario.cluster.accelerators) * e.effective_duration()?.in_unit("h")?);
     }
     Serving {
         "serving.replicas_count": Count, "Replicas", "Engines, each with the whole model.";
@@ -706,6 +712,12 @@ pub fn metric(key: &str) -> Option<&'static Metric> {
 /// The figures of a group.
 pub(super) fn of_group(group: Group) -> impl Iterator<Item = &'static Metric> {
     METRICS.iter().filter(move |metric| metric.group == group)
+}
+
+/// The wait for the hosts' memory, where something is kept there.
+fn offload_wait(e: &Evaluation) -> Option<Value> {
+    e.scenario.training.as_ref()?.host_memory.as_ref()?;
+    seconds(e.point?.step.other.host)
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "extractors give an option: not every scenario has every figure")]

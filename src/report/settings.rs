@@ -141,6 +141,7 @@ fn training(training: &Training) -> Vec<(&'static str, String)> {
         ("training.checkpoint", training.checkpoint.to_string()),
     ];
     all.extend(run(&training.plan));
+    all.extend(training.host_memory.iter().map(|tier| ("training.offload_to", tier.id.clone())));
     all.extend(training.checkpoint_interval.map(|interval| ("training.checkpoint_interval", interval.to_string())));
     all
 }

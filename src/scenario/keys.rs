@@ -49,6 +49,7 @@ pub const KEYS: &[&str] = &[
     "training.gradients",
     "training.optimizer",
     "training.offload",
+    "training.offload_to",
     "training.expert_imbalance",
     "training.sequence_length",
     "training.global_batch",

@@ -7,7 +7,7 @@ use crate::diagnostics::{Code, Diagnostic, Sink, did_you_mean};
 use crate::document::{Node, Value};
 use crate::evaluate::{Evaluation, Infeasible};
 use crate::scenario::{Scenario, ScenarioFile};
-use crate::search;
+use crate::search::{self, Nearest};
 
 /// More columns than this say nothing side by side.
 const MOST_VARIANTS: usize = 32;
@@ -61,6 +61,8 @@ pub struct Comparison {
     pub variants: Vec<Variant>,
     /// Index of the one that the others are held against.
     pub baseline: usize,
+    /// The nearest layout that works to its own, where that is what keeps it from being.
+    pub nearest: Option<Nearest>,
     /// Where the order between it and each other turns.
     pub break_even: Vec<BreakEven>,
     /// Who wins over the efficiency and the price of another fabric, one map for each variant on another.
@@ -85,11 +87,14 @@ pub fn compare(question: &Question<'_>, catalog: &Catalog, sink: &Sink) -> Optio
     let planned = if sink.is_empty() { plan(question, sink) } else { return None };
     check_names(&planned, sink);
     let baseline = baseline(question.baseline, &planned, sink);
-    let mut variants = Vec::new();
-    for planned in planned {
+    let (mut variants, mut nearest) = (Vec::new(), None);
+    for (index, planned) in planned.into_iter().enumerate() {
         let own = Sink::default();
         if let Some(scenario) = resolve(&planned.document, catalog, &own) {
-            let outcome = search::evaluate(scenario).map(Box::new);
+            let outcome = search::evaluate(scenario.clone()).map(Box::new);
+            if let (true, Err(infeasible)) = (index == baseline, &outcome) {
+                nearest = search::nearest(&scenario, infeasible);
+            }
             variants.push(Variant { name: planned.name, settings: planned.settings, outcome });
         }
         sink.merge(own);
@@ -101,7 +106,7 @@ pub fn compare(question: &Question<'_>, catalog: &Catalog, sink: &Sink) -> Optio
     let title = if let [title] = &titles[..] { title.clone() } else { titles.join(" / ") };
     let break_even = all_break_even(&variants, baseline);
     let maps = all_maps(&variants, baseline);
-    Some(Comparison { title, variants, baseline, break_even, maps })
+    Some(Comparison { title, variants, baseline, nearest, break_even, maps })
 }
 
 fn resolve(document: &Node, catalog: &Catalog, sink: &Sink) -> Option<Scenario> {

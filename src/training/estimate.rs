@@ -37,12 +37,14 @@ pub struct OtherTime {
     pub stragglers: Seconds,
     /// Waiting for data that come more slowly than they are used.
     pub data: Seconds,
+    /// Waiting for what the hosts keep.
+    pub host: Seconds,
 }
 
 impl OtherTime {
     /// All of it.
     pub fn total(&self) -> Seconds {
-        self.launch + self.accumulation + self.step + self.stragglers + self.data
+        self.launch + self.accumulation + self.step + self.stragglers + self.data + self.host
     }
 }
 
@@ -77,6 +79,12 @@ impl TrainingEstimate {
     /// Time of the step: the sum of its parts.
     pub fn iteration(&self) -> Seconds {
         self.compute + self.exposed.total() + self.bubble + self.optimizer + self.other.total()
+    }
+
+    /// What stragglers make longer: all but them and the wait for data.
+    pub(super) fn before_stragglers(&self) -> Seconds {
+        let other = OtherTime { stragglers: Seconds::ZERO, data: Seconds::ZERO, ..self.other };
+        self.compute + self.exposed.total() + self.bubble + self.optimizer + other.total()
     }
 
     /// Model FLOPs (causal attention) per accelerator over the step's time.

@@ -4,15 +4,17 @@
 //! microbatches through the slowest pipeline stage. Operations come from their shapes (`compute`), messages from the wires
 //! (`collectives`) and from where the topology places their group; what compute cannot hide is exposed.
 
+mod adapters;
 mod communication;
 mod estimate;
 mod idle;
 mod layer;
-mod run;
+mod offload;
 mod shard;
 mod step;
 mod stragglers;
 
+pub use adapters::adapters;
 pub use estimate::{ExposedCommunication, OtherTime, TrainingEstimate};
-pub use run::{StageStep, stage_step};
+pub use offload::{HostMemory, Offloaded};
 pub use step::StepModel;

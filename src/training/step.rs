@@ -156,7 +156,7 @@ impl StepModel {
             exposed,
             bubble,
             optimizer,
-            other: OtherTime { launch, accumulation, step: self.efficiency.step, stragglers, data: Seconds::ZERO },
+            other: OtherTime { launch, accumulation, step: self.efficiency.step, stragglers, ..OtherTime::default() },
             model_flops: flops(AttentionCount::Causal),
             hardware_flops: flops(AttentionCount::Causal)
                 + self.repeated_flops(layout) * (sequences * f64::from(length)),
@@ -165,6 +165,14 @@ impl StepModel {
             accelerators: layout.accelerators() as f64,
             peak: self.peak,
         }
+    }
+
+    /// The share of a layer's compute that is its backward pass.
+    pub(super) fn backward_share(&self, layout: &Layout) -> f64 {
+        let [dense, moe] = self.layer_kinds(&Shard::new(&self.transformer, &self.job, layout), layout);
+        let layers = [self.transformer.dense_layers(), self.transformer.moe_layers()].map(f64::from);
+        let all = dense.times(layers[0]).plus(&moe.times(layers[1]));
+        all.backward / all.compute
     }
 
     /// A layer with an ordinary MLP and one with experts, where the model has them: compute, exposed messages, and the wait
@@ -307,7 +315,7 @@ impl StepModel {
 
     /// Parameters of a rank on the stage that holds the most: the first, with the embedding, or one of the others, which
     /// are alike where the split is not given.
-    fn fullest_stage(&self, layout: &Layout) -> RankParameters {
+    pub(super) fn fullest_stage(&self, layout: &Layout) -> RankParameters {
         let plan = StagePlan::new(self.transformer.layers, layout);
         let last = layout.pipeline - 1;
         let shard = |stage: u32| layout.stage_shard(&self.transformer, plan.stage(stage, &self.transformer));
@@ -394,9 +402,7 @@ impl StepModel {
 
     /// The optimizer's pass over the states of this rank, and over the 16-bit weights and the gradients.
     fn optimizer_step(&self, layout: &Layout, local: &RankParameters) -> Seconds {
-        let [shard, expert_shard] =
-            if layout.sharding == Sharding::None { [1.0, 1.0] } else { layout.sharding_ranks().map(f64::from) };
-        let updated = local.dense() / shard + local.experts / expert_shard;
+        let updated = updated(layout, local);
         let whole = !layout.sharding.weights() || layout.pipeline > 1;
         let held = if whole { local.total() } else { updated };
         self.silicon.stream(
@@ -424,4 +430,11 @@ impl StepModel {
         let pressure = 1.0 / (1.0 + (-(filled - self.efficiency.allocator_threshold) / 0.03).exp());
         stragglers * (1.0 + self.efficiency.allocator * pressure)
     }
+}
+
+/// Parameters that a rank updates, of those that it holds.
+pub(super) fn updated(layout: &Layout, held: &RankParameters) -> f64 {
+    let [dense, experts] =
+        if layout.sharding == Sharding::None { [1.0, 1.0] } else { layout.sharding_ranks().map(f64::from) };
+    held.dense() / dense + held.experts / experts
 }

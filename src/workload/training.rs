@@ -140,11 +140,15 @@ impl Optimizer {
         }
     }
 
-    /// Bytes that a step moves through memory for one parameter, over Adam's: states are read and written, a gradient in
-    /// fp32 is read, and a weight in 16 bits written. Adam moves 2 x 12 + 4 + 2 = 30.
+    /// Bytes that a step moves through memory for one parameter: states are read and written, a gradient in fp32 is read,
+    /// and a weight in 16 bits written. Adam moves 2 x 12 + 4 + 2 = 30.
+    pub fn traffic(self) -> Bytes {
+        self.state_size() * 2.0 + Bytes::new(4.0 + 2.0)
+    }
+
+    /// That over Adam's.
     pub fn traffic_over_adam(self) -> f64 {
-        let beside = Bytes::new(4.0 + 2.0);
-        (self.state_size() * 2.0 + beside) / (Self::Adam.state_size() * 2.0 + beside)
+        self.traffic() / Self::Adam.traffic()
     }
 
     /// States of one parameter of an embedding or of the output projection.

@@ -28,6 +28,8 @@ pub struct TrainingFile {
     pub offload: Option<Offload>,
     /// Place of it.
     pub offload_at: Span,
+    /// The memory tier that keeps it.
+    pub offload_to: Option<Reference>,
     /// Tokens of the fullest expert rank over the average.
     pub expert_imbalance: Option<Factor>,
     /// Place of it.
@@ -117,6 +119,7 @@ impl TrainingFile {
             optimizer: r.optional("optimizer"),
             offload: r.optional("offload"),
             offload_at: r.place("offload"),
+            offload_to: r.optional("offload_to"),
             expert_imbalance: expert_imbalance(r),
             expert_imbalance_at: r.place("expert_imbalance"),
             sequence_length: r.get("sequence_length"),

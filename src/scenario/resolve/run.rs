@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use super::training::{check_positions, layout};
 use super::{Cluster, Defaults, split};
 use crate::catalog::training_efficiency::Framework;
-use crate::catalog::{Entry, Model};
+use crate::catalog::{DataPreparation, Entry, Model};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::parallelism::Layout;
 use crate::scenario::file::{DataFile, LayoutFile, RampFile, StageFile, StageKind, TrainingFile, sequences};
-use crate::units::{Bandwidth, Bytes, Fraction, Seconds, Tokens};
+use crate::units::{Bytes, Fraction, Seconds, Tokens};
 use crate::workload::{DataPipeline, Stored, TrainingJob};
 
 /// The most steps of a ramp; each is timed.
@@ -105,6 +105,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) model: &'a Entry<Model>,
     pub(super) job: TrainingJob,
     pub(super) vocab: u32,
+    pub(super) preparation: &'a DataPreparation,
     pub(super) cluster: &'a Cluster,
     pub(super) framework: Framework,
 }
@@ -121,7 +122,7 @@ pub(super) fn bind(wanted: &TrainingFile, around: &Surroundings<'_>, defaults: &
     let stages = wanted.stages.iter().map(|file| stage(file, wanted, around, sink)).collect();
     let ramp = wanted.ramp.as_ref().and_then(|file| ramp(file, &around.job, "the run", sink));
     let evaluation = wanted.evaluation.map(|file| EvaluationPause { every: file.every, time: file.time });
-    RunPlan { stages, ramp, evaluation, data: data(wanted.data.as_ref(), around.vocab, defaults) }
+    RunPlan { stages, ramp, evaluation, data: data(wanted.data.as_ref(), around.preparation, around.vocab, defaults) }
 }
 
 /// The tokens of pre-training are the run's.
@@ -213,26 +214,22 @@ fn ramp(file: &RampFile, job: &TrainingJob, name: &str, sink: &Sink) -> Option<R
     Some(Ramp { from, step, batches, tokens: file.tokens })
 }
 
-/// The way of the data, filled by what is usual of text.
-///
-/// Sizes: four characters of English a token (OpenAI's help pages), and numbers of two bytes as long as the vocabulary
-/// lets them. Rates: CCNet cleaned a snapshot of 20 TB in 8.5 hours on 5,000 cores (Wenzek et al., arXiv 1911.00359),
-/// 0.13 MB/s a core; a tokeniser of Hugging Face takes under 20 seconds for a gigabyte on a server (its README), of 24
-/// cores 2 MB/s each. The number of cores, and of steps ahead, is PyTorch's two of four workers.
-fn data(wanted: Option<&DataFile>, vocab: u32, defaults: &mut Defaults) -> DataPipeline {
+/// The way of the data, filled by what is usual; numbers of tokens have two bytes as long as the vocabulary lets them.
+fn data(wanted: Option<&DataFile>, usual: &DataPreparation, vocab: u32, defaults: &mut Defaults) -> DataPipeline {
     let wanted = wanted.copied().unwrap_or_default();
     let narrow = if vocab <= 1 << 16 { 2.0 } else { 4.0 };
+    let text = usual.text_per_token.value;
     DataPipeline {
         raw: wanted.raw,
         cleaned: wanted.cleaned,
         stored: defaults.or("training.data.stored", wanted.stored, Stored::Tokens),
         token_size: defaults.or("training.data.token_size", wanted.token_size, Bytes::new(narrow)),
-        text_per_token: defaults.or("training.data.text_per_token", wanted.text_per_token, Bytes::new(4.0)),
-        clean_rate: defaults.or("training.data.clean_rate", wanted.clean_rate, Bandwidth::new(0.13e6)),
-        tokenise_rate: defaults.or("training.data.tokenise_rate", wanted.tokenise_rate, Bandwidth::new(2e6)),
-        cores: defaults.or("training.data.cores", wanted.cores, 10_000),
-        loader_cores: defaults.or("training.data.loader_cores", wanted.loader_cores, 4),
-        prefetch: defaults.or("training.data.prefetch", wanted.prefetch, 2),
+        text_per_token: defaults.or("training.data.text_per_token", wanted.text_per_token, text),
+        clean_rate: defaults.or("training.data.clean_rate", wanted.clean_rate, usual.clean_rate.value),
+        tokenise_rate: defaults.or("training.data.tokenise_rate", wanted.tokenise_rate, usual.tokenise_rate.value),
+        cores: defaults.or("training.data.cores", wanted.cores, usual.cores),
+        loader_cores: defaults.or("training.data.loader_cores", wanted.loader_cores, usual.loader_cores),
+        prefetch: defaults.or("training.data.prefetch", wanted.prefetch, usual.prefetch),
     }
 }
 

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::run::{self, RunPlan};
-use super::{Cluster, Defaults, split};
+use super::{Cluster, Defaults, by_default, split};
 use crate::catalog::memory_allowance::{FrameworkMemory, Loss};
+use crate::catalog::node::Host;
 use crate::catalog::training_efficiency::{Framework, TrainingEfficiency};
-use crate::catalog::{Catalog, Entry, MemoryAllowance, Model};
+use crate::catalog::{Catalog, DataPreparation, Entry, MemoryAllowance, MemoryTier, Model};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::parallelism::{ContextExchange, Layout, Recompute, Schedule, Sharding, Space};
 use crate::scenario::file::{LayoutFile, ScenarioFile, TrainingFile, sequences};
@@ -31,6 +32,8 @@ pub struct Training {
     pub layout: Layout,
     /// The search that the layout is left to.
     pub search: Option<LayoutSearch>,
+    /// The memory that keeps what is offloaded, where something is.
+    pub host_memory: Option<Arc<Entry<MemoryTier>>>,
     /// The software.
     pub software: Software,
     /// What it reaches.
@@ -41,6 +44,8 @@ pub struct Training {
     pub checkpoint_interval: Option<Seconds>,
     /// The run around the step.
     pub plan: RunPlan,
+    /// What the data's way is filled by.
+    pub data_preparation: Arc<Entry<DataPreparation>>,
     /// What the software keeps in memory beside the model.
     pub memory: Arc<Entry<MemoryAllowance>>,
     /// What of it the framework keeps.
@@ -115,6 +120,53 @@ fn check_offload(wanted: &TrainingFile, sink: &Sink) {
     }
 }
 
+/// The memory that keeps what is offloaded: the one that is named, or the hosts' own over the way that they have.
+fn host_memory(
+    wanted: &TrainingFile,
+    file: &ScenarioFile,
+    cluster: &Cluster,
+    catalog: &Catalog,
+    defaults: &mut Defaults,
+    sink: &Sink,
+) -> Option<Arc<Entry<MemoryTier>>> {
+    let Some(offload) = wanted.offload.filter(|offload| *offload != Offload::None) else {
+        if let Some(tier) = &wanted.offload_to {
+            let message = format!("nothing is offloaded to `{}`", tier.id);
+            let hint = "set training.offload, such as \"optimizer\"";
+            sink.push(Diagnostic::new(Code::Inconsistent, message).at(&tier.at, "says nothing here").hint(hint));
+        }
+        return None;
+    };
+    let usual = match (cluster.node.host, cluster.accelerator.pcie) {
+        (Host::Grace, _) => Some("grace-lpddr"),
+        (Host::X86, Some(bus)) if bus.generation <= 4 => Some("host-dram-pcie4"),
+        (Host::X86, Some(_)) => Some("host-dram-pcie5"),
+        (Host::X86, None) => None,
+    };
+    if wanted.offload_to.is_none() && usual.is_none() {
+        let message = format!("the catalog does not know the PCIe link of `{}`", cluster.accelerator.id);
+        let hint = "name a tier of catalogs/memory_tiers in training.offload_to";
+        let at = &file.cluster.node.at;
+        sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "what is offloaded goes over it").hint(hint));
+        return None;
+    }
+    let id = by_default(
+        "training.offload_to",
+        wanted.offload_to.as_ref(),
+        usual.unwrap_or_default(),
+        &wanted.offload_at,
+        defaults,
+    );
+    let tier = catalog.memory_tiers.find(&id, &id.at, sink)?;
+    if offload.optimizer() && tier.update_bandwidth.is_none() {
+        let message = format!("no processors update states in `{}`", tier.id);
+        let hint =
+            "offload \"activations\" to it, or optimizer states to a memory of the hosts, such as \"host-dram-pcie5\"";
+        sink.push(Diagnostic::new(Code::Unsupported, message).at(&id.at, "keeps optimizer states").hint(hint));
+    }
+    Some(tier)
+}
+
 /// A run is one step at least.
 fn check_tokens(wanted: &TrainingFile, job: &TrainingJob, sink: &Sink) {
     let step = job.tokens_per_step();
@@ -150,11 +202,21 @@ pub(super) fn bind(
     let framework_memory = framework_memory(&memory, &software, file, sink);
     let (model, job) = work?;
     let transformer = transformer?;
-    let around =
-        run::Surroundings { model: &model, job, vocab: transformer.vocab, cluster, framework: software.framework };
+    let data_preparation = catalog.data_preparation.find("text", &wanted.model.at, sink)?;
+    let around = run::Surroundings {
+        model: &model,
+        job,
+        vocab: transformer.vocab,
+        preparation: &data_preparation,
+        cluster,
+        framework: software.framework,
+    };
     let plan = run::bind(wanted, &around, defaults, sink);
     let layout = layout(&wanted.layout, cluster, software.framework, defaults, sink);
+    let host_memory = host_memory(wanted, file, cluster, catalog, defaults, sink);
     Some(Training {
+        host_memory,
+        data_preparation,
         plan,
         transformer,
         model,
