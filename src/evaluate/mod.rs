@@ -34,4 +34,4 @@ pub use serving::{PoolPoint, ServingPoint, TimeShares, serving_point};
 pub use side::{Devices, SideBill, side_bills};
 pub use staged::Staged;
 pub use step::{StepInputs, reach, wires, with_efficiency};
-pub use token_costs::TokenCosts;
+pub use token_costs::{CostElements, TokenCosts};

@@ -1,8 +1,8 @@
 //! What a million tokens cost.
 
 use super::{Evaluation, ServingPoint};
-use crate::tco::TokenPrices;
-use crate::units::{Seconds, Tokens, Usd, UsdPerHour, UsdPerToken};
+use crate::tco::{TokenPrices, TokenSales};
+use crate::units::{Joules, Seconds, Tokens, Usd, UsdPerHour, UsdPerToken};
 
 const MILLION: f64 = 1e6;
 
@@ -23,6 +23,66 @@ impl Evaluation {
     /// What tokens cost, where anything is served.
     pub fn token_costs(&self) -> Option<TokenCosts> {
         Some(TokenCosts::new(&self.serving?, self.unit_costs.per_useful_gpu_hour))
+    }
+}
+
+/// What a million tokens of answers cost by what the time goes into, and the energy that they take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CostElements {
+    /// Reading weights.
+    pub weights: Usd,
+    /// Reading keys, values and states.
+    pub cache: Usd,
+    /// Arithmetic, prefill's among it.
+    pub compute: Usd,
+    /// Messages between ranks.
+    pub network: Usd,
+    /// Waiting: for the host and between kernels, and without a request.
+    pub waiting: Usd,
+    /// Energy that the facility takes meanwhile.
+    pub energy: Joules,
+}
+
+impl Evaluation {
+    /// What a million tokens of answers cost by element, where prefill and decode share their accelerators: all that the
+    /// replicas cost, shared out by their time.
+    pub fn cost_elements(&self) -> Option<CostElements> {
+        let point = self.serving.filter(|point| point.pool.is_none())?;
+        let second = self.unit_costs.per_useful_gpu_hour.over(Seconds::new(1.0)) * point.accelerators_per_replica();
+        let million = second * (MILLION / (point.state.requests_per_second * point.request.output));
+        let shares = &point.shares;
+        let tokens = point.request_rate().over(Seconds::new(1.0)) * point.request.output;
+        Some(CostElements {
+            weights: million * shares.weights,
+            cache: million * shares.cache,
+            compute: million * shares.compute,
+            network: million * shares.network,
+            waiting: million * shares.idle,
+            energy: self.built.facility.average_total * Seconds::new(MILLION / tokens),
+        })
+    }
+
+    /// Prices that leave the wanted share of the income, where one is wanted.
+    pub fn prices_at_margin(&self) -> Option<TokenPrices> {
+        self.token_costs()?.prices().at_margin(self.scenario.margin?)
+    }
+
+    /// The tokens of a second at what they cost elsewhere, and what serving them here costs, where that is asked.
+    pub fn against_elsewhere(&self) -> Option<TokenSales> {
+        let (point, costs, prices) = (self.serving?, self.token_costs()?, self.scenario.token_prices?);
+        let second = point.request_rate().over(Seconds::new(1.0));
+        let of = |each: f64| Tokens::new(each * second);
+        let request = &point.request;
+        let (fresh, cached, output) = (of(request.input), of(request.cached), of(request.output));
+        let elsewhere =
+            TokenPrices { input: prices.input, cached: prices.cached.unwrap_or(prices.input), output: prices.output };
+        Some(TokenSales { income: elsewhere.of(fresh, cached, output), cost: costs.prices().of(fresh, cached, output) })
+    }
+
+    /// The share of owned hours that has to be in use for tokens to cost as much here as elsewhere: what they cost grows as
+    /// the share falls. Above one, buying them is cheaper however much is used.
+    pub fn break_even_utilisation(&self) -> Option<f64> {
+        Some(self.against_elsewhere()?.break_even() * self.scenario.finance.utilisation.get())
     }
 }
 

@@ -4,7 +4,9 @@ use super::figure::{Group, Metric, Unit, Value};
 use crate::evaluate::Evaluation;
 use crate::reliability::{daly_interval, young_interval};
 use crate::scenario::RunPlan;
-use crate::units::{Bandwidth, Bytes, FlopRate, Quantity, SECONDS_PER_DAY, Seconds, Tokens, Usd, UsdPerHour, Watts};
+use crate::units::{
+    Bandwidth, Bytes, FlopRate, Quantity, SECONDS_PER_DAY, Seconds, Tokens, Usd, UsdPerHour, UsdPerToken, Watts,
+};
 use crate::workload::CheckpointMode;
 
 /// `"key": Unit, "label", "description"; "formula" from ["input", ...] => extractor`, by group.
@@ -628,6 +630,34 @@ metrics! {
         "cost.usd_per_mtok_blended": Usd, "Million tokens, prompts and answers", "All tokens alike.";
             "useful hour of a GPU / tokens of prompts and answers an hour"
             from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.input_tokens", "serving.output_tokens"] => |e| usd(e.token_costs()?.blended);
+        "cost.usd_per_mtok_output_weights": Usd, "  of it reading weights", "Of all that a million tokens of answers cost, prompts among it, by where the time goes.";
+            "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.weights_ratio", "serving.output_tokens_per_s_per_gpu"]
+            => |e| usd(e.cost_elements()?.weights);
+        "cost.usd_per_mtok_output_kv": Usd, "  reading caches", "The same.";
+            "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.kv_ratio", "serving.output_tokens_per_s_per_gpu"]
+            => |e| usd(e.cost_elements()?.cache);
+        "cost.usd_per_mtok_output_compute": Usd, "  arithmetic", "The same, prefill's among it.";
+            "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.compute_ratio", "serving.output_tokens_per_s_per_gpu"]
+            => |e| usd(e.cost_elements()?.compute);
+        "cost.usd_per_mtok_output_network": Usd, "  messages", "The same.";
+            "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.network_ratio", "serving.output_tokens_per_s_per_gpu"]
+            => |e| usd(e.cost_elements()?.network);
+        "cost.usd_per_mtok_output_waiting": Usd, "  waiting", "The same: for the host and between kernels, and without a request.";
+            "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.idle_ratio", "serving.output_tokens_per_s_per_gpu"]
+            => |e| usd(e.cost_elements()?.waiting);
+        "cost.energy_per_mtok_output_kwh": KilowattHours, "Energy of a million tokens of answers", "What the facility takes meanwhile; its price is in the costs above.";
+            "average facility power / answers' tokens an hour" from ["facility.average_total_kw", "serving.requests_per_s", "serving.output_tokens"]
+            => |e| e.cost_elements()?.energy.in_unit("kWh").and_then(number);
+        "cost.price_usd_per_mtok_input": Usd, "Million tokens of prompts, at the margin", "The price that leaves the wanted share of itself.";
+            "cost / (1 - margin)" from ["cost.usd_per_mtok_input", "finance.margin"] => |e| per_mtok(e.prices_at_margin()?.input);
+        "cost.price_usd_per_mtok_cached": Usd, "Million cached tokens, at the margin", "The same.";
+            "cost / (1 - margin)" from ["cost.usd_per_mtok_cached", "finance.margin"] => |e| per_mtok(e.prices_at_margin()?.cached);
+        "cost.price_usd_per_mtok_output": Usd, "Million tokens of answers, at the margin", "The same.";
+            "cost / (1 - margin)" from ["cost.usd_per_mtok_output", "finance.margin"] => |e| per_mtok(e.prices_at_margin()?.output);
+        "cost.margin_on_cost_ratio": Ratio, "Margin at the prices elsewhere", "What selling all tokens at them leaves, over what serving them costs.";
+            "tokens at the prices elsewhere / their cost here - 1" from ["finance.token_prices", "cost.usd_per_mtok_blended"] => |e| number(e.against_elsewhere()?.on_cost());
+        "cost.break_even_utilisation_ratio": Ratio, "Utilisation that pays", "Share of the owned hours that must be in use for tokens to cost as much here as elsewhere; above the whole, buying them is cheaper.";
+            "cost here / cost elsewhere x utilisation" from ["finance.token_prices", "finance.utilisation", "cost.usd_per_mtok_blended"] => |e| number(e.break_even_utilisation()?);
     }
 }
 
@@ -723,6 +753,11 @@ fn offload_wait(e: &Evaluation) -> Option<Value> {
 #[allow(clippy::unnecessary_wraps, reason = "extractors give an option: not every scenario has every figure")]
 const fn number(number: f64) -> Option<Value> {
     Some(Value::Number(number))
+}
+
+/// A price of a token as that of a million.
+fn per_mtok(price: UsdPerToken) -> Option<Value> {
+    usd(price * Tokens::new(1e6))
 }
 
 /// Whether all limits of latencies are kept, where there are any.

@@ -4,7 +4,9 @@ use crate::catalog::memory_allowance::Loss;
 use crate::catalog::side_network::Purpose;
 use crate::evaluate::{Evaluation, ServingPoint};
 use crate::parallelism::Layout;
-use crate::scenario::{Agents, KEYS, Lengths, RunPlan, Scenario, Serving, Software, TierCount, Training};
+use crate::scenario::{
+    Agents, KEYS, Lengths, RunPlan, Scenario, Serving, Software, TierCount, TokenPricesFile, Training,
+};
 use crate::units::{Tokens, significant};
 
 /// A key of the scenario and its value, written as the scenario writes it.
@@ -51,6 +53,16 @@ pub fn settings(evaluation: &Evaluation) -> Vec<Setting> {
         ("finance.cost_of_capital", finance.cost_of_capital.get().to_string()),
         ("finance.utilisation", finance.utilisation.get().to_string()),
     ]);
+    let prices = |prices: &TokenPricesFile| {
+        let cached = prices.cached.unwrap_or(prices.input);
+        [
+            ("finance.token_prices.input", prices.input.to_string()),
+            ("finance.token_prices.cached", cached.to_string()),
+            ("finance.token_prices.output", prices.output.to_string()),
+        ]
+    };
+    all.extend(scenario.margin.map(|margin| ("finance.margin", margin.get().to_string())));
+    all.extend(scenario.token_prices.iter().flat_map(prices));
     let origin = |key: &str| {
         let search = scenario.training.as_ref().and_then(|training| training.search);
         if search.is_some_and(|search| search.settles(key)) {

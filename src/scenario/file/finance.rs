@@ -2,7 +2,7 @@
 
 use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
-use crate::units::{Fraction, SECONDS_PER_DAY, Seconds};
+use crate::units::{Fraction, SECONDS_PER_DAY, Seconds, UsdPerToken};
 
 /// The shortest and the longest time, in days, over which costs are added up or parts written off.
 const LIVES: [f64; 2] = [1.0, 36_500.0];
@@ -35,6 +35,21 @@ pub struct FinanceFile {
     pub method: Option<Amortisation>,
     /// Share of hours sold or used.
     pub utilisation: Option<Fraction>,
+    /// Share of the income that is to be left of tokens sold.
+    pub margin: Option<Fraction>,
+    /// What the same tokens cost elsewhere.
+    pub token_prices: Option<TokenPricesFile>,
+}
+
+/// `finance.token_prices`: what tokens are sold for elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TokenPricesFile {
+    /// Of prompts, computed.
+    pub input: UsdPerToken,
+    /// Of prompts, cached; as those computed where not given.
+    pub cached: Option<UsdPerToken>,
+    /// Of answers.
+    pub output: UsdPerToken,
 }
 
 impl FinanceFile {
@@ -46,7 +61,17 @@ impl FinanceFile {
             cost_of_capital: r.optional("cost_of_capital"),
             method: r.optional("method"),
             utilisation: None,
+            margin: r.optional("margin"),
+            token_prices: r.optional_table("token_prices", |r| TokenPricesFile {
+                input: r.get("input"),
+                cached: r.optional("cached"),
+                output: r.get("output"),
+            }),
         };
+        if read.margin == Some(Fraction::ONE) {
+            let message = "`finance.margin` is 1: no price leaves all of itself";
+            r.report("margin", Code::OutOfRange, message, "such as 0.4");
+        }
         let before = r.sink().len();
         let read = Self { utilisation: r.optional("utilisation"), ..read };
         if r.sink().len() == before && read.utilisation.is_some_and(|share| share.get() < LEAST_UTILISATION) {

@@ -18,6 +18,7 @@ pub use cluster::{NetworksFile, Tenancy, TierCount, TopologyKind};
 pub use compare::CompareFile;
 pub use finance::Amortisation;
 pub(super) use finance::FinanceFile;
+pub use finance::TokenPricesFile;
 pub use plan::{Choice, Minimise, PlanFile, PlanLimits};
 pub use run::StageKind;
 pub(super) use run::{DataFile, RampFile, StageFile};

@@ -21,7 +21,7 @@ pub use serving::{PrefillPool, Serving};
 pub use side_networks::{BoundSideNetwork, check_side_prices};
 pub use training::Training;
 
-use super::file::ScenarioFile;
+use super::file::{ScenarioFile, TokenPricesFile};
 use crate::catalog::{Catalog, Reference};
 use crate::diagnostics::{Sink, Span};
 use crate::units::Fraction;
@@ -50,6 +50,10 @@ pub struct Scenario {
     pub agents: Option<Agents>,
     /// The money.
     pub finance: Finance,
+    /// Share of the income that is to be left of tokens sold, where they are.
+    pub margin: Option<Fraction>,
+    /// What the same tokens cost elsewhere, where that is asked.
+    pub token_prices: Option<TokenPricesFile>,
     /// Defaults that were applied.
     pub assumed: Vec<Assumption>,
 }
@@ -102,7 +106,10 @@ impl Scenario {
         let finance = finance::bind(&file.finance, &mut defaults);
         let cluster = cluster?;
         let title = file.title.clone();
-        sink.is_empty().then_some(Self { title, cluster, training, serving, agents, finance, assumed: defaults.0 })
+        let (margin, token_prices) = (file.finance.margin, file.finance.token_prices);
+        let assumed = defaults.0;
+        let whole = Self { title, cluster, training, serving, agents, finance, margin, token_prices, assumed };
+        sink.is_empty().then_some(whole)
     }
 }
 

@@ -1,0 +1,164 @@
+//! Questions about serving that people got wrong in public, each answered by the product itself.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod program;
+
+use program::run;
+use serde_json::Value;
+
+const LLAMA: &str = "scenarios/serve-llama3.1-70b-64-h100.toml";
+const PLAN: &str = "scenarios/plan-llama3.1-70b-40-rps.toml";
+
+fn json(arguments: &[&str]) -> Value {
+    let answer = run(&[arguments, &["--format", "json"]].concat());
+    serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {}", answer.stderr))
+}
+
+fn memory(arguments: &[&str]) -> Value {
+    json(&[&["memory"], arguments].concat())
+}
+
+fn part(answer: &Value, key: &str) -> f64 {
+    answer["memory"][key].as_f64().unwrap_or_else(|| panic!("no {key}"))
+}
+
+fn near(found: f64, wanted: f64, within: f64) {
+    assert!((found / wanted - 1.0).abs() <= within, "{found}, not {wanted}");
+}
+
+/// ai-dynamo/aiconfigurator issues 1396 and 1423: a planner filled 179.7 of 180 GiB with 96 requests a rank; the engine keeps
+/// to its fraction of all memory, 0.92, and admitted 28.98 requests of 8,192 + 1,024 tokens a rank of Kimi-K2.5 in NVFP4.
+#[test]
+fn an_engine_keeps_to_its_fraction_of_all_memory() {
+    let flags = ["--model", "kimi-k2.5", "--accelerator", "b200-sxm-180gb", "--attention-data", "4", "--expert", "4"];
+    let formats = ["--weights", "nvfp4", "--kv-cache", "bf16", "--context", "9216", "--fraction", "0.92"];
+    let answer = memory(&[&flags[..], &formats].concat());
+    near(part(&answer, "total_bytes"), 0.92 * part(&answer, "usable_bytes"), 1e-9);
+    let each = answer["max_concurrency_count"].as_f64().unwrap() / 4.0;
+    assert!((27.0..=30.0).contains(&each), "{each}");
+}
+
+/// ai-dynamo/aiconfigurator issue 1159: TensorRT-LLM takes its fraction of what is left free, vLLM and SGLang of all.
+#[test]
+fn engines_take_their_fraction_of_different_wholes() {
+    let of = |engine: &str| {
+        memory(&["--model", "llama-3.1-8b", "--accelerator", "h100-sxm-80gb", "--engine", engine, "--fraction", "0.8"])
+    };
+    let beside = |answer: &Value| {
+        part(answer, "weights_bytes") + part(answer, "activations_bytes") + part(answer, "workspace_bytes")
+    };
+    let (vllm, trtllm) = (of("vllm"), of("trtllm"));
+    near(part(&vllm, "kv_cache_bytes"), 0.8 * part(&vllm, "usable_bytes") - beside(&vllm), 1e-9);
+    near(part(&trtllm, "kv_cache_bytes"), 0.8 * (part(&trtllm, "usable_bytes") - beside(&trtllm)), 1e-9);
+    // llm-d-planner issue 194: vLLM's own fraction was long 0.90, not 0.95.
+    let usual = memory(&["--model", "llama-3.1-8b", "--accelerator", "h100-sxm-80gb"]);
+    near(part(&usual, "total_bytes"), 0.9 * part(&usual, "usable_bytes"), 1e-9);
+}
+
+/// ai-dynamo/aiconfigurator issue 652: requests beyond the cache wait; they are not served as if they were admitted.
+#[test]
+fn requests_beyond_the_cache_wait() {
+    let of = |open: u32| {
+        let arrivals = format!("serving.arrivals={{ concurrency = {open} }}");
+        let answer = json(&["eval", LLAMA, "--set", &arrivals]);
+        ["requests_per_s", "queue_s", "batch_count"].map(|key| answer["serving"][key].as_f64().unwrap())
+    };
+    let ([served, waits, batch], [twice, longer, same]) = (of(10_000), of(20_000));
+    near(twice, served, 0.01);
+    near(same, batch, 0.01);
+    // Ten thousand more wait for as long as serving them takes.
+    near(longer - waits, 10_000.0 / twice, 0.02);
+}
+
+/// modular/modular issue 6268: what activations take, they take on every device.
+#[test]
+fn activations_are_taken_on_each_device() {
+    let of = |tensor| memory(&["--model", "qwen2.5-7b", "--accelerator", "a100-sxm-40gb", "--tensor", tensor]);
+    let four = of("4");
+    let left = 0.9 * part(&four, "usable_bytes") - part(&four, "weights_bytes") - part(&four, "workspace_bytes");
+    let pooled = 4.0 * part(&four, "kv_cache_bytes");
+    near(pooled, 4.0 * (left - part(&four, "activations_bytes")), 1e-9);
+    assert!(4.0 * part(&four, "activations_bytes") > 1.5 * part(&of("1"), "activations_bytes"));
+}
+
+/// ai-dynamo/dynamo issue 10104: one sequence of 131,072 tokens of Llama 3.1 70B takes 40.0 GiB in bf16, 20.0 in FP8, beside
+/// 70.6 GB of weights: too much for one GPU, and a layout that cannot hold it is refused before it is emitted.
+#[test]
+fn a_context_that_does_not_fit_is_refused() {
+    let of = |cache| {
+        let flags =
+            ["--model", "llama-3.1-70b", "--accelerator", "h100-sxm-80gb", "--tensor", "8", "--context", "131072"];
+        memory(&[&flags[..], &["--weights", "fp8", "--kv-cache", cache]].concat())
+    };
+    let gib = f64::from(1 << 30);
+    near(of("bf16")["request_bytes"].as_f64().unwrap() * 8.0, 40.0 * gib, 1e-9);
+    near(of("fp8")["request_bytes"].as_f64().unwrap() * 8.0, 20.0 * gib, 1e-9);
+    near(part(&of("fp8"), "weights_bytes") * 8.0, 70.6e9, 0.04);
+    let long = [
+        "--set",
+        "serving.input_tokens=130000",
+        "--set",
+        "serving.output_tokens=1072",
+        "--set",
+        "serving.layout.tensor=1",
+    ];
+    let answer = run(&[&["eval", LLAMA, "--format", "json"], &long[..]].concat());
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+}
+
+/// redhat-performance/configiq issue 89: Nemotron 3 Ultra 550B in FP8 runs on one node of eight H200 for a small workload,
+/// not on eleven.
+#[test]
+fn a_small_workload_takes_one_node() {
+    let settings = [
+        "serving.model=\"nemotron-3-ultra-550b-a55b\"",
+        "serving.arrivals={ rate = \"1 request/s\" }",
+        "plan.vary={ \"cluster.node\" = [\"hgx-h200-8\"] }",
+    ];
+    let set: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    let plan = json(&[&["plan", PLAN], &set[..]].concat());
+    assert_eq!(plan["best"]["scenario"]["cluster.accelerators"], "8");
+}
+
+/// ai-dynamo/aiconfigurator issue 1390: of Kimi-K2.5's 384 experts a rank of eight holds an eighth.
+#[test]
+fn experts_are_split_over_their_ranks() {
+    let of = |expert| {
+        let flags = ["--model", "kimi-k2.5", "--accelerator", "mi355x", "--attention-data", "8", "--expert", expert];
+        part(&memory(&flags), "weights_bytes")
+    };
+    let experts = json(&["model", "kimi-k2.5"])["modules"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|module| module["module"] == "experts")
+        .and_then(|module| module["weight_bytes"].as_f64())
+        .unwrap();
+    near(of("1") - of("8"), experts * 7.0 / 8.0, 1e-6);
+}
+
+/// ai-dynamo/aiconfigurator issues 328 and 528: what is missing is named, and a model that is not known is no guess.
+#[test]
+fn what_is_missing_is_named() {
+    for (setting, said) in [
+        ("cluster.node=\"mi300x-8\"", "no serving constants for accelerators of generation \"cdna3\""),
+        ("serving.model=\"no-such-model\"", "no model has the id \"no-such-model\""),
+    ] {
+        let answer = run(&["eval", LLAMA, "--set", setting]);
+        assert_eq!(answer.code, 2, "{setting}");
+        assert!(answer.stderr.contains(said), "{setting}: {}", answer.stderr);
+    }
+}
+
+/// gpustack/gpustack issue 814 and jranaraki/vllm-fit issue 35: heads split over the ranks, and key and value heads split or
+/// repeat: 64 heads not over 3, 28 heads with 4 of keys and values over 1, 2 and 4, not 7.
+#[test]
+fn heads_split_over_ranks() {
+    let code = |model: &str, tensor: &str| {
+        run(&["memory", "--model", model, "--accelerator", "h200-sxm-141gb", "--tensor", tensor]).code
+    };
+    assert_eq!(code("llama-3.1-70b", "3"), 2);
+    assert_eq!(["1", "2", "4", "28"].map(|tensor| code("qwen2.5-7b", tensor)), [0; 4]);
+    assert_eq!(["3", "5", "7", "8"].map(|tensor| code("qwen2.5-7b", tensor)), [2; 4]);
+}
