@@ -80,7 +80,8 @@ impl Evaluation {
     }
 
     /// The share of owned hours that has to be in use for tokens to cost as much here as elsewhere: what they cost grows as
-    /// the share falls. Above one, buying them is cheaper however much is used.
+    /// the share falls, a year's cost being taken as the same (energy that idle hours save is left out). Above one, buying
+    /// them is cheaper however much is used.
     pub fn break_even_utilisation(&self) -> Option<f64> {
         Some(self.against_elsewhere()?.break_even() * self.scenario.finance.utilisation.get())
     }
