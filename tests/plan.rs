@@ -18,6 +18,16 @@ fn number(answer: &Value, group: &str, key: &str) -> f64 {
     answer["evaluation"][group][key].as_f64().unwrap_or_else(|| panic!("no {group}.{key}"))
 }
 
+/// The setting of a layout: of replicas that prefill and decode, or of pools.
+fn layout(tensor: &str, prefill: Option<&str>) -> String {
+    match prefill {
+        Some(prefill) => {
+            format!("serving.layout={{ decode = {{ tensor = {tensor} }}, prefill = {{ tensor = {prefill} }} }}")
+        }
+        None => format!("serving.layout={{ tensor = {tensor} }}"),
+    }
+}
+
 #[test]
 fn the_best_is_the_cheapest_and_eval_says_the_same_of_it() {
     let (code, plan, stderr) = run("plan", &[]);
@@ -30,11 +40,13 @@ fn the_best_is_the_cheapest_and_eval_says_the_same_of_it() {
     assert!(cost(best) <= cost(&runners_up[0]));
     for answer in [best, &runners_up[0], &runners_up[7]] {
         let of = |key: &str| answer["scenario"][key].as_str().unwrap().to_owned();
+        let pools = answer["scenario"]["serving.layout.prefill.tensor"].as_str();
+        let tensor = of("serving.layout.tensor");
         let settings = [
             format!("cluster.node=\"{}\"", of("cluster.node")),
             format!("cluster.fabric=\"{}\"", of("cluster.fabric")),
             format!("cluster.accelerators={}", of("cluster.accelerators")),
-            format!("serving.layout={{ tensor = {} }}", of("serving.layout.tensor")),
+            layout(&tensor, pools),
         ];
         let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
         let (code, again, stderr) = run("eval", &settings);
@@ -57,7 +69,8 @@ fn one_node_fewer_would_not_do() {
     let (best, binding) = (&plan["best"], plan["binding"][0].as_str().unwrap());
     let of = |key: &str| best["scenario"][key].as_str().unwrap().parse::<u32>().unwrap();
     let fewer = format!("cluster.accelerators={}", of("cluster.accelerators") - 8);
-    let layout = format!("serving.layout={{ tensor = {} }}", of("serving.layout.tensor"));
+    let pools = best["scenario"]["serving.layout.prefill.tensor"].as_str();
+    let layout = layout(&of("serving.layout.tensor").to_string(), pools);
     let (code, json, _) = run("eval", &[&fewer, &layout]);
     assert!(code == 1 || json["serving"]["limits_kept"] == false, "{binding}");
     assert_eq!(code == 1, binding == "requests served", "{binding}");
@@ -107,7 +120,7 @@ fn what_cannot_be_is_a_no_with_reasons_and_mistakes_are_told() {
         assert_eq!(code, 2, "{setting}");
         assert!(stderr.contains(said), "{setting}: {stderr}");
     }
-    let (code, plan, _) = run("plan", &["plan.limits={ budget = \"$3.1M\" }"]);
+    let (code, plan, _) = run("plan", &["plan.limits={ budget = \"$2.9M\" }"]);
     assert_eq!(code, 0);
     assert!(plan["rejected"].to_string().contains("budget"));
 }

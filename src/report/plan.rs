@@ -69,6 +69,10 @@ fn layout(evaluation: &Evaluation, replicas: u64) -> String {
             ways = format!("{ways}, {name} {degree}");
         }
     }
+    if let Some(pool) = point.pool {
+        let (workers, ranks) = (grouped(pool.workers), pool.layout.ranks());
+        ways = format!("{ways}; {workers} prefill workers of {ranks}");
+    }
     ways
 }
 

@@ -14,10 +14,12 @@ use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::{Node, Value};
 use crate::evaluate::{Evaluation, Infeasible, ServingPoint, evaluate, serving_point};
 use crate::parallelism::ServingLayout;
-use crate::scenario::{Arrivals, Choice, Minimise, PlanFile, Scenario, ScenarioFile, Serving};
+use crate::scenario::{Arrivals, Choice, Minimise, PlanFile, PrefillPool, Scenario, ScenarioFile, Serving};
 
 /// The most accelerators that are tried.
 const MOST_ACCELERATORS: u64 = 1 << 20;
+/// The most accelerators on which separate pools are tried where replicas that prefill and decode do not serve at all.
+const MOST_IN_POOLS: u64 = 1 << 10;
 /// Runners-up that are shown.
 const RUNNERS_UP: usize = 9;
 
@@ -170,21 +172,24 @@ fn solve(variant: Result<&Scenario, &String>, wanted: &PlanFile) -> Result<Answe
         vec![serving.layout]
     };
     let mut rejected: BTreeMap<String, u64> = BTreeMap::new();
-    let mut best: Option<(u64, f64, ServingLayout)> = None;
-    for layout in layouts {
-        let tried = Tried { scenario, serving, layout };
-        match tried.fewest(best.map(|(fewest, ..)| fewest)) {
+    let mut best: Option<(u64, f64, Tried<'_>)> = None;
+    let pools = pools(serving, &layouts);
+    let together = layouts.iter().map(|&layout| (layout, serving.prefill.filter(|_| !serving.search)));
+    for (layout, prefill) in together.chain(pools) {
+        let tried = Tried { scenario, serving, layout, prefill };
+        let known = best.as_ref().map(|(fewest, ..)| *fewest);
+        let most = if serving.search && prefill.is_some() { Some(known.unwrap_or(MOST_IN_POOLS)) } else { known };
+        match tried.fewest(most) {
             Ok((accelerators, point)) => {
-                let whole = point.open_per_replica();
-                if best.is_none_or(|(fewest, open, _)| (accelerators, whole) < (fewest, open)) {
-                    best = Some((accelerators, whole, layout));
+                let whole = point.open_per_replica() * point.replicas as f64;
+                if best.as_ref().is_none_or(|(fewest, open, _)| (accelerators, whole) < (*fewest, *open)) {
+                    best = Some((accelerators, whole, tried));
                 }
             }
             Err(reason) => *rejected.entry(reason).or_default() += 1,
         }
     }
-    let Some((accelerators, _, layout)) = best else { return Err(rejected) };
-    let tried = Tried { scenario, serving, layout };
+    let Some((accelerators, _, tried)) = best else { return Err(rejected) };
     let Some(asked) = tried.on(accelerators) else { return Err(rejected) };
     let evaluation = evaluate(asked).map_err(|infeasible| one(infeasible.to_string()))?;
     // The answer is held against what was asked once more, from its own figures.
@@ -202,11 +207,25 @@ fn solve(variant: Result<&Scenario, &String>, wanted: &PlanFile) -> Result<Answe
     Ok(Answer { evaluation: Box::new(evaluation), binding })
 }
 
-/// A layout on a node and a fabric.
+/// Layouts of decode, each with one of prefill: ranks that split every matrix.
+fn pools(serving: &Serving, layouts: &[ServingLayout]) -> Vec<(ServingLayout, Option<PrefillPool>)> {
+    if !serving.search {
+        return Vec::new();
+    }
+    let workers = layouts.iter().filter(|layout| layout.attention_data == 1);
+    let pair = |worker: &ServingLayout| {
+        let pool = PrefillPool { layout: *worker, accelerators: None };
+        layouts.iter().map(move |&decode| (decode, Some(pool)))
+    };
+    workers.flat_map(pair).collect()
+}
+
+/// A layout on a node and a fabric, and prefill's own pool.
 struct Tried<'a> {
     scenario: &'a Scenario,
     serving: &'a Serving,
     layout: ServingLayout,
+    prefill: Option<PrefillPool>,
 }
 
 impl Tried<'_> {
@@ -214,14 +233,16 @@ impl Tried<'_> {
     fn on(&self, accelerators: u64) -> Option<Scenario> {
         let mut scenario = self.scenario.clone();
         scenario.cluster.accelerators = u32::try_from(accelerators).ok()?;
-        scenario.serving = Some(Serving { layout: self.layout, ..self.serving.clone() });
+        scenario.serving = Some(Serving { layout: self.layout, prefill: self.prefill, ..self.serving.clone() });
         Some(scenario)
     }
 
     /// Accelerators in whole nodes and whole replicas.
     fn step(&self) -> u64 {
         let (node, replica) = (u64::from(self.scenario.cluster.node.accelerators), self.layout.ranks());
-        node / gcd(node, replica) * replica
+        let whole = node / gcd(node, replica) * replica;
+        let worker = self.prefill.map_or(1, |pool| pool.layout.ranks());
+        whole / gcd(whole, worker) * worker
     }
 
     /// Serving on so many steps of accelerators, limits kept; or why not.
