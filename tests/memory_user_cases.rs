@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use clusterplan::catalog::Catalog;
 use clusterplan::catalog::memory_allowance::{Loss, SelectiveRecompute};
-use clusterplan::catalog::model::{Format, Model, Norm};
+use clusterplan::catalog::model::{Block, Compressed, Format, Indexer, Mixer, Model, Norm};
 use clusterplan::catalog::training_efficiency::{AttentionKernel, Framework};
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::memory::serving::{CacheFormats, Pages, Paging, ServingLayout, sequence_bytes};
@@ -14,7 +14,8 @@ use clusterplan::memory::{MemoryFootprint, Software, footprint};
 use clusterplan::parallelism::{ContextExchange, Layout, Module, Modules, RankOrder, Recompute, Schedule, Sharding};
 use clusterplan::units::{Bytes, Factor, Fraction, Tokens};
 use clusterplan::workload::{
-    Detail, GradientPrecision, LayerKind, Offload, Optimizer, Precision, TrainingJob, Transformer, import, weight_bytes,
+    Detail, GradientPrecision, LayerKind, Offload, Optimizer, Precision, TrainingJob, Transformer, block_parameters,
+    import, weight_bytes,
 };
 
 const GIB: Bytes = Bytes::new(1_073_741_824.0);
@@ -216,4 +217,68 @@ fn a_compiled_loss_keeps_a_third_of_the_logits() {
     };
     near(of(Loss::Compiled), 47.96, 0.05);
     assert!(of(Loss::Plain) > of(Loss::Compiled) + 15.0 && of(Loss::Fused) < of(Loss::Compiled));
+}
+
+/// DeepSeek-V4-Pro's attention: 30 layers keep one of 4 tokens and 31 one of 128, all with a window of 128.
+fn compressed(layers: u32, ratio: u32, indexer: Option<Indexer>) -> Block {
+    let mixer = Mixer::Compressed(Compressed {
+        heads: 128,
+        head_dim: 512,
+        query_rank: 1_536,
+        ratio,
+        window: 128,
+        output_groups: 16,
+        output_rank: 1_024,
+        indexer,
+    });
+    Block { layers, norms: 2, mixer, ..Block::default() }
+}
+
+#[test]
+fn a_compressed_cache_takes_what_its_makers_say() {
+    // vLLM's blog of 2026-04-24: 9.62 GiB of keys and values in BF16 at 1,048,576 tokens, where the 61 layers of DeepSeek-V3.2
+    // take 83.9.
+    let indexer = Indexer { heads: 64, head_dim: 128, selected: Some(1_024) };
+    let blocks = vec![compressed(30, 4, Some(indexer)), compressed(31, 128, None)];
+    let model = Model { hidden: 7_168, vocab: 129_280, norm: Norm::RmsNorm, blocks, ..Model::default() };
+    assert_eq!(model.problems(), []);
+    let formats = CacheFormats { keys_values: Format::named("bf16").unwrap(), ..CacheFormats::of(&model) };
+    let of = |tokens, tensor| {
+        sequence_bytes(&model, &formats, Pages::BOUND, &ServingLayout { tensor, ..ServingLayout::SINGLE }, tokens)
+    };
+    let windows = 61.0 * 128.0 * 512.0 * 2.0;
+    let entries = 30.0 * 262_144.0 * (512.0 + 128.0) * 2.0 + 31.0 * 8_192.0 * 512.0 * 2.0;
+    assert_eq!(of(1_048_576, 1), Bytes::new(entries + windows));
+    assert!((of(1_048_576, 1) / GIB - 9.62).abs() < 0.005, "{}", of(1_048_576, 1) / GIB);
+    // One vector serves all heads, so that ranks share nothing.
+    assert_eq!(of(1_048_576, 8), of(1_048_576, 1));
+    assert!(Transformer::try_from(&model).is_err());
+    // A layer that keeps one of 128, by hand: queries 7168 x 1536 and 1536 x 65,536, keys 7168 x 512 and the compressor's
+    // values and gates, 16 groups of 4096 x 1024 and 16,384 x 7168; places 128 x 512, three norms, sinks, two norms of the
+    // layer.
+    let heavy = 7_168 * 1_536 + 1_536 * 65_536 + 3 * 7_168 * 512 + 16 * 4_096 * 1_024 + 16_384 * 7_168;
+    let vectors = 128 * 512 + 512 + 1_536 + 512 + 128 + 2 * 7_168;
+    assert_eq!(block_parameters(&model, &model.blocks[1]).total(), heavy + vectors);
+    // With an indexer two series of windows, and its own queries, weights and compressor.
+    let index = 1_536 * 64 * 128 + 7_168 * 64 + 4 * 7_168 * 128;
+    let light = heavy + 2 * 7_168 * 512 + index + 4 * 2 * (512 + 128) + 512 + 128 + 1_536 + 512 + 128 + 2 * 7_168;
+    assert_eq!(block_parameters(&model, &model.blocks[0]).total(), light);
+    // As a catalog has it.
+    let keys: Vec<String> = model.toml_keys().iter().map(|key| format!("\"{key}\"")).collect();
+    let text = format!(
+        "name = \"x\"\n{}\n[[source]]\nfields = [{}]\nbasis = \"assumed\"\ntitle = \"t\"\naccessed = 2026-11-29\n",
+        model.to_toml(),
+        keys.join(", ")
+    );
+    let (mut sources, sink) = (Sources::default(), Sink::default());
+    let file = sources.add("model.toml", text);
+    let root = clusterplan::load::parse(&sources, file, &sink);
+    let mut catalog = Catalog::default();
+    catalog.add("models", "x", &root, &sink);
+    assert!(sink.is_empty(), "{}", render(&sink.into_diagnostics(), &sources, false));
+    assert_eq!(catalog.models.get("x").unwrap().part, model);
+    let misfit = Model { blocks: vec![compressed(1, 4, None); 1], ..model.clone() };
+    let Mixer::Compressed(mixer) = misfit.blocks[0].mixer else { panic!("attention to a compressed cache") };
+    let odd = Block { mixer: Mixer::Compressed(Compressed { output_groups: 3, ..mixer }), ..misfit.blocks[0] };
+    assert!(!Model { blocks: vec![odd], ..model }.problems().is_empty());
 }

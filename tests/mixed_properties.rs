@@ -97,14 +97,19 @@ prop_compose! {
                  \"expert_layer_offset\": {offset}, \"mamba_conv_bias\": true, \"mamba_d_conv\": 4, \"mamba_d_state\": 16, \
                  \"mamba_dt_rank\": {head_dim}, \"mamba_expand\": 2, \"mamba_proj_bias\": false"
             )),
-            2 => ("nemotron_h", format!(
-                "\"attention_head_dim\": {head_dim}, \"hybrid_override_pattern\": \"{}\", \"mamba_num_heads\": {heads}, \
-                 \"mamba_head_dim\": {head_dim}, \"n_groups\": 8, \"ssm_state_size\": 64, \"conv_kernel\": 4, \
-                 \"use_conv_bias\": true, \"n_routed_experts\": {}, \"num_experts_per_tok\": {experts}, \
-                 \"moe_intermediate_size\": {ffn}, \"mlp_hidden_act\": \"relu2\"",
-                letters[..layers].iter().collect::<String>(),
-                8 * experts,
-            )),
+            2 => {
+                let pattern: String = letters[..layers].iter().collect();
+                let routed = format!(
+                    ", \"n_routed_experts\": {}, \"num_experts_per_tok\": {experts}, \"moe_intermediate_size\": {ffn}",
+                    8 * experts
+                );
+                let routed = if pattern.contains('E') { routed } else { String::new() };
+                ("nemotron_h", format!(
+                    "\"attention_head_dim\": {head_dim}, \"hybrid_override_pattern\": \"{pattern}\", \"mamba_num_heads\": {heads}, \
+                     \"mamba_head_dim\": {head_dim}, \"n_groups\": 8, \"ssm_state_size\": 64, \"conv_kernel\": 4, \
+                     \"use_conv_bias\": true, \"mlp_hidden_act\": \"relu2\"{routed}"
+                ))
+            }
             _ => ("gemma2", format!("\"head_dim\": {head_dim}, \"sliding_window\": {}", 256 * period)),
         };
         format!("{{\"model_type\": \"{name}\", {common}, {more}}}")

@@ -228,6 +228,23 @@ fn mixer_layers(block: &Block, formats: &CacheFormats) -> Option<MixerLayers> {
                 ..nothing
             }
         }
+        Mixer::Compressed(compressed) => {
+            // A token's part of the entry that stands for it and others; the window is read beside.
+            let [heads, dim, ratio] = [compressed.heads, compressed.head_dim, compressed.ratio.max(1)].map(f64::from);
+            let indexer = compressed.indexer;
+            let index = indexer.map_or([0.0; 2], |indexer| [indexer.heads, indexer.head_dim].map(f64::from));
+            let selected = indexer.and_then(|indexer| indexer.selected);
+            MixerLayers {
+                unit: if indexer.is_some() { Unit::Indexed } else { Unit::Latent },
+                token: stored(dim / ratio),
+                window: selected.map_or(f64::INFINITY, |entries| f64::from(entries) * ratio),
+                index_token: stored(index[1] / ratio),
+                state: stored(f64::from(compressed.window) * dim),
+                score: Flops::new(4.0 * heads * dim / ratio),
+                index_score: Flops::new(2.0 * index[0] * index[1] / ratio),
+                ..nothing
+            }
+        }
         Mixer::Mamba2(mamba) => {
             let [heads, dim, width] = [mamba.heads, mamba.head_dim, mamba.state].map(f64::from);
             MixerLayers { state: state(heads * dim * width), shared_by: SharedBy::Heads(mamba.heads), ..nothing }

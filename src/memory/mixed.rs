@@ -81,7 +81,8 @@ impl Layout {
     fn mixer_bytes(&self, sizes: &Sizes, mixer: &Mixer, job: &TrainingJob) -> Mixed {
         let keys = f64::from(job.sequence_length);
         match mixer {
-            Mixer::None => Mixed::default(),
+            // Training on a compressed cache is refused before it comes to this.
+            Mixer::None | Mixer::Compressed(_) => Mixed::default(),
             Mixer::Attention(attention) => self.attention_bytes(sizes, attention, keys),
             Mixer::Latent(latent) => latent_bytes(sizes, latent, keys),
             Mixer::Mamba2(mamba) => mamba2_bytes(sizes, mamba),

@@ -227,7 +227,7 @@ impl Layout {
         };
         for block in &mixed.model.blocks {
             // The tensor axis of layers without attention is held against what they split below.
-            let attends = matches!(block.mixer, Mixer::Attention(_) | Mixer::Latent(_));
+            let attends = matches!(block.mixer, Mixer::Attention(_) | Mixer::Latent(_) | Mixer::Compressed(_));
             let alone = mixed.alone(block);
             let split =
                 if attends { alone } else { Transformer { heads: self.tensor, kv_heads: self.tensor, ..alone } };
@@ -249,7 +249,7 @@ impl Layout {
             Mixer::Mamba2(mamba) => [("heads", mamba.heads), ("groups", mamba.groups)],
             Mixer::Mamba(mamba) => [("channels", mamba.inner); 2],
             Mixer::GatedDelta(delta) => [("value heads", delta.value_heads), ("key heads", delta.key_heads)],
-            Mixer::None | Mixer::Attention(_) | Mixer::Latent(_) => return Ok(()),
+            Mixer::None | Mixer::Attention(_) | Mixer::Latent(_) | Mixer::Compressed(_) => return Ok(()),
         };
         parts.into_iter().try_for_each(|(part, count)| {
             ensure(count.is_multiple_of(tensor), LayoutError::Recurrent { part, count, tensor })

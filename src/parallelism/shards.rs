@@ -90,7 +90,7 @@ impl Layout {
                 copied += without;
                 split += vectors - without;
             }
-            Mixer::Latent(_) | Mixer::None => copied += vectors,
+            Mixer::Latent(_) | Mixer::Compressed(_) | Mixer::None => copied += vectors,
         }
         if let Feed::Mlp(Mlp { biases: true, .. }) = block.feed {
             copied += hidden;

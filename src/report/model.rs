@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::page::{Block, Grid, Page, Section};
-use crate::catalog::model::{Feed, Mixer, Model, Module, Span};
+use crate::catalog::model::{Compressed, Feed, Mixer, Model, Module, Span};
 use crate::memory::serving::{CacheFormats, Pages, Paging, ServingLayout, sequence_bytes};
 use crate::units::{Bytes, Quantity, significant};
 use crate::workload::{
@@ -256,6 +256,11 @@ fn mixer(mixer: &Mixer) -> String {
         Mixer::Latent(latent) => {
             let indexer = if latent.indexer.is_some() { ", indexer" } else { "" };
             format!("latent attention {} + {}, {} heads{indexer}", latent.rank, latent.rope_dim, latent.heads)
+        }
+        Mixer::Compressed(compressed) => {
+            let indexer = if compressed.indexer.is_some() { ", indexer" } else { "" };
+            let Compressed { heads, head_dim, ratio, window, .. } = compressed;
+            format!("attention to one of {ratio} tokens and a window of {window}, {heads} heads of {head_dim}{indexer}")
         }
         Mixer::Mamba2(mamba) => format!("Mamba-2, {} heads of {}, state {}", mamba.heads, mamba.head_dim, mamba.state),
         Mixer::Mamba(mamba) => format!("Mamba, {} channels, state {}", mamba.inner, mamba.state),

@@ -86,6 +86,7 @@ fn shape(mixer: &Mixer) -> Result<Shape, Untrainable> {
         }
         Mixer::Attention(attention) => Ok(Shape::Attention(Attention { span: Span::Full, window: 0, ..attention })),
         Mixer::Latent(latent) => Ok(Shape::Latent(latent)),
+        Mixer::Compressed(_) => Err(Untrainable("attention to a compressed cache")),
         Mixer::None => Err(Untrainable("layers without attention")),
         Mixer::Mamba(_) | Mixer::Mamba2(_) | Mixer::GatedDelta(_) => Err(Untrainable("recurrent layers")),
     }

@@ -11,6 +11,8 @@ pub enum Keeps {
     Always,
     /// While it is among the last so many tokens, or in their chunk.
     Last(u32),
+    /// As long as the sequence lasts, in one entry for so many tokens.
+    Each(u32),
 }
 
 /// How tensor-parallel ranks share a cache.
@@ -38,7 +40,7 @@ impl SharedBy {
 pub struct LayerCache {
     /// Layers like it.
     pub layers: u32,
-    /// Numbers a token.
+    /// Numbers of a token, or of an entry for several.
     pub per_token: u64,
     /// How long they are kept.
     pub keeps: Keeps,
@@ -56,6 +58,7 @@ impl LayerCache {
         let kept = match self.keeps {
             Keeps::Always => tokens,
             Keeps::Last(window) => tokens.min(u64::from(window)),
+            Keeps::Each(ratio) => tokens.div_ceil(u64::from(ratio.max(1))),
         };
         self.per_token.saturating_mul(kept)
     }
@@ -89,6 +92,12 @@ pub fn layer_caches(model: &Model) -> Vec<LayerCache> {
                 let indexer = latent.indexer.map_or(0, |indexer| u64::from(indexer.head_dim));
                 cache.per_token = u64::from(latent.rank) + u64::from(latent.rope_dim) + indexer;
             }
+            Mixer::Compressed(compressed) => {
+                let dim = u64::from(compressed.head_dim);
+                caches.push(LayerCache { per_token: dim, keeps: Keeps::Last(compressed.window), ..cache });
+                cache.per_token = dim + compressed.indexer.map_or(0, |indexer| u64::from(indexer.head_dim));
+                cache.keeps = Keeps::Each(compressed.ratio);
+            }
             Mixer::Mamba2(mamba) => {
                 let inner = u64::from(mamba.heads) * u64::from(mamba.head_dim);
                 let convolved = inner + 2 * u64::from(mamba.groups) * u64::from(mamba.state);
@@ -117,7 +126,7 @@ pub fn layer_caches(model: &Model) -> Vec<LayerCache> {
 /// Numbers of a sequence, by what they depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheNumbers {
-    /// A token's, in layers that keep all tokens.
+    /// A token's, in layers that keep all tokens; where one entry stands for several, its part, rounded up.
     pub growing_per_token: u64,
     /// A token's, in layers that keep a window.
     pub windowed_per_token: u64,
@@ -138,6 +147,7 @@ impl CacheNumbers {
             let token = cache.per_token * layers;
             match cache.keeps {
                 Keeps::Always => numbers.growing_per_token += token,
+                Keeps::Each(ratio) => numbers.growing_per_token += token.div_ceil(u64::from(ratio.max(1))),
                 Keeps::Last(window) => {
                     numbers.windowed_per_token += token;
                     numbers.full_windows += token * u64::from(window);

@@ -5,7 +5,8 @@
 //! counted apart; modules for predicting more than the next token are not counted.
 
 use crate::catalog::model::{
-    Attention, Block, Feed, Gate, GatedDelta, Latent, Mamba, Mamba2, Mixer, Mlp, Model, Module, MoeBlock, Norm, QkNorm,
+    Attention, Block, Compressed, Feed, Gate, GatedDelta, Latent, Mamba, Mamba2, Mixer, Mlp, Model, Module, MoeBlock,
+    Norm, QkNorm,
 };
 
 /// Parameters of one layer of a block.
@@ -165,6 +166,7 @@ pub fn block_parameters(model: &Model, block: &Block) -> BlockParameters {
         Mixer::None => {}
         Mixer::Attention(attention) => count_attention(attention, hidden, &mut count),
         Mixer::Latent(latent) => count_latent(latent, hidden, &mut count),
+        Mixer::Compressed(compressed) => count_compressed(compressed, hidden, &mut count),
         Mixer::Mamba2(mamba) => count_mamba2(mamba, hidden, &mut count),
         Mixer::Mamba(mamba) => count_mamba(mamba, hidden, &mut count),
         Mixer::GatedDelta(delta) => count_delta(delta, hidden, &mut count),
@@ -236,6 +238,28 @@ fn count_latent(latent: &Latent, hidden: u64, count: &mut BlockParameters) {
         count.norms += 2 * dim;
     }
     count.mixer = count.mixer_copied + up + rank * heads * (nope + value) + heads * value * hidden;
+}
+
+/// The queries' two projections, one vector for keys and values, a projection a group and one that mixes them, and the
+/// compressor of each cache: values and gates, a bias for each place in a window, a norm. Hugging Face,
+/// `modeling_deepseek_v4.py`.
+fn count_compressed(compressed: &Compressed, hidden: u64, count: &mut BlockParameters) {
+    let [heads, dim, query] = [compressed.heads, compressed.head_dim, compressed.query_rank].map(wide);
+    let [groups, rank] = [compressed.output_groups, compressed.output_rank].map(wide);
+    let series = if compressed.indexer.is_some() { 2 } else { 1 };
+    let mut compressor = |dim: u64| {
+        count.norms += wide(compressed.ratio) * series * dim + dim;
+        2 * hidden * series * dim
+    };
+    let mut copied = hidden * query + hidden * dim + compressor(dim);
+    if let Some(indexer) = compressed.indexer {
+        let [index_heads, index_dim] = [indexer.heads, indexer.head_dim].map(wide);
+        copied += compressor(index_dim) + query * index_heads * index_dim + hidden * index_heads;
+    }
+    // Norms of the queries' vector and of keys, and a sink a head.
+    count.norms += query + dim + heads;
+    count.mixer_copied = copied;
+    count.mixer = copied + query * heads * dim + heads * dim * rank + groups * rank * hidden;
 }
 
 fn count_mamba2(mamba: &Mamba2, hidden: u64, count: &mut BlockParameters) {

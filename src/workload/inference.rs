@@ -49,6 +49,15 @@ fn cache_operations(mixer: &Mixer, context: u64) -> f64 {
             let indexer = latent.indexer.map_or(0.0, |indexer| f64::from(indexer.heads) * f64::from(indexer.head_dim));
             2.0 * all * (f64::from(latent.heads) * width + indexer)
         }
+        Mixer::Compressed(compressed) => {
+            let entries = all / f64::from(compressed.ratio.max(1));
+            let picked =
+                compressed.indexer.and_then(|indexer| indexer.selected).map_or(entries, f64::from).min(entries);
+            let seen = picked + all.min(f64::from(compressed.window));
+            let indexer =
+                compressed.indexer.map_or(0.0, |indexer| f64::from(indexer.heads) * f64::from(indexer.head_dim));
+            2.0 * (2.0 * f64::from(compressed.heads) * f64::from(compressed.head_dim) * seen + indexer * entries)
+        }
         Mixer::Mamba2(mamba) => STATE * f64::from(mamba.heads) * f64::from(mamba.head_dim) * f64::from(mamba.state),
         Mixer::Mamba(mamba) => STATE * f64::from(mamba.inner) * f64::from(mamba.state),
         Mixer::GatedDelta(delta) => {

@@ -34,6 +34,9 @@ impl TryFrom<&Model> for Mixed {
         if model.blocks.iter().any(cross) {
             return Err(Untrainable("cross-attention layers, whose keys depend on the images,"));
         }
+        if model.blocks.iter().any(|block| matches!(block.mixer, Mixer::Compressed(_))) {
+            return Err(Untrainable("attention to a compressed cache"));
+        }
         let blocks = model.blocks.iter();
         let (heads, kv_heads, head_dim) = blocks.clone().find_map(|block| heads(&block.mixer)).unwrap_or((1, 1, 1));
         let gated = blocks.clone().any(|block| matches!(block.feed, Feed::Mlp(Mlp { gated: true, .. })));
@@ -84,7 +87,7 @@ fn heads(mixer: &Mixer) -> Option<(u32, u32, u32)> {
     match *mixer {
         Mixer::Attention(Attention { heads, kv_heads, head_dim, .. }) => Some((heads, kv_heads, head_dim)),
         Mixer::Latent(Latent { heads, nope_dim, rope_dim, .. }) => Some((heads, heads, nope_dim + rope_dim)),
-        Mixer::None | Mixer::Mamba(_) | Mixer::Mamba2(_) | Mixer::GatedDelta(_) => None,
+        Mixer::None | Mixer::Compressed(_) | Mixer::Mamba(_) | Mixer::Mamba2(_) | Mixer::GatedDelta(_) => None,
     }
 }
 

@@ -100,6 +100,30 @@ pub struct Latent {
     pub indexer: Option<Indexer>,
 }
 
+/// Attention to one key for each so many tokens, and to all of a window (DeepSeek-V4, its technical report, sections 2.3.1 and
+/// 2.3.2; parameters as in Hugging Face's `modeling_deepseek_v4.py`). One vector of `head_dim` numbers is the key and the value
+/// of all heads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compressed {
+    /// Query heads.
+    pub heads: u32,
+    /// Channels of a head, and of a cached vector.
+    pub head_dim: u32,
+    /// Width of the queries' latent vector.
+    pub query_rank: u32,
+    /// Tokens that one cached vector stands for.
+    pub ratio: u32,
+    /// Last tokens whose vectors are kept one by one.
+    pub window: u32,
+    /// Groups of heads that are projected apart before they are mixed.
+    pub output_groups: u32,
+    /// Channels that each group is projected to.
+    pub output_rank: u32,
+    /// What picks the vectors that attention sees, with a key for each of them; with it, windows of compression overlap, so
+    /// that the compressor is twice as wide.
+    pub indexer: Option<Indexer>,
+}
+
 /// A state-space layer with one scalar decay a head (Mamba-2, arXiv 2405.21060).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mamba2 {
@@ -163,6 +187,8 @@ pub enum Mixer {
     Attention(Attention),
     /// Multi-head latent attention.
     Latent(Latent),
+    /// Attention to a compressed cache.
+    Compressed(Compressed),
     /// Mamba-2.
     Mamba2(Mamba2),
     /// Mamba.
@@ -238,6 +264,7 @@ impl Block {
     pub(super) fn read(reader: &mut Reader<'_>) -> Self {
         let attention = reader.optional_table("attention", Attention::read).map(Mixer::Attention);
         let latent = reader.optional_table("latent", Latent::read).map(Mixer::Latent);
+        let compressed = reader.optional_table("compressed", Compressed::read).map(Mixer::Compressed);
         let mamba2 = reader.optional_table("mamba2", Mamba2::read).map(Mixer::Mamba2);
         let mamba = reader.optional_table("mamba", Mamba::read).map(Mixer::Mamba);
         let delta = reader.optional_table("gated_delta", GatedDelta::read).map(Mixer::GatedDelta);
@@ -248,7 +275,7 @@ impl Block {
             leading: reader.or("leading", false),
             norms: reader.optional("norms").unwrap_or(2),
             scalars: reader.optional("scalars").unwrap_or(0),
-            mixer: attention.or(latent).or(mamba2).or(mamba).or(delta).unwrap_or_default(),
+            mixer: attention.or(latent).or(compressed).or(mamba2).or(mamba).or(delta).unwrap_or_default(),
             feed: mlp.or(moe).unwrap_or_default(),
         }
     }
@@ -282,13 +309,33 @@ impl Attention {
     }
 }
 
-impl Latent {
+impl Indexer {
     fn read(reader: &mut Reader<'_>) -> Self {
-        let indexer = |reader: &mut Reader<'_>| Indexer {
+        Self {
             heads: reader.get("heads"),
             head_dim: reader.get("head_dim"),
             selected: reader.optional("selected"),
-        };
+        }
+    }
+}
+
+impl Compressed {
+    fn read(reader: &mut Reader<'_>) -> Self {
+        Self {
+            heads: reader.get("heads"),
+            head_dim: reader.get("head_dim"),
+            query_rank: reader.get("query_rank"),
+            ratio: reader.get("ratio"),
+            window: reader.get("window"),
+            output_groups: reader.get("output_groups"),
+            output_rank: reader.get("output_rank"),
+            indexer: reader.optional_table("indexer", Indexer::read),
+        }
+    }
+}
+
+impl Latent {
+    fn read(reader: &mut Reader<'_>) -> Self {
         Self {
             heads: reader.get("heads"),
             query_rank: reader.optional("query_rank"),
@@ -296,7 +343,7 @@ impl Latent {
             nope_dim: reader.get("nope_dim"),
             rope_dim: reader.get("rope_dim"),
             value_dim: reader.get("value_dim"),
-            indexer: reader.optional_table("indexer", indexer),
+            indexer: reader.optional_table("indexer", Indexer::read),
         }
     }
 }

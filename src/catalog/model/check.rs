@@ -1,6 +1,6 @@
 //! What cannot be true of a model.
 
-use super::{Attention, Block, Feed, Latent, Mixer, Mlp, Model, Span};
+use super::{Attention, Block, Compressed, Feed, Latent, Mixer, Mlp, Model, Span};
 use crate::diagnostics::Code;
 
 /// The dimension that a problem is about; each form of file has its own key for it.
@@ -92,6 +92,12 @@ impl Model {
                     add(Field::Window, Code::Inconsistent, message, hint.to_owned());
                 }
             }
+            if let Mixer::Compressed(Compressed { heads, output_groups, .. }) = block.mixer
+                && (output_groups == 0 || !heads.is_multiple_of(output_groups))
+            {
+                let message = format!("{heads} query heads do not split into {output_groups} output groups");
+                add(Field::Heads, Code::Inconsistent, message, format!("it divides {heads}"));
+            }
             if let Some(moe) = block.moe().filter(|moe| moe.per_token > moe.experts) {
                 let message = format!("a token cannot visit {} of {} experts", moe.per_token, moe.experts);
                 add(Field::Experts, Code::Inconsistent, message, "at most as many as there are".to_owned());
@@ -121,6 +127,7 @@ impl Block {
             Mixer::None => 0.0,
             Mixer::Attention(attention) => attention.bound(hidden),
             Mixer::Latent(latent) => latent.bound(hidden),
+            Mixer::Compressed(compressed) => compressed.bound(hidden),
             Mixer::Mamba2(mamba) => {
                 let inner = f64::from(mamba.heads) * f64::from(mamba.head_dim);
                 let shared = 2.0 * f64::from(mamba.groups) * f64::from(mamba.state);
@@ -165,6 +172,22 @@ impl Attention {
     fn bound(&self, hidden: f64) -> f64 {
         let width = f64::from(self.head_dim).max(f64::from(self.value_dim));
         5.0 * (hidden + 2.0) * (f64::from(self.heads) * width + 1.0)
+    }
+}
+
+impl Compressed {
+    fn bound(&self, hidden: f64) -> f64 {
+        let [heads, dim, query, ratio] = [self.heads, self.head_dim, self.query_rank, self.ratio].map(f64::from);
+        let [groups, rank] = [self.output_groups, self.output_rank].map(f64::from);
+        let wide = dim + self.indexer.map_or(0.0, |indexer| f64::from(indexer.head_dim));
+        let indexer = self.indexer.map_or(0.0, |indexer| {
+            (f64::from(indexer.heads) + 1.0) * (query * f64::from(indexer.head_dim) + hidden)
+        });
+        (hidden + heads * dim + 1.0) * (query + 1.0)
+            + (5.0 * hidden + 2.0 * ratio + 3.0) * wide
+            + heads * (dim * rank + 1.0)
+            + groups * rank * hidden
+            + indexer
     }
 }
 

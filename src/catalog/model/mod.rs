@@ -12,7 +12,7 @@ use crate::diagnostics::Code;
 use crate::document::{FromNode, Reader, choices};
 
 pub use block::{
-    Attention, Block, Feed, Gate, GatedDelta, Indexer, Latent, Mamba, Mamba2, Mixer, Mlp, MoeBlock, QkNorm, Span,
+    Attention, Block, Compressed, Feed, Gate, GatedDelta, Indexer, Latent, Mamba, Mamba2, Mixer, Mlp, MoeBlock, QkNorm, Span,
 };
 pub use check::{Field, Problem};
 pub use format::{Format, Formats, Module, ModuleFormat, Number};

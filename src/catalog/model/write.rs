@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Attention, Block, Feed, Format, Formats, Gate, Latent, Mixer, Mlp, Model, QkNorm, Span};
+use super::{Attention, Block, Compressed, Feed, Format, Formats, Gate, Indexer, Latent, Mixer, Mlp, Model, QkNorm, Span};
 
 impl Model {
     /// The keys of a catalog file, blocks and all, without name and sources.
@@ -124,6 +124,7 @@ impl Block {
             Mixer::None => {}
             Mixer::Attention(attention) => attention.write(text),
             Mixer::Latent(latent) => latent.write(text),
+            Mixer::Compressed(compressed) => compressed.write(text),
             Mixer::Mamba2(mamba) => {
                 text.push_str("[block.mamba2]\n");
                 line(text, "heads", mamba.heads);
@@ -210,6 +211,29 @@ impl Attention {
     }
 }
 
+impl Indexer {
+    fn inline(self) -> String {
+        let selected = self.selected.map_or_else(String::new, |count| format!(", selected = {count}"));
+        format!("{{ heads = {}, head_dim = {}{selected} }}", self.heads, self.head_dim)
+    }
+}
+
+impl Compressed {
+    fn write(&self, text: &mut String) {
+        text.push_str("[block.compressed]\n");
+        line(text, "heads", self.heads);
+        line(text, "head_dim", self.head_dim);
+        line(text, "query_rank", self.query_rank);
+        line(text, "ratio", self.ratio);
+        line(text, "window", self.window);
+        line(text, "output_groups", self.output_groups);
+        line(text, "output_rank", self.output_rank);
+        if let Some(indexer) = self.indexer {
+            line(text, "indexer", indexer.inline());
+        }
+    }
+}
+
 impl Latent {
     fn write(&self, text: &mut String) {
         text.push_str("[block.latent]\n");
@@ -222,9 +246,7 @@ impl Latent {
         line(text, "rope_dim", self.rope_dim);
         line(text, "value_dim", self.value_dim);
         if let Some(indexer) = self.indexer {
-            let selected = indexer.selected.map_or_else(String::new, |count| format!(", selected = {count}"));
-            let value = format!("{{ heads = {}, head_dim = {}{selected} }}", indexer.heads, indexer.head_dim);
-            line(text, "indexer", value);
+            line(text, "indexer", indexer.inline());
         }
     }
 }

@@ -51,8 +51,10 @@ pub fn sequence_bytes(
 ) -> Bytes {
     let caches = layer_caches(model);
     let on_stage = |cache: &LayerCache| f64::from(cache.layers.div_ceil(layout.pipeline));
-    let token =
-        |cache: &LayerCache| formats.keys_values.bytes(cache.per_token as f64 * cache.shared_by.part(layout.tensor));
+    let token = |cache: &LayerCache| {
+        let entries = if let Keeps::Each(ratio) = cache.keeps { 1.0 / f64::from(ratio.max(1)) } else { 1.0 };
+        formats.keys_values.bytes(cache.per_token as f64 * entries * cache.shared_by.part(layout.tensor))
+    };
     let state = |cache: &LayerCache| {
         let part = cache.shared_by.part(layout.tensor);
         formats.states.bytes(cache.state as f64 * part) + formats.convolutions.bytes(cache.convolution as f64 * part)
@@ -89,7 +91,8 @@ pub fn sequence_bytes(
     let of = |cache: &LayerCache| {
         let kept = match cache.keeps {
             Keeps::Last(window) if pages.paging == Paging::PerLayer => windowed(u64::from(window)),
-            Keeps::Last(_) | Keeps::Always => rounded(tokens, block),
+            // Blocks are of tokens; an entry for several that is not full counts by its part.
+            Keeps::Last(_) | Keeps::Always | Keeps::Each(_) => rounded(tokens, block),
         };
         (state(cache) + token(cache) * kept) * on_stage(cache)
     };
