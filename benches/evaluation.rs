@@ -1,18 +1,22 @@
 //! Evaluations: one layout through the full chain (memory, step time, goodput, cost), and many on all cores.
 //!
 //! `cargo bench` prints the time and the allocations of each. The first must allocate nothing and stay below 10 us; the
-//! second shows layouts a second, those that do not divide or fit among them.
+//! others show layouts a second: considered by a search, and as rows of a sweep of which the best is kept. What whole runs of
+//! the program take is in reports/performance.md.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up fails by panicking")]
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use clusterplan::diagnostics::{Sink, Sources};
 use clusterplan::evaluate::{BuiltCluster, Prepared};
 use clusterplan::load;
 use clusterplan::parallelism::{Objective, Space};
+use clusterplan::report::sweep_figures;
 use clusterplan::scenario::{LayoutSearch, Scenario, ScenarioFile, Training};
 use clusterplan::search::{self, Variants};
+use clusterplan::sweep::{Cursor, Reduction, Shard, Sweep, Wanted};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 
@@ -51,4 +55,32 @@ fn all_layouts(bencher: Bencher<'_, '_>, name: &str) {
     let variants = Variants::new(&scenario, &training, &built);
     let considered = search::search(&variants, &wanted).unwrap().tally.considered();
     bencher.counter(ItemsCount::new(considered)).bench_local(|| search::search(divan::black_box(&variants), &wanted));
+}
+
+/// Every layout that divides as a row of a sweep, figures and all, of which the cheapest is kept.
+#[divan::bench(args = ["train-llama3.1-8b-16-h100-two-nodes.toml"], sample_count = 5, sample_size = 1)]
+fn rows_of_a_sweep(bencher: Bencher<'_, '_>, name: &str) {
+    let (mut sources, sink) = (Sources::default(), Sink::default());
+    let catalog = load::catalog(&[], &mut sources, &sink);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name);
+    let axes = "sweep.axes=[{ key = \"training.layout\", values = \"all\" }]".to_owned();
+    let document = load::scenario(&path, &[axes], &mut sources, &sink).unwrap();
+    let file = ScenarioFile::read(&document, &sink).sweep.unwrap();
+    let sweep = Sweep::bind(&document, &file, &catalog, sweep_figures(&[]), &sink).unwrap();
+    let by = sweep.column("cost.usd_per_run").unwrap();
+    let wanted = Wanted { top: 1, by: Some((by, false)), ..Wanted::default() };
+    bencher.counter(ItemsCount::new(sweep.size().rows)).bench_local(|| {
+        let mut all = Reduction::new(&wanted);
+        sweep.run(
+            Shard::WHOLE,
+            Cursor::default(),
+            || Reduction::new(&wanted),
+            Reduction::take,
+            |_, part| {
+                all.merge(part);
+                ControlFlow::Continue(())
+            },
+        );
+        all.finish()
+    });
 }

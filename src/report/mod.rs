@@ -26,6 +26,7 @@ mod stages;
 mod sweep;
 mod sweep_break_even;
 mod table;
+mod training_plan;
 mod uncertainty;
 
 pub use calibration::{CalibrationTitle, calibration_grid, calibration_json, calibration_page, calibration_toml};
@@ -52,4 +53,5 @@ pub use sweep::{
     BreakEvenOf, SweepCsv, SweepRows, all_figures, sweep_csv, sweep_figures, sweep_json, sweep_page, sweep_size,
 };
 pub use table::{Style, table};
+pub use training_plan::{training_plan_grid, training_plan_json, training_plan_page};
 pub use uncertainty::{uncertain_figures, uncertainty_grid, uncertainty_json, uncertainty_page};

@@ -7,6 +7,7 @@ mod collective;
 mod collective_range;
 mod compare;
 mod fabric;
+mod plan;
 pub mod pricing;
 mod scaling;
 
@@ -16,4 +17,5 @@ pub use collective::{Call, CallAnswer, CallLine, Placed, call, calls_together};
 pub use collective_range::{Extrapolation, RangeInputs, TimeRange, Times, time_ranges};
 pub use compare::{Axis, Case, Comparison, Question, Variant, compare};
 pub use fabric::{FabricLine, FabricQuote, QuoteInputs, quote};
+pub use plan::{BindingLimit, Limit, TrainingChoice, TrainingPlan, training_plan};
 pub use scaling::{Curve, Gain, Growth, Scaling, ScalingPoint, SerialPart, scaling};

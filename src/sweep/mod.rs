@@ -67,7 +67,7 @@ impl<'a> Sweep<'a> {
         let axes = Axes::bind(wanted, catalog, sink)?;
         let mut document = document.clone();
         if let Value::Table(table) = &mut document.value {
-            table.entries.retain(|entry| !["sweep", "compare", "uncertainty"].contains(&entry.key.as_str()));
+            table.entries.retain(|entry| !["sweep", "compare", "plan", "uncertainty"].contains(&entry.key.as_str()));
         }
         if axes.layouts {
             open_layout(&mut document);
@@ -112,6 +112,14 @@ impl<'a> Sweep<'a> {
     /// When rows have none.
     pub fn column(&self, key: &str) -> Result<Column, ConditionError> {
         Column::find(key, &self.axes, &self.figures).ok_or_else(|| condition::unknown(key, &self.axes, &self.figures))
+    }
+
+    /// Keys and values of a point.
+    pub fn settings(&self, index: u64) -> Vec<(String, String)> {
+        let mut point = vec![ABSENT; self.axes.columns.len()];
+        self.axes.at(index, &mut point);
+        let columns = self.axes.columns.iter().zip(&point).filter(|(_, value)| **value != ABSENT);
+        columns.map(|(column, value)| (column.key.clone(), column.values[*value as usize].text.clone())).collect()
     }
 
     /// All that decides what the rows are, but for the catalog, as text: the same text, the same rows.

@@ -24,6 +24,22 @@ pub enum Reason<'a> {
     Mistake(&'a str),
 }
 
+impl Reason<'_> {
+    /// What kind of reason it is, without its numbers.
+    pub fn kind(&self) -> String {
+        match self {
+            Self::Infeasible(Infeasible::NoLayout(_)) => "no layout works".to_owned(),
+            Self::Infeasible(Infeasible::Memory { .. }) => "a stage does not fit in memory".to_owned(),
+            Self::Infeasible(Infeasible::Layout(_)) => "the layout cannot be spread".to_owned(),
+            Self::Infeasible(Infeasible::PartNode { .. }) => "nodes would be part filled".to_owned(),
+            Self::Infeasible(Infeasible::Topology(_)) => "the network cannot be built".to_owned(),
+            Self::Infeasible(Infeasible::Endless { .. }) => "failures leave no progress".to_owned(),
+            Self::Infeasible(_) => "it cannot be built or run".to_owned(),
+            Self::Mistake(message) => (*message).to_owned(),
+        }
+    }
+}
+
 impl std::fmt::Display for Reason<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -282,6 +282,20 @@ impl Sweep<'_> {
         document
     }
 
+    /// A point by itself, as `eval` would have it.
+    ///
+    /// # Errors
+    /// When it cannot be, or its values contradict each other.
+    pub fn evaluate(&self, index: u64) -> Result<Evaluation, String> {
+        let mut point = vec![ABSENT; self.axes.columns.len()];
+        self.axes.at(index, &mut point);
+        let document = self.document(&point, |touched| touched != Touches::Catalog);
+        let sink = Sink::default();
+        let changed = self.has(Touches::Catalog).then(|| with_fields(self.catalog, &self.fields(&point), &sink));
+        let scenario = resolve(&document, changed.as_ref().unwrap_or(self.catalog))?;
+        search::evaluate(scenario).map_err(|infeasible| infeasible.to_string())
+    }
+
     /// The fields of the catalog that a point sets.
     fn fields(&self, point: &[u32]) -> Vec<(&CatalogField, &Node)> {
         let columns = self.axes.columns.iter().zip(point).filter(|(_, value)| **value != ABSENT);

@@ -30,6 +30,8 @@ pub struct PlanFile {
     pub nodes: Option<Choice>,
     /// Fabrics to choose from.
     pub fabrics: Option<Choice>,
+    /// Whether training may choose the number of accelerators; serving always does.
+    pub accelerators: bool,
 }
 
 /// `plan.limits`
@@ -72,6 +74,7 @@ impl PlanFile {
                 "cluster.node" => read.nodes = Some(choice(&entry.node, &entry.key, r.sink())),
                 "cluster.fabric" => read.fabrics = Some(choice(&entry.node, &entry.key, r.sink())),
                 "cluster.accelerators" => {
+                    read.accelerators = true;
                     if entry.node.as_str() != Some("auto") {
                         entry.node.wrong_type("plan.vary.cluster.accelerators", "\"auto\"", r.sink());
                     }
