@@ -244,7 +244,7 @@ mod tests {
         let found = unknown("training.tensor", Value::Integer(8));
         assert_eq!(
             found[0].1,
-            "it belongs at `software.overlap.tensor` or `training.layout.tensor` or `serving.layout.tensor`"
+            "it belongs at `software.overlap.tensor` or `training.layout.tensor` or `serving.layout.tensor` or `serving.layout.prefill.tensor` or `serving.layout.decode.tensor`"
         );
     }
 }
