@@ -618,6 +618,9 @@ metrics! {
         "cost.usd_per_run": Usd, "The run", "The whole cluster over the run's wall time, and the run's part of the hours that no run uses.";
             "annualised / 8,760 h x run with failures / utilisation"
             from ["cost.annualised_per_year_usd", "training.effective_days", "finance.utilisation"] => |e| usd(e.point?.run);
+        "cost.usd_per_mtok_trained": Usd, "Million tokens trained on", "The run's cost over its tokens.";
+            "cost of the run / tokens of the run"
+            from ["cost.usd_per_run", "training.tokens"] => |e| usd(per_trained_mtok(e)?);
         "cost.usd_per_mtok_input": Usd, "Million tokens of prompts", "That are not cached: their part of prefill's share of the time.";
             "useful hour of a GPU x prefill's share of the time x share of the prompt's work / tokens an hour"
             from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.input_tokens", "serving.prefill_stall_s"] => |e| usd(e.token_costs()?.input);
@@ -667,6 +670,13 @@ const HOUR: Seconds = Seconds::new(3_600.0);
 fn pflop_day_hours(e: &Evaluation) -> Option<f64> {
     let day = FlopRate::new(1e15) * Seconds::new(SECONDS_PER_DAY);
     Some(day / e.point?.step.rate_per_accelerator() / HOUR)
+}
+
+/// A run's cost over the tokens of all its stages, for a million of them.
+fn per_trained_mtok(e: &Evaluation) -> Option<Usd> {
+    let tokens: Tokens =
+        plan(e)?.stages_of(&e.scenario.training.as_ref()?.job).iter().map(|stage| stage.job.tokens).sum();
+    Some(e.point?.run * (Tokens::new(1e6) / tokens))
 }
 
 /// The run around the step.
