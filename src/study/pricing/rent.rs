@@ -167,7 +167,7 @@ fn others(catalog: &Catalog, accelerator: &str, term: Term, value: UsdPerHour) -
     Some((Ranged { value, low, high }, prices.len()))
 }
 
-/// A provider's list price: of several the lowest.
+/// A provider's list price: of several the newest, and of one day the lowest.
 fn listed(
     provider: &Entry<Provider>,
     wanted: &RentFile,
@@ -178,7 +178,9 @@ fn listed(
     let named = |offer: &&Offer| wanted.instance.as_ref().is_none_or(|instance| instance.id == offer.instance);
     let all = provider.offers_of(accelerator, wanted.term);
     let fitting: Vec<&Offer> = all.into_iter().filter(named).collect();
-    let Some(best) = fitting.first() else {
+    // An old price that was lower says nothing of today's.
+    let newest = fitting.iter().map(|offer| &offer.evidence.date).max();
+    let Some(best) = fitting.iter().find(|offer| Some(&offer.evidence.date) == newest) else {
         let known: Vec<String> = provider
             .offers
             .iter()
@@ -196,10 +198,10 @@ fn listed(
         return None;
     };
     let region = best.region.as_ref().map_or_else(String::new, |region| format!(", {region}"));
-    let lowest = if fitting.len() > 1 { format!("the lowest of {} prices: ", fitting.len()) } else { String::new() };
+    let newest = if fitting.len() > 1 { format!("the newest of {} prices: ", fitting.len()) } else { String::new() };
     Some(HourPrice {
         price: best.price_per_accelerator_hour,
-        from: format!("{}: {lowest}{}{region}", provider.name, best.instance),
+        from: format!("{}: {newest}{}{region}", provider.name, best.instance),
         date: best.evidence.date.clone(),
         basis: best.evidence.basis,
         others: None,
