@@ -122,7 +122,8 @@ fn wrong_arguments_are_mistakes_too() {
 
 /// Whether a figure is there only where something is served.
 fn of_serving(metric: &Metric) -> bool {
-    metric.group == Group::Serving || metric.key.contains("_mtok_")
+    let money = ["_mtok_input", "_mtok_cached", "_mtok_output", "_mtok_blended", "cost.margin_on_cost", "cost.break_even_utilisation"];
+    matches!(metric.group, Group::Serving | Group::Agents) || money.iter().any(|part| metric.key.contains(part))
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn keys_that_scripts_rely_on_are_there() {
 
 /// Whether a figure is there only where something is served.
 fn of_serving(metric: &Metric) -> bool {
-    let money = ["_mtok_", "cost.margin_on_cost", "cost.break_even_utilisation"];
+    let money = ["_mtok_input", "_mtok_cached", "_mtok_output", "_mtok_blended", "cost.margin_on_cost", "cost.break_even_utilisation"];
     matches!(metric.group, Group::Serving | Group::Agents) || money.iter().any(|part| metric.key.contains(part))
 }
 
