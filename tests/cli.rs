@@ -120,10 +120,20 @@ fn wrong_arguments_are_mistakes_too() {
     assert!(run(&["--version"]).stdout.starts_with("clusterplan "));
 }
 
-/// Whether a figure is there only where something is served.
+/// Whether a figure is there only where something is served, or kept by the hosts.
 fn of_serving(metric: &Metric) -> bool {
-    let money = ["_mtok_input", "_mtok_cached", "_mtok_output", "_mtok_blended", "cost.margin_on_cost", "cost.break_even_utilisation"];
-    matches!(metric.group, Group::Serving | Group::Agents) || money.iter().any(|part| metric.key.contains(part))
+    let money = [
+        "_mtok_input",
+        "_mtok_cached",
+        "_mtok_output",
+        "_mtok_blended",
+        "cost.margin_on_cost",
+        "cost.break_even_utilisation",
+    ];
+    let kept_by_hosts = metric.key == "training.other_host_s";
+    kept_by_hosts
+        || matches!(metric.group, Group::Serving | Group::Agents)
+        || money.iter().any(|part| metric.key.contains(part))
 }
 
 #[test]
