@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Answer, Session};
-use crate::calibration::fit_serving;
+use crate::calibration::{ServingFit, fit_serving};
 use crate::catalog::ServingEfficiency;
 use crate::diagnostics::{Code, Diagnostic};
+use crate::document::{Node, Value};
 use crate::load;
 use crate::report::Grid;
 use crate::units::significant;
@@ -24,6 +25,9 @@ pub(super) struct Serving {
     /// Passes over all constants at most
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     passes: u32,
+    /// Writes the fitted set as a file for DIR/efficiency/serving of a catalog, beside which its runs and date are to be named
+    #[arg(long, conflicts_with = "leave_out_models")]
+    toml: bool,
     /// Fits without each model in turn, and says how far that model's time between tokens is then missed
     #[arg(long)]
     leave_out_models: bool,
@@ -44,9 +48,16 @@ impl Serving {
         let Some(start) = constants(&catalog).filter(|_| session.sink.is_empty()) else {
             return (Answer::Mistaken, session);
         };
+        if self.toml {
+            session.writes_toml();
+        }
         if runs.is_empty() {
             let message = "Nothing is fitted: no row of the tables is a run that the model takes.\n".to_owned();
             return (Answer::No { data: None, message }, session);
+        }
+        if self.toml {
+            let fit = fit_serving(start, self.passes, |set| distance(&runs, set));
+            return (Answer::Yes(toml(&start.document, &fit, runs.len()).into_bytes()), session);
         }
         let (title, grid) = if self.leave_out_models {
             ("Models left out of the fit of serving", self.left_out(&runs, start))
@@ -110,4 +121,43 @@ impl Serving {
         }
         grid
     }
+}
+
+/// The file of a set with its constants replaced by the fitted ones.
+fn toml(document: &Node, fit: &ServingFit, runs: usize) -> String {
+    let mut document = document.clone();
+    for constant in &fit.constants {
+        let value = if constant.is_time {
+            // Microseconds with ten digits: what is read back is what was fitted.
+            Value::String(format!("{} us", significant(constant.after * 1e6, 10)))
+        } else {
+            Value::Float(constant.after)
+        };
+        if let Some(node) = place(&mut document, &constant.name) {
+            node.value = value;
+        }
+    }
+    let (before, after) = fit.distance;
+    format!(
+        "# Fitted to {runs} runs; mean distance {} (before {}). Sources are those of the set it began from: name your own.\n{}",
+        significant(after, 4),
+        significant(before, 4),
+        document.to_toml()
+    )
+}
+
+/// The value of a constant in a set's file: `generation.<first id>.<field>`, or a plain path.
+fn place<'a>(document: &'a mut Node, name: &str) -> Option<&'a mut Node> {
+    let mut node = document;
+    for key in name.split('.') {
+        node = match &mut node.value {
+            Value::Table(table) => table.get_mut(key)?,
+            Value::Array(items) => items.iter_mut().find(|item| {
+                let first = item.as_table().and_then(|table| table.get("ids"));
+                matches!(first.map(|ids| &ids.value), Some(Value::Array(ids)) if ids.first().and_then(Node::as_str) == Some(key))
+            })?,
+            _ => return None,
+        };
+    }
+    Some(node)
 }
