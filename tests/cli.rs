@@ -2,13 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as its tests do")]
 
+mod figures;
 mod program;
 
 use std::fs;
 use std::process::{Command as Process, Stdio};
 
 use assert_cmd::Command;
-use clusterplan::report::{Group, METRICS, Metric};
+use clusterplan::report::METRICS;
+use figures::is_conditional;
 use program::{Answer, LLAMA, MIXTRAL, run};
 use serde_json::Value;
 
@@ -120,27 +122,11 @@ fn wrong_arguments_are_mistakes_too() {
     assert!(run(&["--version"]).stdout.starts_with("clusterplan "));
 }
 
-/// Whether a figure is there only where something is served, or kept by the hosts.
-fn of_serving(metric: &Metric) -> bool {
-    let money = [
-        "_mtok_input",
-        "_mtok_cached",
-        "_mtok_output",
-        "_mtok_blended",
-        "cost.margin_on_cost",
-        "cost.break_even_utilisation",
-    ];
-    let kept_by_hosts = metric.key == "training.other_host_s";
-    kept_by_hosts
-        || matches!(metric.group, Group::Serving | Group::Agents)
-        || money.iter().any(|part| metric.key.contains(part))
-}
-
 #[test]
 fn json_has_groups_with_their_basis_and_bare_numbers() {
     let object = json(&["eval", MIXTRAL, "--set", "training.data.raw=1 PB", "--set", "training.data.cleaned=160 TB"]);
     assert!(object["serving"].is_null(), "nothing is served");
-    for metric in METRICS.iter().filter(|metric| !of_serving(metric)) {
+    for metric in METRICS.iter().filter(|metric| !is_conditional(metric)) {
         let (group, name) = metric.key.split_once('.').unwrap();
         assert!(object[group][name].is_number() || object[group][name].is_boolean(), "{}", metric.key);
     }
@@ -163,7 +149,7 @@ fn csv_has_a_column_a_figure() {
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     assert_eq!(rows.len(), 1);
     let numbers = rows[0].iter().skip(1).filter(|cell| cell.parse::<f64>().is_ok()).count();
-    let serving = METRICS.iter().filter(|metric| of_serving(metric)).count();
+    let serving = METRICS.iter().filter(|metric| is_conditional(metric)).count();
     assert_eq!(
         numbers,
         METRICS.len() - serving - 2,

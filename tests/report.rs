@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as its tests do")]
 
+mod figures;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -9,8 +11,9 @@ use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::document::Node;
 use clusterplan::evaluate::{Evaluation, evaluate};
 use clusterplan::load;
-use clusterplan::report::{Group, METRICS, Metric, Unit, Value, evaluation_json, metric};
+use clusterplan::report::{METRICS, Unit, Value, evaluation_json, metric};
 use clusterplan::scenario::{KEYS, Scenario, ScenarioFile};
+use figures::is_conditional;
 
 const SCENARIOS: [&str; 5] = [
     "train-dense-2t-h100",
@@ -109,22 +112,6 @@ fn keys_that_scripts_rely_on_are_there() {
     }
 }
 
-/// Whether a figure is there only where something is served, or kept by the hosts.
-fn of_serving(metric: &Metric) -> bool {
-    let money = [
-        "_mtok_input",
-        "_mtok_cached",
-        "_mtok_output",
-        "_mtok_blended",
-        "cost.margin_on_cost",
-        "cost.break_even_utilisation",
-    ];
-    let kept_by_hosts = metric.key == "training.other_host_s";
-    kept_by_hosts
-        || matches!(metric.group, Group::Serving | Group::Agents)
-        || money.iter().any(|part| metric.key.contains(part))
-}
-
 #[test]
 fn every_figure_of_a_scenario_is_finite() {
     for name in SCENARIOS {
@@ -140,7 +127,7 @@ fn every_figure_of_a_scenario_is_finite() {
             "training.other_host",
         ];
         let optional = |key: &str| given.iter().any(|start| key.starts_with(start));
-        for metric in METRICS.iter().filter(|metric| !of_serving(metric) && !optional(metric.key)) {
+        for metric in METRICS.iter().filter(|metric| !is_conditional(metric) && !optional(metric.key)) {
             assert!(metric.value(&evaluation).is_some(), "{name}: {}", metric.key);
         }
     }

@@ -1,0 +1,19 @@
+//! What tests know of the table of figures.
+
+use clusterplan::report::{Group, Metric};
+
+/// Whether a figure is there only where something is served, or kept by the hosts.
+pub(crate) fn is_conditional(metric: &Metric) -> bool {
+    let money = [
+        "_mtok_input",
+        "_mtok_cached",
+        "_mtok_output",
+        "_mtok_blended",
+        "cost.margin_on_cost",
+        "cost.break_even_utilisation",
+    ];
+    let kept_by_hosts = metric.key == "training.other_host_s";
+    kept_by_hosts
+        || matches!(metric.group, Group::Serving | Group::Agents)
+        || money.iter().any(|part| metric.key.contains(part))
+}
