@@ -11,7 +11,7 @@ use clusterplan::catalog::model::{
 };
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::memory::{Software, all_stages, worst};
-use clusterplan::parallelism::{ContextExchange, Layout, RankOrder, Recompute, Schedule, Sharding, StagePlan};
+use clusterplan::parallelism::{Layout, Recompute, Sharding, StagePlan};
 use clusterplan::units::{Bytes, Factor, Fraction, Tokens};
 use clusterplan::workload::{
     GradientPrecision, Layers, Mixed, Offload, Optimizer, Precision, TrainingJob, Transformer, census,
@@ -27,24 +27,6 @@ static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
 fn model(id: &str) -> Model {
     CATALOG.models.get(id).unwrap_or_else(|| panic!("no model {id}")).part.clone()
 }
-
-const ONE: Layout = Layout {
-    tensor: 1,
-    context: 1,
-    context_exchange: ContextExchange::AllGather,
-    pipeline: 1,
-    data: 1,
-    expert: 1,
-    virtual_stages: 1,
-    micro_batch: 1,
-    schedule: Schedule::OneF1b,
-    sharding: Sharding::None,
-    stage_layers: None,
-    shard_ranks: 0,
-    recompute: Recompute::None,
-    sequence_parallel: false,
-    order: RankOrder::TpCpEpDpPp,
-};
 
 const BARE: Software = Software {
     driver_reserve: Bytes::ZERO,
@@ -94,7 +76,8 @@ fn layer_by_layer_agrees_with_layers_alike() {
                 for (fused_attention, cast_inputs) in [(true, false), (false, false), (true, true)] {
                     let expert = if alike.experts.is_some() { expert } else { 1 };
                     let sequence_parallel = tensor > 1;
-                    let layout = Layout { tensor, pipeline, expert, data: 8, recompute, sequence_parallel, ..ONE };
+                    let layout =
+                        Layout { tensor, pipeline, expert, data: 8, recompute, sequence_parallel, ..Layout::SINGLE };
                     let software = Software { selective_recompute: policy, fused_attention, cast_inputs, ..BARE };
                     let job = TrainingJob { precision: Precision::Fp8, ..job(4_096, 64) };
                     layout.check_layers(Layers::from(&mixed), &job).unwrap();
@@ -121,7 +104,7 @@ fn every_parameter_is_held_once() {
         assert_eq!(mixed.order.len(), mixed.frame.layers as usize, "{}", entry.id);
         several += u32::from(Transformer::try_from(&entry.part).is_err());
         for pipeline in [1, 3] {
-            let layout = Layout { pipeline, ..ONE };
+            let layout = Layout { pipeline, ..Layout::SINGLE };
             let plan = StagePlan::new(mixed.frame.layers, &layout);
             let job = job(4_096, 8);
             let held: Bytes = all_stages(&mixed, &job, &layout, &BARE).map(|stage| stage.weights).sum();
@@ -141,11 +124,11 @@ fn tensor_ranks_hold_a_part_and_what_is_copied() {
     for id in ["nemotron-h-56b", "qwen3.5-27b", "jamba-1.5-mini", "llama-4-maverick-17b-128e", "qwen3-next-80b-a3b"] {
         let model = model(id);
         for block in &model.blocks {
-            let whole = ONE.block_shard(&model, block);
-            let part = Layout { tensor: 2, ..ONE }.block_shard(&model, block);
+            let whole = Layout::SINGLE.block_shard(&model, block);
+            let part = Layout { tensor: 2, ..Layout::SINGLE }.block_shard(&model, block);
             near(2.0 * part.split + part.copied, whole.split + whole.copied);
             near((2.0 * part.experts).max(1.0), whole.experts.max(1.0));
-            let spread = Layout { data: 2, expert: 2, ..ONE }.block_shard(&model, block);
+            let spread = Layout { data: 2, expert: 2, ..Layout::SINGLE }.block_shard(&model, block);
             near((2.0 * spread.experts).max(1.0), whole.experts.max(1.0));
         }
     }
@@ -159,29 +142,29 @@ fn recurrent_layers_by_hand() {
     // the normed one are 2048 each, and a norm a group in single precision.
     let mamba2 = Mamba2 { heads: 32, head_dim: 64, groups: 8, state: 128, kernel: 4, conv_bias: true, biases: false };
     let by_hand = norm + 2.0 * (4_096.0 + 2_048.0 + 32.0) + 4.0 * 2_048.0 + 32.0;
-    near(kept(Mixer::Mamba2(mamba2), Feed::None, 1, &ONE), by_hand);
-    let two = Layout { tensor: 2, sequence_parallel: true, ..ONE };
+    near(kept(Mixer::Mamba2(mamba2), Feed::None, 1, &Layout::SINGLE), by_hand);
+    let two = Layout { tensor: 2, sequence_parallel: true, ..Layout::SINGLE };
     near(kept(Mixer::Mamba2(mamba2), Feed::None, 1, &two), by_hand / 2.0);
     // 2,048 channels with a state of 16 and a step of 64: projection and output 3*2048, gated output 2048, x_dbl and both
     // its parts 64 + 4*16, and a state of 16 pairs for 2,048 tokens.
     let mamba =
         Mamba { inner: 2_048, state: 16, kernel: 4, step_rank: 64, conv_bias: true, biases: false, norms: false };
     let by_hand = norm + 2.0 * (3.0 * 2_048.0 + 2_048.0 + 64.0 + 64.0) + 8.0 * 16.0;
-    near(kept(Mixer::Mamba(mamba), Feed::None, 1, &ONE), by_hand);
+    near(kept(Mixer::Mamba(mamba), Feed::None, 1, &Layout::SINGLE), by_hand);
     let jamba = Mamba { norms: true, ..mamba };
-    near(kept(Mixer::Mamba(jamba), Feed::None, 1, &ONE), by_hand + 2.0 * 2.0 * 2_048.0);
+    near(kept(Mixer::Mamba(jamba), Feed::None, 1, &Layout::SINGLE), by_hand + 2.0 * 2.0 * 2_048.0);
     // 16 key heads and 32 value heads of 128: keys 2048, values 4096; convolved 2*2048 + 4096, values, gate, output and
     // normed output 4*4096, queries and keys of all value heads 2*4096; a head 65 numbers and 20 bytes.
     let delta = GatedDelta { key_heads: 16, value_heads: 32, key_dim: 128, value_dim: 128, kernel: 4 };
     let by_hand = norm + 2.0 * (8_192.0 + 4.0 * 4_096.0 + 8_192.0) + 32.0 * (130.0 + 20.0);
-    near(kept(Mixer::GatedDelta(delta), Feed::None, 1, &ONE), by_hand);
+    near(kept(Mixer::GatedDelta(delta), Feed::None, 1, &Layout::SINGLE), by_hand);
 }
 
 #[test]
 fn gates_norms_and_feeds_by_hand() {
     let norm = 4.0 * 1_024.0;
     let plain = Attention { heads: 8, kv_heads: 2, head_dim: 128, value_dim: 128, ..Attention::default() };
-    let of = |attention, feed, norms| kept(Mixer::Attention(attention), feed, norms, &ONE);
+    let of = |attention, feed, norms| kept(Mixer::Attention(attention), feed, norms, &Layout::SINGLE);
     // Query and output 2*1024, keys and values 2*256, a log-sum a head.
     let attention = norm + 2.0 * (2_048.0 + 512.0) + 32.0;
     near(of(plain, Feed::None, 1), attention);
@@ -193,12 +176,12 @@ fn gates_norms_and_feeds_by_hand() {
     // Side by side, both read the one norm; norms behind keep what they norm.
     near(of(plain, mlp, 1), attention + 6.0 * 3_000.0);
     near(of(plain, mlp, 4), attention + norm + 6.0 * 3_000.0 + 2.0 * 2.0 * 1_024.0);
-    near(kept(Mixer::None, mlp, 1, &ONE), norm + 6.0 * 3_000.0);
+    near(kept(Mixer::None, mlp, 1, &Layout::SINGLE), norm + 6.0 * 3_000.0);
     // Experts that work on 256 channels: a router of 2*4*16, two visits of 4*256 outside and 6*500 inside, and 4*256 of
     // what they read and give.
     let expert = Mlp { ffn: 500, gated: true, biases: false };
     let moe = MoeBlock { experts: 16, per_token: 2, expert, latent: 256, ..MoeBlock::default() };
-    near(kept(Mixer::None, Feed::Moe(moe), 1, &ONE), norm + 128.0 + 2.0 * (1_024.0 + 3_000.0) + 1_024.0);
+    near(kept(Mixer::None, Feed::Moe(moe), 1, &Layout::SINGLE), norm + 128.0 + 2.0 * (1_024.0 + 3_000.0) + 1_024.0);
 }
 
 #[test]
@@ -214,7 +197,7 @@ fn stages_hold_the_layers_that_stand_there() {
     let model = Model { hidden: 64, vocab: 1, norm: Norm::RmsNorm, blocks: vec![small, large], ..Model::default() };
     let weights = |model: &Model, stages: u32| -> Vec<f64> {
         let mixed = Mixed::try_from(model).unwrap();
-        let layout = Layout { pipeline: stages, ..ONE };
+        let layout = Layout { pipeline: stages, ..Layout::SINGLE };
         all_stages(&mixed, &job(128, 8), &layout, &BARE).map(|stage| stage.weights / Bytes::new(2.0)).collect()
     };
     let of = |ffn: f64| 4.0 * (2.0 * 64.0 * ffn + 2.0 * 64.0);
@@ -233,7 +216,7 @@ fn more_to_hold_never_takes_less() {
         let mixed = Mixed::try_from(&model(id)).unwrap();
         let total =
             |layout: &Layout, sequence| worst(&mixed, &job(sequence, 64), layout, &BARE).1.total() / Bytes::new(1.0);
-        let staged = Layout { pipeline: 4, ..ONE };
+        let staged = Layout { pipeline: 4, ..Layout::SINGLE };
         assert!(total(&staged, 8_192) > total(&staged, 4_096));
         assert!(total(&Layout { recompute: Recompute::Full, ..staged }, 8_192) < total(&staged, 8_192));
         assert!(total(&Layout { tensor: 2, sequence_parallel: true, ..staged }, 8_192) < total(&staged, 8_192));

@@ -12,7 +12,7 @@ use clusterplan::memory::serving::{
     CacheFormats, Engine, Pages, Paging, ServingLayout, fits, rank_weights, sequence_bytes,
 };
 use clusterplan::memory::{Software, footprint, worst};
-use clusterplan::parallelism::{ContextExchange, Layout, RankOrder, Recompute, Schedule, Sharding};
+use clusterplan::parallelism::{Layout, Sharding};
 use clusterplan::units::{Bytes, Factor, Fraction, Tokens};
 use clusterplan::workload::{
     CacheNumbers, GradientPrecision, LayerKind, Offload, Optimizer, Precision, TrainingJob, Transformer, census,
@@ -67,24 +67,6 @@ fn gib_at(model: &Model, tokens: u64) -> f64 {
 fn near(found: f64, wanted: f64, within: f64) {
     assert!((found / wanted - 1.0).abs() <= within, "{found} for {wanted}");
 }
-
-const ONE: Layout = Layout {
-    tensor: 1,
-    context: 1,
-    context_exchange: ContextExchange::AllGather,
-    pipeline: 1,
-    data: 1,
-    expert: 1,
-    virtual_stages: 1,
-    micro_batch: 1,
-    schedule: Schedule::OneF1b,
-    sharding: Sharding::None,
-    stage_layers: None,
-    shard_ranks: 0,
-    recompute: Recompute::None,
-    sequence_parallel: false,
-    order: RankOrder::TpCpEpDpPp,
-};
 
 const BARE: Software = Software {
     driver_reserve: Bytes::ZERO,
@@ -271,7 +253,7 @@ fn scales_of_four_bit_weights_count() {
 fn states_are_not_all_that_training_takes() {
     // deepspeedai/DeepSpeed#5099: ZeRO-2 keeps the fp16 weights whole: 2 P + 18 P / N with both copies of gradients.
     let llama = Transformer::try_from(&model("llama-3.1-8b")).unwrap();
-    let sharded = Layout { data: 8, sharding: Sharding::OptimizerGradients, ..ONE };
+    let sharded = Layout { data: 8, sharding: Sharding::OptimizerGradients, ..Layout::SINGLE };
     let held = footprint(&llama, &job(4_096, 8), &sharded, &BARE, 0);
     let parameters = llama.parameters().total() as f64;
     assert_eq!(held.weights, Bytes::new(2.0 * parameters));
@@ -285,7 +267,7 @@ fn the_heaviest_stage_decides() {
     // heaviest stage is the answer, not the average. 30 layers over four stages: 8, 8, 7, 7 or the like, none lost.
     let mut llama = Transformer::try_from(&model("llama-3.1-8b")).unwrap();
     llama.layers = 30;
-    let layout = Layout { pipeline: 4, ..ONE };
+    let layout = Layout { pipeline: 4, ..Layout::SINGLE };
     let plan = clusterplan::parallelism::StagePlan::new(30, &layout);
     let layers: Vec<u32> = (0..4).map(|stage| plan.stage(stage, &llama).layers()).collect();
     assert_eq!((layers.iter().sum::<u32>(), layers.iter().max()), (30, Some(&8)));
@@ -306,7 +288,7 @@ fn activations_count_norms_twice_and_scores_never_with_flash() {
     // cli99/llm-analysis#18: two norms a layer, 4 s b h; Dao-AILab/flash-attention#899: no square of the sequence.
     let llama = Transformer::try_from(&model("llama-3.1-8b")).unwrap();
     let kept = |sequence, software: &Software| {
-        ONE.layer_activations(&llama, LayerKind::Dense, &job(sequence, 1), software).kept
+        Layout::SINGLE.layer_activations(&llama, LayerKind::Dense, &job(sequence, 1), software).kept
     };
     assert_eq!(kept(8_192, &BARE), kept(4_096, &BARE) * 2.0);
     let unfused = Software { fused_attention: false, ..BARE };
@@ -315,11 +297,11 @@ fn activations_count_norms_twice_and_scores_never_with_flash() {
     // single precision.
     let wide = Transformer { vocab: 131_072, ..llama };
     let narrow = Transformer { vocab: 1, ..llama };
-    let total = |model| footprint(model, &job(4_096, 1), &ONE, &BARE, 0).activations;
+    let total = |model| footprint(model, &job(4_096, 1), &Layout::SINGLE, &BARE, 0).activations;
     near((total(&wide) - total(&narrow)) / Bytes::new(GIB), 2.0, 1e-3);
     // NVIDIA/Megatron-LM#525, radixark/miles#2199: what the allocator and the libraries hold is counted.
     let held = Software { fragmentation: Fraction::new(0.05).unwrap(), context: Bytes::new(0.6 * GIB), ..BARE };
-    let of = |software| footprint(&llama, &job(4_096, 1), &ONE, software, 0).total();
+    let of = |software| footprint(&llama, &job(4_096, 1), &Layout::SINGLE, software, 0).total();
     assert!(of(&held) > of(&BARE) + Bytes::new(0.6 * GIB));
 }
 

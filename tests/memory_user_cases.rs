@@ -11,7 +11,7 @@ use clusterplan::catalog::training_efficiency::{AttentionKernel, Framework};
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::memory::serving::{CacheFormats, Pages, Paging, ServingLayout, sequence_bytes};
 use clusterplan::memory::{MemoryFootprint, Software, footprint};
-use clusterplan::parallelism::{ContextExchange, Layout, Module, Modules, RankOrder, Recompute, Schedule, Sharding};
+use clusterplan::parallelism::{Layout, Module, Modules, Recompute, Sharding};
 use clusterplan::units::{Bytes, Factor, Fraction, Tokens};
 use clusterplan::workload::{
     Detail, GradientPrecision, LayerKind, Offload, Optimizer, Precision, TrainingJob, Transformer, block_parameters,
@@ -26,24 +26,6 @@ static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     assert!(sink.is_empty(), "{}", render(&sink.into_diagnostics(), &sources, false));
     catalog
 });
-
-const ONE: Layout = Layout {
-    tensor: 1,
-    context: 1,
-    context_exchange: ContextExchange::AllGather,
-    pipeline: 1,
-    data: 1,
-    expert: 1,
-    virtual_stages: 1,
-    micro_batch: 1,
-    schedule: Schedule::OneF1b,
-    sharding: Sharding::None,
-    stage_layers: None,
-    shard_ranks: 0,
-    recompute: Recompute::None,
-    sequence_parallel: false,
-    order: RankOrder::TpCpEpDpPp,
-};
 
 const BARE: Software = Software {
     driver_reserve: Bytes::ZERO,
@@ -132,7 +114,7 @@ fn states_of_zero_3_are_18_bytes_a_parameter_over_the_ranks() {
     // deepspeedai/DeepSpeed#4527: 29.01 GiB a GPU for 6,805 million parameters on four, with the largest layer gathered; 0.49
     // with all offloaded, that layer alone; 14.7 to 21.3 measured, since activations and buffers are not in the estimate.
     let llama = transformer("llama-2-7b");
-    let layout = Layout { data: 4, sharding: Sharding::Full, ..ONE };
+    let layout = Layout { data: 4, sharding: Sharding::Full, ..Layout::SINGLE };
     let job = job(4_096, 4);
     let held = footprint(&llama, &job, &layout, &BARE, 0);
     let scale = 6_805e6 / llama.parameters().total() as f64;
@@ -156,7 +138,7 @@ fn bytes_a_parameter_depend_on_the_framework() {
     let of = |framework| {
         let kept = allowance.framework(framework).unwrap();
         let software = Software::new(allowance, kept, AttentionKernel::Fa2);
-        let held = footprint(&transformer("llama-2-7b"), &job(4_096, 1), &ONE, &software, 0);
+        let held = footprint(&transformer("llama-2-7b"), &job(4_096, 1), &Layout::SINGLE, &software, 0);
         (held.weights + held.optimizer) / Bytes::new(1e9)
     };
     near(of(Framework::Jax), 80.4, 0.01);
@@ -168,7 +150,7 @@ fn two_norms_a_layer_keep_four_bytes_a_channel() {
     // cli99/llm-analysis#18: 2 s b h a norm, and there are two of them.
     let llama = transformer("llama-2-7b");
     let kept = |recompute| {
-        let layout = Layout { recompute, ..ONE };
+        let layout = Layout { recompute, ..Layout::SINGLE };
         layout.layer_activations(&llama, LayerKind::Dense, &job(4_096, 1), &BARE).kept
     };
     let norms = kept(Recompute::None) - kept(Recompute::Modules(Modules::of(&[Module::LayerNorm])));
@@ -196,7 +178,7 @@ fn scores_and_logits_are_what_a_small_model_fails_by() {
         experts: None,
         detail: Detail::NONE,
     };
-    let layout = Layout { micro_batch: 4, ..ONE };
+    let layout = Layout { micro_batch: 4, ..Layout::SINGLE };
     let of = |software| footprint(&gpt, &job(1_024, 4), &layout, software, 0).total();
     near(of(&BARE) / Bytes::new(1e9), 23.3, 0.09);
     let unfused = of(&Software { fused_attention: false, ..BARE });
@@ -210,8 +192,13 @@ fn a_compiled_loss_keeps_a_third_of_the_logits() {
     let of = |loss| {
         let kept = allowance.with_loss(Framework::PytorchNative, loss).unwrap();
         let software = Software::new(allowance, kept, AttentionKernel::Fa2);
-        let layout =
-            Layout { data: 32, micro_batch: 2, sharding: Sharding::Full, recompute: Recompute::Selective, ..ONE };
+        let layout = Layout {
+            data: 32,
+            micro_batch: 2,
+            sharding: Sharding::Full,
+            recompute: Recompute::Selective,
+            ..Layout::SINGLE
+        };
         let software = Software { context: Bytes::ZERO, communicator: Bytes::ZERO, ..software };
         footprint(&transformer("llama-3.1-8b"), &job(8_192, 64), &layout, &software, 0).total() / GIB
     };

@@ -7,32 +7,12 @@ use clusterplan::catalog::model::{Mixer, Model};
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
 use clusterplan::memory::{Software, all_stages, worst};
-use clusterplan::parallelism::{
-    ContextExchange, Layout, RankOrder, RankParameters, Recompute, Schedule, Sharding, StageLayers,
-};
+use clusterplan::parallelism::{Layout, RankParameters, Recompute, StageLayers};
 use clusterplan::units::{Bytes, Factor, Fraction, Tokens};
 use clusterplan::workload::{
     GradientPrecision, Layers, Mixed, Offload, Optimizer, Precision, TrainingJob, block_parameters, census, import,
 };
 use proptest::prelude::*;
-
-const ONE: Layout = Layout {
-    tensor: 1,
-    context: 1,
-    context_exchange: ContextExchange::AllGather,
-    pipeline: 1,
-    data: 1,
-    expert: 1,
-    virtual_stages: 1,
-    stage_layers: None,
-    micro_batch: 1,
-    schedule: Schedule::OneF1b,
-    sharding: Sharding::None,
-    shard_ranks: 0,
-    recompute: Recompute::None,
-    sequence_parallel: false,
-    order: RankOrder::TpCpEpDpPp,
-};
 
 const BARE: Software = Software {
     driver_reserve: Bytes::ZERO,
@@ -156,8 +136,8 @@ proptest! {
         let layers = mixed.frame.layers;
         let whole = census(&mixed.model).total() as f64;
         let given = split(layers, &cuts);
-        let uneven = Layout { pipeline: given.chunks(), stage_layers: Some(given), ..ONE };
-        for layout in [Layout { pipeline, ..ONE }, uneven] {
+        let uneven = Layout { pipeline: given.chunks(), stage_layers: Some(given), ..Layout::SINGLE };
+        for layout in [Layout { pipeline, ..Layout::SINGLE }, uneven] {
             layout.check_layers(Layers::from(&mixed), &job(1_024)).expect("a layout that can be");
             // A tied table is held at both ends.
             let again = mixed.frame.tied_embeddings && layout.pipeline > 1;
@@ -180,7 +160,7 @@ proptest! {
     #[test]
     fn ranks_hold_the_whole_and_what_is_copied(text in configs(), power in 0_u32..=3) {
         let (mixed, tensor) = (mixed(&text), 1_u32 << power);
-        let layout = Layout { tensor, data: 1, ..ONE };
+        let layout = Layout { tensor, data: 1, ..Layout::SINGLE };
         prop_assume!(layout.check_layers(Layers::from(&mixed), &job(1_024)).is_ok());
         let ranks = f64::from(tensor);
         for block in &mixed.model.blocks {
@@ -208,7 +188,7 @@ proptest! {
         (short, more) in (1_u32..=64, 0_u32..=64),
     ) {
         let mixed = mixed(&text);
-        let layout = Layout { pipeline, recompute, ..ONE };
+        let layout = Layout { pipeline, recompute, ..Layout::SINGLE };
         let of = |sequence| {
             all_stages(&mixed, &job(sequence), &layout, &BARE).map(|stage| bytes(stage.total())).collect::<Vec<_>>()
         };

@@ -149,6 +149,25 @@ impl std::fmt::Display for Layout {
 }
 
 impl Layout {
+    /// One rank with everything on it.
+    pub const SINGLE: Self = Self {
+        tensor: 1,
+        context: 1,
+        context_exchange: ContextExchange::AllGather,
+        pipeline: 1,
+        data: 1,
+        expert: 1,
+        virtual_stages: 1,
+        stage_layers: None,
+        micro_batch: 1,
+        schedule: Schedule::OneF1b,
+        sharding: Sharding::None,
+        shard_ranks: 0,
+        recompute: Recompute::None,
+        sequence_parallel: false,
+        order: RankOrder::TpCpEpDpPp,
+    };
+
     /// Ranks that hold one copy of the model; of absurd degrees, the most that 64 bits hold.
     pub const fn replica(&self) -> u64 {
         (self.tensor as u64 * self.context as u64).saturating_mul(self.pipeline as u64)
@@ -232,23 +251,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A layout with every degree at one.
-    pub(crate) const SINGLE: Layout = Layout {
-        tensor: 1,
-        context: 1,
-        context_exchange: ContextExchange::AllGather,
-        pipeline: 1,
-        data: 1,
-        expert: 1,
-        virtual_stages: 1,
-        stage_layers: None,
-        micro_batch: 1,
-        schedule: Schedule::OneF1b,
-        sharding: Sharding::None,
-        shard_ranks: 0,
-        recompute: Recompute::None,
-        sequence_parallel: false,
-        order: RankOrder::TpCpEpDpPp,
-    };
+    pub(crate) const SINGLE: Layout = Layout::SINGLE;
 
     #[test]
     fn data_parallel_fills_the_accelerators() {
