@@ -450,3 +450,19 @@ fn heads_that_do_not_split_name_what_would_and_the_other_way() {
     );
     assert!(answer.stderr.contains("pipeline"), "{}", answer.stderr);
 }
+
+#[test]
+fn shells_and_the_manual_know_every_command() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = run(&["completions", shell]);
+        assert_eq!((script.code, script.stderr.as_str()), (0, ""), "{shell}");
+        for word in ["uncertainty", "nccl-tests", "break-even"] {
+            assert!(script.stdout.contains(word), "{shell}: {word}");
+        }
+    }
+    assert!(run(&["man"]).stdout.contains("clusterplan\\-eval"));
+    assert!(run(&["man", "calibrate", "training"]).stdout.contains("prior"));
+    let unknown = run(&["man", "evla"]);
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.stderr.contains("did you mean `eval`"), "{}", unknown.stderr);
+}

@@ -20,6 +20,7 @@ mod progress;
 mod scaling;
 mod schema;
 mod session;
+mod shell;
 mod sweep;
 mod sweep_rows;
 mod uncertainty;
@@ -79,6 +80,10 @@ enum Command {
     /// JSON Schema of the files that are read, for editors to complete and check
     #[command(subcommand)]
     Schema(schema::Schema),
+    /// A script for a shell that completes commands and their options
+    Completions(shell::Completions),
+    /// The page of the manual, for man to show
+    Man(shell::Man),
     /// The model against published measurements, or against your own
     Validate(validate::Validate),
     /// Constants fitted to your own measurements, as a catalog to lay over the built-in one
@@ -105,6 +110,8 @@ pub fn run() -> ExitCode {
         Command::Fabric(command) => command.run(session),
         Command::Catalog(command) => command.run(session),
         Command::Schema(command) => command.run(session),
+        Command::Completions(command) => command.run(session),
+        Command::Man(command) => command.run(session),
         Command::Validate(command) => command.run(session),
         Command::Calibrate(command) => command.run(session),
     };

@@ -48,8 +48,17 @@ impl Session {
 
     /// Reports a format that was asked of an answer which is TOML, whatever is asked.
     pub(super) fn writes_toml(&self) {
+        self.writes_only("TOML");
+    }
+
+    /// The same of an answer which another program reads as it is.
+    pub(super) fn writes_text(&self) {
+        self.writes_only("plain text");
+    }
+
+    fn writes_only(&self, kind: &str) {
         if self.options.format != Format::Table {
-            self.unused("--format", "has no effect: the answer is TOML", "leave it out");
+            self.unused("--format", &format!("has no effect: the answer is {kind}"), "leave it out");
         }
     }
 
