@@ -466,3 +466,22 @@ fn shells_and_the_manual_know_every_command() {
     assert_eq!(unknown.code, 2);
     assert!(unknown.stderr.contains("did you mean `eval`"), "{}", unknown.stderr);
 }
+
+#[test]
+fn a_figure_is_explained_or_the_mistake_is() {
+    let tree = json(&["explain", MIXTRAL, "training.iteration_s", "--depth", "1"]);
+    let parts: f64 = tree["inputs"].as_array().unwrap().iter().map(|part| part["value"].as_f64().unwrap()).sum();
+    assert!((parts / tree["value"].as_f64().unwrap() - 1.0).abs() < 1e-12);
+    let page = run(&["explain", MIXTRAL, "cost.usd_per_run"]);
+    assert!(page.stdout.contains("h100-sxm-80gb.peak_dense.bf16") && page.stdout.contains("by default"));
+    let of = |arguments: &[&str]| {
+        let answer = run(&[&["explain", MIXTRAL], arguments].concat());
+        (answer.code, answer.stderr)
+    };
+    let (code, slip) = of(&["cost.usd_per_rnu"]);
+    assert!(code == 2 && slip.contains("did you mean `cost.usd_per_run`"), "{slip}");
+    let (code, absent) = of(&["serving.tpot_s"]);
+    assert!(code == 2 && absent.contains("no `serving.tpot_s`"), "{absent}");
+    let (code, short) = of(&["memory.fits", "--set", "training.layout.pipeline=1"]);
+    assert!(code == 1 && short.contains("short by"), "{short}");
+}

@@ -7,11 +7,12 @@ mod figures;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use clusterplan::catalog::Catalog;
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::document::Node;
 use clusterplan::evaluate::{Evaluation, evaluate};
 use clusterplan::load;
-use clusterplan::report::{METRICS, Unit, Value, evaluation_json, metric};
+use clusterplan::report::{Derivation, METRICS, Unit, Value, derivation, evaluation_json, metric};
 use clusterplan::scenario::{KEYS, Scenario, ScenarioFile};
 use figures::is_conditional;
 
@@ -24,6 +25,10 @@ const SCENARIOS: [&str; 5] = [
 ];
 
 fn evaluated(name: &str) -> Evaluation {
+    evaluated_with_catalog(name).0
+}
+
+fn evaluated_with_catalog(name: &str) -> (Evaluation, Catalog) {
     let mut sources = Sources::default();
     let sink = Sink::default();
     let catalog = load::catalog(&[], &mut sources, &sink);
@@ -32,7 +37,7 @@ fn evaluated(name: &str) -> Evaluation {
     let file = ScenarioFile::read(&document, &sink);
     let scenario = Scenario::resolve(&file, &catalog, &sink);
     assert!(sink.is_empty(), "{}", render(&sink.into_diagnostics(), &sources, false));
-    evaluate(scenario.unwrap()).unwrap()
+    (evaluate(scenario.unwrap()).unwrap(), catalog)
 }
 
 fn number(evaluation: &Evaluation, key: &str) -> f64 {
@@ -92,6 +97,60 @@ fn no_figure_depends_on_itself() {
     for figure in METRICS {
         below(figure.key, &mut Vec::new());
     }
+}
+
+fn leaves<'a>(tree: &'a Derivation, all: &mut Vec<&'a Derivation>) {
+    if tree.inputs.is_empty() {
+        all.push(tree);
+    }
+    tree.inputs.iter().for_each(|input| leaves(input, all));
+}
+
+#[test]
+fn every_figure_is_followed_down_to_keys_and_sources() {
+    for name in ["train-mixtral-8x7b-64-h100", "serve-llama3.1-70b-64-h100"] {
+        let (evaluation, catalog) = evaluated_with_catalog(name);
+        for figure in METRICS {
+            let Some(tree) = derivation(figure, &evaluation, &catalog, usize::MAX) else {
+                assert_eq!(figure.value(&evaluation), None, "{}", figure.key);
+                continue;
+            };
+            let mut ends = Vec::new();
+            leaves(&tree, &mut ends);
+            for end in ends {
+                // What is no figure itself is a key with its origin, or a field with the document behind it.
+                let sourced =
+                    ["datasheet", "quote", "measured", "secondary", "derived", "assumed", "`clusterplan catalog"];
+                let said = ["said by", "by default", "found by", "not in"];
+                let told = metric(&end.key).is_none()
+                    && !end.text.is_empty()
+                    && (sourced.iter().any(|basis| end.origin.starts_with(basis))
+                        || said.iter().any(|by| end.origin.starts_with(by)));
+                assert!(told || end.origin == "as above", "{}: {end:?}", figure.key);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_derivation_ends_where_it_is_told_to_and_its_parts_add_up() {
+    let (evaluation, catalog) = evaluated_with_catalog("train-mixtral-8x7b-64-h100");
+    let of = |key: &str, depth| derivation(metric(key).unwrap(), &evaluation, &catalog, depth).unwrap();
+    assert_eq!(of("training.iteration_s", 0).inputs, []);
+    let tree = of("training.iteration_s", 1);
+    let parts: f64 = tree.inputs.iter().map(|input| input.value.unwrap()).sum();
+    assert!((parts / tree.value.unwrap() - 1.0).abs() < 1e-12);
+    assert!(tree.inputs.iter().all(|input| input.inputs.is_empty()));
+    // Of all price lines and peaks, those of this cluster and number format.
+    let mut ends = Vec::new();
+    let cost = of("cost.usd_per_run", usize::MAX);
+    leaves(&cost, &mut ends);
+    let keys: Vec<&str> = ends.iter().map(|end| end.key.as_str()).collect();
+    assert!(keys.contains(&"neocloud-2026h2.price dgx-h100"));
+    assert!(keys.contains(&"h100-sxm-80gb.peak_dense.bf16"));
+    assert!(
+        !keys.iter().any(|key| key.contains("RoCEv2") || key.ends_with("peak_dense.fp64") || key.contains("ampere"))
+    );
 }
 
 #[test]

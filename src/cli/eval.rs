@@ -44,7 +44,7 @@ impl Eval {
 }
 
 /// An answer that is "no"; programs that asked for JSON or CSV get it too.
-fn no(title: &str, infeasible: &Infeasible, nearest: Option<&Nearest>, session: &Session) -> Answer {
+pub(super) fn no(title: &str, infeasible: &Infeasible, nearest: Option<&Nearest>, session: &Session) -> Answer {
     let data = match session.options.format {
         Format::Json => Some(infeasible_json(title, infeasible, nearest).into_bytes()),
         Format::Csv => Some(infeasible_csv(title, infeasible, nearest, session.options.bom)),

@@ -8,6 +8,7 @@ mod catalog;
 mod collective;
 mod compare;
 mod eval;
+mod explain;
 mod fabric;
 mod memory;
 mod merge;
@@ -52,6 +53,8 @@ struct Arguments {
 enum Command {
     /// How fast, how big, how reliable, how much? The whole chain for one scenario
     Eval(eval::Eval),
+    /// How one figure comes about: its formula, what it is computed from, and the source behind each leaf
+    Explain(explain::Explain),
     /// The same work on several fabrics, GPUs or prices, side by side against a baseline
     Compare(compare::Compare),
     /// The cheapest nodes, fabric, number of GPUs and layout that serve requests within limits, and the runners-up
@@ -97,6 +100,7 @@ pub fn run() -> ExitCode {
     let session = Session::new(options);
     let (answer, session) = match command {
         Command::Eval(command) => command.run(session),
+        Command::Explain(command) => command.run(session),
         Command::Compare(command) => command.run(session),
         Command::Plan(command) => command.run(session),
         Command::Price(command) => command.run(session),

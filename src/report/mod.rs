@@ -5,6 +5,7 @@ mod calibration;
 mod collective;
 mod comparison;
 mod csv;
+mod derivation;
 mod evaluation;
 mod fabric;
 mod figure;
@@ -33,6 +34,7 @@ pub use calibration::{CalibrationTitle, calibration_grid, calibration_json, cali
 pub use collective::{Beside, CallTitle, call_grid, call_json, call_page, call_reason};
 pub use comparison::comparison_page;
 pub use csv::{comparison_csv, evaluation_csv, grid_csv, infeasible_csv};
+pub use derivation::{Derivation, derivation, derivation_grid, derivation_json, derivation_page};
 pub use evaluation::{HEADLINES, evaluation_page};
 pub use fabric::{quote_csv, quote_json, quote_page};
 pub use figure::{Group, Metric, Unit, Value};
