@@ -482,6 +482,6 @@ fn a_figure_is_explained_or_the_mistake_is() {
     assert!(code == 2 && slip.contains("did you mean `cost.usd_per_run`"), "{slip}");
     let (code, absent) = of(&["serving.tpot_s"]);
     assert!(code == 2 && absent.contains("no `serving.tpot_s`"), "{absent}");
-    let (code, short) = of(&["memory.fits", "--set", "training.layout.pipeline=1"]);
-    assert!(code == 1 && short.contains("short by"), "{short}");
+    let (code, short) = of(&["memory.fits", "--set", "training.global_batch=255"]);
+    assert!(code == 1 && short.contains("Infeasible"), "{short}");
 }
