@@ -7,6 +7,7 @@
 
 mod claims;
 mod program;
+mod schema;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -160,4 +161,23 @@ fn every_title_is_a_question() {
         assert!(title.trim_end_matches('"').ends_with('?'), "{}: {title}", scenario.display());
         assert!(text.starts_with("# The question: "), "{} does not say its question and sources", scenario.display());
     }
+}
+
+#[test]
+fn every_scenario_is_as_the_schema_says() {
+    use clusterplan::diagnostics::{Sink, Sources};
+
+    let answer = program::run(&["schema", "scenario"]);
+    let shape: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let mut found = Vec::new();
+    for path in scenarios().into_iter().chain(questions("sweeps")) {
+        let document = clusterplan::load::scenario(&path, &[], &mut Sources::default(), &Sink::default()).unwrap();
+        schema::mistakes(&shape, &document, path.file_stem().unwrap().to_str().unwrap(), &mut found);
+        let missing = serde_json::json!({ "type": "object", "required": ["nothing"], "properties": {} });
+        let before = found.len();
+        schema::mistakes(&missing, &document, "", &mut found);
+        assert!(found.len() > before + 1, "a wrong schema is noticed");
+        found.truncate(before);
+    }
+    assert_eq!(found, Vec::<String>::new());
 }

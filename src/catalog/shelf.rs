@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::currency::{Rates, to_dollars};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
-use crate::document::{Date, Node, Reader, Value};
+use crate::document::{DIALECT, Date, Node, Reader, Value};
 use crate::provenance::{Basis, Source, weakest};
 
 /// A kind of catalog file.
@@ -170,7 +170,7 @@ pub(super) fn schema<T: Part>() -> serde_json::Value {
         T::read(reader)
     };
     let mut schema = Reader::describe(read).to_json();
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["$schema"] = DIALECT.into();
     schema["title"] = format!("A file of catalogs/{}: {}", T::FOLDER, T::WHAT).into();
     schema
 }

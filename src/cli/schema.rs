@@ -7,6 +7,7 @@ use super::catalog::folder_of;
 use super::{Answer, Session};
 use crate::catalog::Catalog;
 use crate::diagnostics::{Code, Diagnostic};
+use crate::scenario::ScenarioFile;
 
 /// `clusterplan schema`
 #[derive(Debug, Subcommand)]
@@ -16,25 +17,29 @@ pub(super) enum Schema {
         /// accelerators, nodes, switches, fabrics, models, sites, prices, ...
         folder: Option<String>,
     },
+    /// The file of a scenario
+    Scenario,
 }
 
 impl Schema {
     pub(super) fn run(&self, session: Session) -> (Answer, Session) {
         session.writes_json();
-        let Self::Catalog { folder } = self;
-        let schema = match folder.as_deref().map(folder_of) {
-            None => Value::Object(
-                Catalog::FOLDERS
-                    .iter()
-                    .filter_map(|folder| Some(((*folder).to_owned(), Catalog::schema(folder)?)))
-                    .collect::<Map<_, _>>(),
-            ),
-            Some(Ok(folder)) => Catalog::schema(folder).unwrap_or_default(),
-            Some(Err(hint)) => {
-                let message = "the catalog has no such folder";
-                session.sink.push(Diagnostic::new(Code::UnknownWord, message).hint(hint));
-                return (Answer::Mistaken, session);
-            }
+        let schema = match self {
+            Self::Scenario => ScenarioFile::schema(),
+            Self::Catalog { folder } => match folder.as_deref().map(folder_of) {
+                None => Value::Object(
+                    Catalog::FOLDERS
+                        .iter()
+                        .filter_map(|folder| Some(((*folder).to_owned(), Catalog::schema(folder)?)))
+                        .collect::<Map<_, _>>(),
+                ),
+                Some(Ok(folder)) => Catalog::schema(folder).unwrap_or_default(),
+                Some(Err(hint)) => {
+                    let message = "the catalog has no such folder";
+                    session.sink.push(Diagnostic::new(Code::UnknownWord, message).hint(hint));
+                    return (Answer::Mistaken, session);
+                }
+            },
         };
         (Answer::Yes(format!("{schema:#}\n").into_bytes()), session)
     }

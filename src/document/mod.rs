@@ -12,7 +12,7 @@ mod write;
 
 pub use merge::SetError;
 pub use reader::{FromNode, Reader};
-pub use schema::{Property, Schema};
+pub use schema::{DIALECT, Property, Schema};
 pub use value::{Date, Entry, Node, Table, Value};
 
 /// Declares an enum of words for a closed set: the field's own word in text, a variant in the program.

@@ -162,6 +162,14 @@ impl<'a> Reader<'a> {
         if second { other(self.get(key)) } else { one(self.get(key)) }
     }
 
+    /// Whether the shape of the table is asked for and not its values; then what a key takes is written down.
+    ///
+    /// For keys whose reading depends on their value.
+    pub fn describes(&self, key: &'static str, schema: impl FnOnce() -> Schema, required: bool) -> bool {
+        self.note(key, schema, required);
+        self.record.is_some()
+    }
+
     /// Writes down what a key takes, where that is asked for.
     fn note(&self, key: &'static str, schema: impl FnOnce() -> Schema, required: bool) {
         if let Some(record) = self.record {

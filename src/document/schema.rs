@@ -8,6 +8,9 @@ use std::cell::RefCell;
 
 use serde_json::{Map, Value as Json, json};
 
+/// The dialect of JSON Schema that is written.
+pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
 /// The kind of value that a key takes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Schema {
@@ -90,6 +93,12 @@ impl Schema {
         let property = |key, required| Property { key, schema: self.clone(), required };
         let range = Self::Table(vec![property("value", true), property("low", false), property("high", false)]);
         Self::Either(Box::new(self), Box::new(range))
+    }
+
+    /// One word, or something else.
+    #[must_use]
+    pub fn word_or(word: &'static str, other: Self) -> Self {
+        Self::Either(Box::new(Self::Words(vec![word])), Box::new(other))
     }
 
     /// As JSON Schema, draft 2020-12.

@@ -32,7 +32,7 @@ pub use uncertainty::{MOST_SAMPLES, Spread, UncertainFile, UncertaintyFile};
 
 use super::keys::KEYS;
 use crate::diagnostics::{Code, Diagnostic, Sink};
-use crate::document::{Node, Reader};
+use crate::document::{DIALECT, Node, Reader};
 
 /// The longest title, in characters.
 const LONGEST_TITLE: usize = 200;
@@ -68,8 +68,27 @@ impl ScenarioFile {
     /// Reads a scenario; mistakes go to the sink.
     pub fn read(document: &Node, sink: &Sink) -> Self {
         let Some(reader) = Reader::new(document, "", sink) else { return Self::default() };
-        let reader = &mut reader.knowing(KEYS);
-        let file = Self {
+        let file = Self::keys(&mut reader.knowing(KEYS));
+        if ["training", "serving"].iter().all(|work| document.at_path(work).is_none()) {
+            sink.push(
+                Diagnostic::new(Code::MissingKey, "the scenario asks for nothing: `training` or `serving` is missing")
+                    .at(&document.at, "in this file")
+                    .hint("add a [training] table with model, precision, sequence_length, global_batch, tokens and layout, or [serving] with model, engine, input_tokens, output_tokens and layout"),
+            );
+        }
+        file
+    }
+
+    /// The shape of a scenario's file.
+    pub fn schema() -> serde_json::Value {
+        let mut schema = Reader::describe(Self::keys).to_json();
+        schema["$schema"] = DIALECT.into();
+        schema["title"] = "A scenario".into();
+        schema
+    }
+
+    fn keys(reader: &mut Reader<'_>) -> Self {
+        Self {
             title: title(reader),
             cluster: reader.table("cluster", ClusterFile::read),
             software: reader.optional_table("software", SoftwareFile::read).unwrap_or_default(),
@@ -81,15 +100,7 @@ impl ScenarioFile {
             sweep: reader.optional_table("sweep", SweepFile::read),
             plan: reader.optional_table("plan", PlanFile::read),
             uncertainty: reader.optional_table("uncertainty", UncertaintyFile::read),
-        };
-        if ["training", "serving"].iter().all(|work| document.at_path(work).is_none()) {
-            sink.push(
-                Diagnostic::new(Code::MissingKey, "the scenario asks for nothing: `training` or `serving` is missing")
-                    .at(&document.at, "in this file")
-                    .hint("add a [training] table with model, precision, sequence_length, global_batch, tokens and layout, or [serving] with model, engine, input_tokens, output_tokens and layout"),
-            );
         }
-        file
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::catalog::Reference;
 use crate::catalog::model::Format;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
-use crate::document::{FromNode, Node, Reader, choices};
+use crate::document::{FromNode, Node, Reader, Schema, choices};
 use crate::units::{Factor, Fraction, RequestRate, Seconds};
 
 /// The most tokens of a request, more than any context.
@@ -97,6 +97,16 @@ impl FromNode for Arrivals {
             }
         }
     }
+
+    fn schema() -> Schema {
+        Schema::word_or(
+            "max",
+            Reader::describe(|r| {
+                r.optional::<RequestRate>("rate");
+                r.optional::<u32>("concurrency");
+            }),
+        )
+    }
 }
 
 /// `serving.limits`: what latencies must stay below, where given.
@@ -176,6 +186,14 @@ impl FromNode for Lengths {
             cv: r.get::<Factor>("cv").get(),
         })
     }
+
+    fn schema() -> Schema {
+        let spread = Reader::describe(|r| {
+            r.get::<f64>("mean");
+            r.get::<Factor>("cv");
+        });
+        Schema::Either(Box::new(u32::schema()), Box::new(spread))
+    }
 }
 
 /// `serving.layout`
@@ -201,6 +219,14 @@ pub(crate) struct ServingLayoutFile {
 
 /// The layout: a table, or the word "auto", which leaves it to a search.
 fn layout(r: &mut Reader<'_>) -> ServingLayoutFile {
+    let shape = || {
+        let one = Reader::describe(ServingLayoutFile::read);
+        let pools = Reader::describe(ServingLayoutFile::read_pools);
+        Schema::word_or("auto", Schema::Either(Box::new(one), Box::new(pools)))
+    };
+    if r.describes("layout", shape, true) {
+        return ServingLayoutFile::default();
+    }
     let node = r.node("layout");
     let pools =
         |node: &&Node| ["decode", "prefill", "prefill_accelerators"].iter().any(|key| node.at_path(key).is_some());

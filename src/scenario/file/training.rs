@@ -4,7 +4,7 @@ use super::cluster::MOST_ACCELERATORS;
 use super::run::{DataFile, EvaluationFile, RampFile, StageFile};
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
-use crate::document::{FromNode, Node, Reader};
+use crate::document::{FromNode, Node, Reader, Schema};
 use crate::parallelism::{ContextExchange, Objective, RankOrder, Recompute, Schedule, Sharding};
 use crate::units::{Factor, Quantity, SECONDS_PER_YEAR, Seconds, Tokens};
 use crate::workload::{CheckpointMode, GradientPrecision, Offload, Optimizer, Precision};
@@ -175,10 +175,17 @@ impl FromNode for GlobalBatch {
             Self::Sequences(u32::from_node(node, path, sink))
         }
     }
+
+    fn schema() -> Schema {
+        Schema::Either(Box::new(u32::schema()), Box::new(Tokens::schema()))
+    }
 }
 
 /// The layout: a table, or the word "auto", which leaves every key to a search for the fastest.
 fn layout(r: &mut Reader<'_>) -> LayoutFile {
+    if r.describes("layout", || Schema::word_or("auto", Reader::describe(LayoutFile::read)), true) {
+        return LayoutFile::default();
+    }
     let word = r.node("layout").filter(|node| node.as_str().is_some());
     let Some(node) = word else { return r.table("layout", LayoutFile::read) };
     if node.as_str() != Some("auto") {
@@ -191,7 +198,10 @@ impl LayoutFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         let search = r.optional("search");
         // What a search does not find must be given.
-        let mut degree = |key| if search.is_some() { r.optional(key) } else { Some(r.get(key)) };
+        let mut degree = |key| {
+            let optional = search.is_some() || r.describes(key, u32::schema, false);
+            if optional { r.optional(key) } else { Some(r.get(key)) }
+        };
         let [tensor, pipeline, micro_batch] = ["tensor", "pipeline", "micro_batch"].map(&mut degree);
         Self {
             search,
