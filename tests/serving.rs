@@ -86,3 +86,98 @@ fn more_hits_and_more_bandwidth_are_never_slower() {
     let tpot = |node: &str| eval(&[&format!("cluster.node=\"{node}\"")]).1["serving"]["tpot_s"].as_f64().unwrap();
     assert!(tpot("dgx-h200") < tpot("dgx-h100"));
 }
+
+fn figure(json: &Value, key: &str) -> f64 {
+    json["serving"][key].as_f64().unwrap_or_else(|| panic!("serving.{key}: {}", json["serving"][key]))
+}
+
+#[test]
+fn drafts_gain_with_few_requests_and_lose_with_many() {
+    let of = |arrivals: &str, draft: &str| {
+        let mut settings = vec![format!("serving.arrivals={arrivals}")];
+        if !draft.is_empty() {
+            settings.push(format!("serving.speculation={{ draft = \"{draft}\", tokens = 4, acceptance = 0.75 }}"));
+        }
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        let (code, json, stderr) = eval(&settings);
+        assert_eq!(code, 0, "{stderr}");
+        json
+    };
+    let few = "{ concurrency = 16 }";
+    let (plain, drafted) = (of(few, ""), of(few, "llama-3.2-1b"));
+    // (1 - 0.75^5) / 0.25 tokens a step.
+    assert!((figure(&drafted, "tokens_per_step_count") - 3.0508).abs() < 1e-3);
+    assert!(figure(&drafted, "tpot_s") < 0.75 * figure(&plain, "tpot_s"));
+    assert!(figure(&drafted, "tpot_s") * 3.05 > figure(&drafted, "step_s"), "a step is that of all its tokens");
+    let (plain, drafted) = (of("\"max\"", ""), of("\"max\"", "llama-3.2-1b"));
+    assert!(figure(&drafted, "output_tokens_per_s_per_gpu") < figure(&plain, "output_tokens_per_s_per_gpu"));
+    // Weights of the draft, a quarter of 1.24 billion in 16 bits on each of four ranks, and its cache, are held too.
+    let held = |json: &Value| json["memory"]["weights_bytes"].as_f64().unwrap();
+    assert!(((held(&drafted) - held(&plain)) / (1.236e9 * 2.0 / 4.0) - 1.0).abs() < 0.03);
+    let token = |layers: f64, heads: f64, width: f64| layers * 2.0 * heads * width / 4.0;
+    let (model, draft) = (token(80.0, 8.0, 128.0), token(16.0, 8.0, 64.0));
+    let most = |json: &Value| json["memory"]["kv_cache_bytes"].as_f64().unwrap() / 2_560.0;
+    let fits = (most(&drafted) / (model + draft)).floor() * 16.0;
+    assert!((figure(&drafted, "max_concurrency_count") - fits).abs() < 0.5);
+}
+
+#[test]
+fn chunks_bound_the_wait_of_a_token_and_cost_time_to_the_first() {
+    let of = |tokens: u32| {
+        let chunk = format!("serving.chunk_tokens={tokens}");
+        let (code, json, stderr) =
+            eval(&[&chunk, "serving.input_tokens=8192", "serving.arrivals={ rate = \"10 request/s\" }"]);
+        assert_eq!(code, 0, "{stderr}");
+        json
+    };
+    let (large, small) = (of(8_192), of(512));
+    // 0.7 x 8,192 tokens are computed, in 12 steps of at most 512.
+    assert!((figure(&large, "prefill_chunks_count") - 1.0).abs() < 1e-12);
+    assert!((figure(&small, "prefill_chunks_count") - 12.0).abs() < 1e-12);
+    assert!(figure(&small, "longest_gap_s") < 0.25 * figure(&large, "longest_gap_s"));
+    assert!(figure(&small, "ttft_s") > figure(&large, "ttft_s"));
+    // Fewer tokens of a forward pass leave more memory for the cache.
+    assert!(figure(&small, "max_concurrency_count") > figure(&large, "max_concurrency_count"));
+    // A chunk as large as the engine's usual step is what is modelled anyway.
+    let (_, usual, _) = eval(&["serving.input_tokens=8192", "serving.arrivals={ rate = \"10 request/s\" }"]);
+    assert!((figure(&usual, "tpot_s") / figure(&large, "tpot_s") - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn blocks_of_the_cache_waste_half_of_one() {
+    let of = |tokens: u32| eval(&[&format!("serving.block_tokens={tokens}"), "serving.arrivals=\"max\""]).1;
+    let (one, large) = (of(1), of(256));
+    assert!(figure(&one, "block_waste_ratio").abs() < 1e-12);
+    // 127.5 tokens behind 2,048 and half of 512.
+    assert!((figure(&large, "block_waste_ratio") - 127.5 / (2_304.0 + 127.5)).abs() < 1e-3);
+    let batch = figure(&large, "batch_count") / figure(&one, "batch_count");
+    assert!((batch - (1.0 - 127.5 / 2_431.5)).abs() < 0.01, "{batch}");
+}
+
+#[test]
+fn what_an_engine_cannot_do_is_refused_with_a_hint() {
+    for (settings, said, hint) in [
+        (
+            &["serving.speculation={ draft = \"qwen2.5-7b\", tokens = 4, acceptance = 0.7 }"][..],
+            "the draft has a vocabulary of 152064, and the model one of 128256",
+            "name a draft of the same family",
+        ),
+        (
+            &["serving.speculation={ draft = \"mtp\", tokens = 0, acceptance = 0.7 }"],
+            "`serving.speculation.tokens`",
+            "1",
+        ),
+        (&["serving.speculation={ draft = \"mtp\", tokens = 2, acceptance = 1.2 }"], "acceptance", "1"),
+        (
+            &["serving.speculation={ draft = \"mtp\", tokens = 2, acceptance = 0.7 }", "serving.layout.pipeline=2"],
+            "split over pipeline stages",
+            "serving.layout.pipeline = 1",
+        ),
+        (&["serving.two_batch_overlap=true"], "nothing to overlap", "attention_data above 1"),
+        (&["serving.chunk_tokens=4"], "outside 16 to", "at least 16"),
+    ] {
+        let (code, _, stderr) = eval(settings);
+        assert_eq!(code, 2, "{settings:?}: {stderr}");
+        assert!(stderr.contains(said) && stderr.contains(hint), "{settings:?}: {stderr}");
+    }
+}

@@ -41,6 +41,9 @@ pub enum Infeasible {
         /// Accelerators at work.
         accelerators: u64,
     },
+    /// What drafts cannot be spread as the model is.
+    #[error("the draft runs on the ranks of the model: {0}")]
+    Draft(String),
     /// More requests come than the replicas serve.
     #[error("{asked} come, and {replicas} replicas serve {most} at most")]
     Overload {

@@ -1,18 +1,25 @@
 //! Serving on a cluster: replicas of one layout, what each holds at once, how fast it answers, and what a token costs.
 
+mod engine;
+mod holding;
+
+use engine::Shapes;
+use holding::{Holding, footprint};
+
 use super::Infeasible;
 use super::cluster::{Occupancy, network};
 use super::pools::{transfer, workers};
 use super::step::{reach, wires};
-use crate::catalog::memory_allowance::PoolRule;
 use crate::inference::{
-    Across, Hardware, Latencies, Load, ModelShape, Replica, Request, Room, Scatter, Separate, Spread, SteadyState,
+    Across, Hardware, Latencies, Load, Replica, Request, Room, Scatter, Separate, Spread, SteadyState,
 };
 use crate::memory::MemoryFootprint;
-use crate::memory::serving::{CacheFormats, Engine, ServingLayout, fits};
+use crate::memory::serving::ServingLayout;
 use crate::parallelism::RankGroup;
 use crate::scenario::{Arrivals, Cluster, Communication, Limits, Serving};
 use crate::units::{Bytes, RequestRate, Seconds};
+
+pub use engine::EnginePoint;
 
 /// Figures of serving.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +46,10 @@ pub struct ServingPoint {
     pub shares: TimeShares,
     /// Share of a prefill that is attention to cached tokens.
     pub cached_share: f64,
+    /// What the engine does beside its plain loop.
+    pub engine: EnginePoint,
+    /// Share of the cache of a sequence in decode that is the empty end of its last blocks.
+    pub block_waste: f64,
 }
 
 /// A pool of prefill workers.
@@ -155,56 +166,43 @@ pub fn serving_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoin
     if serving.prefill.is_none() && !accelerators.is_multiple_of(each) {
         return Err(Infeasible::PartReplica { accelerators, each });
     }
-    let engine = Engine::new(&serving.engine_memory);
-    let usable = cluster.accelerator.memory_capacity.saturating_sub(serving.memory.driver_reserve.value);
-    let formats = CacheFormats::of(&serving.model);
+    draft_fits(serving, layout)?;
+    let holding = Holding::new(serving, cluster);
+    let usable = holding.usable;
     let (input, output) = (serving.input.mean, serving.output.mean);
-    let held = |tokens: f64| {
-        let tokens = tokens_up(tokens);
-        (tokens, fits(&serving.model, &layout, &engine, &formats, usable, (tokens, 0)))
-    };
-    let (tokens, found) = held(input + output);
-    let memory = MemoryFootprint {
-        weights: found.weights,
-        activations: found.activations,
-        kv_cache: found.pool,
-        workspace: found.outside,
-        ..MemoryFootprint::default()
-    };
+    let tokens = tokens_up(input + output);
+    let found = holding.fits(&layout, tokens);
+    let memory = footprint(&found);
     if found.requests == 0 {
         let (request, pool) = (found.request, found.pool);
         return Err(Infeasible::NoRequestFits { tokens, request, pool, footprint: memory, usable });
     }
-    // Engines that take blocks as sequences grow admit by what a sequence holds on average.
-    let room = if engine.rule == PoolRule::OfFree { found.requests } else { held(input + output / 2.0).1.requests };
-    let room = Room { requests: room as f64 };
+    let room = holding.room(&layout, (input, output), &found);
     let hit = serving.prefix_hit.get();
     let request = Request { input: input * (1.0 - hit), cached: input * hit, output };
-    let shape = ModelShape::new(&serving.model);
+    let shapes = Shapes::new(serving);
     let links = cluster.node.scale_up.bandwidth_per_direction;
     let hardware = Hardware::bind(&serving.efficiency, &cluster.accelerator, links, serving.engine.word())?;
     let joined =
         |layout| across(layout, serving, cluster).map(|found| found.map_or(hardware, |over| hardware.across(over)));
     let joined_decode = joined(layout)?;
-    let replica = Replica { shape: &shape, hardware: &joined_decode, spread: Spread::from(layout) };
+    let replica = Replica::new(&shapes.model, &joined_decode, Spread::from(layout))
+        .with(shapes.features(serving, serving.prefill.is_none()));
     let cached_share = 1.0 - replica.prefill(request.input, 0.0) / replica.prefill(request.input, request.cached);
     let scatter = Scatter { input: serving.input.cv, output: serving.output.cv };
-    let mut pool = None;
+    let (mut pool, mut joined_prefill, mut takes_in) = (None, None, replica);
     let (replicas, state, latencies) = if let Some(wanted) = &serving.prefill {
         let prompt = tokens_up(input);
-        let own = fits(&serving.model, &wanted.layout, &engine, &formats, usable, (prompt, 0));
+        draft_fits(serving, wanted.layout)?;
+        let own = holding.fits(&wanted.layout, prompt);
         if own.requests == 0 {
-            let footprint = MemoryFootprint { weights: own.weights, activations: own.activations, ..memory };
-            return Err(Infeasible::NoRequestFits {
-                tokens: prompt,
-                request: own.request,
-                pool: own.pool,
-                footprint,
-                usable,
-            });
+            let (tokens, request, pool, footprint) = (prompt, own.request, own.pool, footprint(&own));
+            return Err(Infeasible::NoRequestFits { tokens, request, pool, footprint, usable });
         }
-        let joined_prefill = joined(wanted.layout)?;
-        let worker = Replica { shape: &shape, hardware: &joined_prefill, spread: Spread::from(wanted.layout) };
+        let worker =
+            Replica::new(&shapes.model, joined_prefill.insert(joined(wanted.layout)?), Spread::from(wanted.layout))
+                .with(shapes.features(serving, false));
+        takes_in = worker;
         let transfer = transfer(serving, cluster, wanted, prompt);
         let replicas = |workers: u64| {
             let left = accelerators.checked_sub(workers * wanted.layout.ranks())?;
@@ -234,6 +232,8 @@ pub fn serving_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoin
         (replicas, state, latencies)
     };
     let shares = TimeShares::of(&state, matches!(serving.arrivals, Arrivals::Rate(_)));
+    let engine = EnginePoint::new(&replica, &takes_in, &request, &state);
+    let block_waste = holding.block_waste(&layout, request.context());
     let max_concurrency = found.requests * replicas;
     Ok(ServingPoint {
         layout,
@@ -247,7 +247,15 @@ pub fn serving_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoin
         latencies,
         shares,
         cached_share,
+        engine,
+        block_waste,
     })
+}
+
+/// Whether what drafts takes a layout, as layouts that are searched may not be.
+fn draft_fits(serving: &Serving, layout: ServingLayout) -> Result<(), Infeasible> {
+    let draft = serving.features.speculation.as_ref();
+    draft.map_or(Ok(()), |draft| layout.check(&draft.model).map_err(Infeasible::Draft))
 }
 
 /// Replicas that prefill and decode, each its part of what is asked.

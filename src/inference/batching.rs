@@ -1,5 +1,6 @@
 //! Continuous batching: prefill and decode share an engine's steps.
 
+use super::features::TokenTime;
 use super::{Replica, Room, StepTime};
 use crate::units::Seconds;
 
@@ -46,8 +47,10 @@ pub struct SteadyState {
     pub tpot: Seconds,
     /// Sequences in decode, on average.
     pub batch: f64,
-    /// The decode step of that batch.
+    /// The decode step of that batch; where it verifies drafts, the part that one token of each sequence takes.
     pub step: StepTime,
+    /// The whole step.
+    pub cycle: Seconds,
     /// Part of the time between tokens that waits for prefills.
     pub stall: Seconds,
     /// The prefill of one request.
@@ -59,25 +62,20 @@ pub struct SteadyState {
 }
 
 impl Replica<'_> {
-    /// Time between tokens with so many sequences in decode and as many requests beginning as end, and its parts: the
+    /// Time between tokens with so many sequences in decode and as many requests beginning as end, by its parts: the
     /// step, and the wait for prefills. `others` is the share of requests that prefills of others can hold up.
-    pub(super) fn token_time(
-        &self,
-        request: &Request,
-        batch: f64,
-        prefill: Seconds,
-        others: f64,
-    ) -> (StepTime, Seconds) {
-        let step = self.decode(batch, request.context(), 1.0);
+    pub(super) fn token_time(&self, request: &Request, batch: f64, prefill: Seconds, others: f64) -> TokenTime {
+        let (step, cycle) = self.token_step(batch, request.context());
         let begin = batch / (request.output * f64::from(self.spread.pipeline));
-        (step, prefill * (self.hardware.batching.stall.get() * others * begin))
+        TokenTime { step, cycle, stall: prefill * (self.hardware.batching.stall.get() * others * begin) }
     }
 
     /// An engine with so many open requests, each followed by another as it ends.
     ///
     /// Decode steps share the engine with prefills: while a request is in decode, others arrive at the rate at which
     /// requests end, and each holds the batch up for a part of its prefill. The time to the first token is the prefill,
-    /// the step that it joins, the prefills before it in a burst, and the wait for room where the cache is full.
+    /// the step that it joins (a step for each chunk of it), the prefills before it in a burst, and the wait for room where
+    /// the cache is full.
     pub fn closed_loop(&self, load: &Load, room: Room) -> SteadyState {
         let (hardware, request) = (self.hardware, &load.request);
         let admitted = load.concurrency.min(room.requests);
@@ -89,7 +87,7 @@ impl Replica<'_> {
         for _ in 0..ITERATIONS {
             state = self.state(request, batch, prefill, others);
             let before = prefill * (burst * (admitted - 1.0).max(0.0));
-            let first = hardware.first_token + prefill + state.step.total() + before;
+            let first = hardware.first_token + prefill + state.cycle * self.chunks(request.input) + before;
             let decoding = state.tpot * request.output;
             let room = (decoding + first) * (load.concurrency / admitted - 1.0);
             state.queue = before + room;
@@ -101,13 +99,14 @@ impl Replica<'_> {
     }
 
     fn state(&self, request: &Request, batch: f64, prefill: Seconds, others: f64) -> SteadyState {
-        let (step, stall) = self.token_time(request, batch, prefill, others);
+        let token = self.token_time(request, batch, prefill, others);
         SteadyState {
             ttft: prefill,
-            tpot: step.total() + stall,
+            tpot: token.total(),
             batch,
-            step,
-            stall,
+            step: token.step,
+            cycle: token.cycle,
+            stall: token.stall,
             prefill,
             queue: Seconds::ZERO,
             requests_per_second: 0.0,

@@ -51,6 +51,14 @@ impl Replica<'_> {
     /// A step of so many sequences over the whole engine, each with a context of so many tokens on average, and `tokens`
     /// of each at once (more than one where drafts are verified).
     pub fn decode(&self, sequences: f64, context: f64, tokens: f64) -> StepTime {
+        if self.halves() {
+            return self.in_halves(sequences, context, tokens);
+        }
+        self.step_of(sequences, context, tokens)
+    }
+
+    /// The same in one batch.
+    pub(super) fn step_of(&self, sequences: f64, context: f64, tokens: f64) -> StepTime {
         // Stages work on a part of the sequences each; a token still passes all layers one after another.
         let sequences = sequences / f64::from(self.spread.pipeline);
         let own = sequences / f64::from(self.spread.attention_data);
@@ -102,7 +110,7 @@ impl Replica<'_> {
     }
 
     /// Caches of `own` sequences of a tensor group.
-    fn cache(&self, own: f64, context: f64) -> Seconds {
+    pub(super) fn cache(&self, own: f64, context: f64) -> Seconds {
         let hardware = self.hardware;
         let mut time = Seconds::ZERO;
         for layers in &self.shape.mixers {

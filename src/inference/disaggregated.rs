@@ -30,13 +30,14 @@ pub struct Disaggregated {
 pub fn disaggregated(pools: &Pools<'_>, load: &Load, open: f64) -> Disaggregated {
     let request = &load.request;
     let hardware = pools.decode.hardware;
-    let step = pools.decode.decode(open, request.context(), 1.0).total();
+    let (token, cycle) = pools.decode.token_step(open, request.context());
+    let step = token.total();
     let prefill = pools.prefill.prefill(request.input, request.cached);
     // Requests that are in prefill at once for each decode worker.
     let side_by_side = pools.prefill_workers * f64::from(pools.prefill.spread.attention_data) / pools.decode_workers;
     let burst = 1.0 / (2.0 * load.waves);
     let queued = prefill * (burst * (open - 1.0).max(0.0) / side_by_side);
-    let alone = hardware.first_token + prefill + step + queued + hardware.batching.transfer;
+    let alone = hardware.first_token + prefill + cycle + queued + hardware.batching.transfer;
     let packed = pools.prefill.packed_prefill(request.input, request.cached);
     let saturated = (packed * (open / side_by_side)).saturating_sub(step * request.output);
     Disaggregated { ttft: alone.max(saturated), tpot: step }

@@ -37,11 +37,11 @@ pub(super) struct ClassRates {
 /// An accelerator as an engine of a family finds it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hardware {
-    wide: ClassRates,
-    eight: ClassRates,
-    nvfp4: ClassRates,
-    mxfp4: ClassRates,
-    int4: ClassRates,
+    pub(super) wide: ClassRates,
+    pub(super) eight: ClassRates,
+    pub(super) nvfp4: ClassRates,
+    pub(super) mxfp4: ClassRates,
+    pub(super) int4: ClassRates,
     /// Memory bandwidth by the data sheet.
     pub(super) memory: Bandwidth,
     /// Share of it at which weights are read.

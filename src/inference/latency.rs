@@ -125,10 +125,7 @@ impl Replica<'_> {
         let wait = Wait { busy: rate.over(served), mean: state.queue };
         let fixed = state.ttft.saturating_sub(state.queue + state.prefill);
         let first = lognormal(request.input, scatter.input, |tokens| fixed + prefill(tokens));
-        let token = |batch: f64| {
-            let (step, stall) = self.token_time(request, batch.clamp(0.0, room.requests), state.prefill, 1.0);
-            step.total() + stall
-        };
+        let token = |batch: f64| self.token_time(request, batch.clamp(0.0, room.requests), state.prefill, 1.0).total();
         distribution(request, state, &first, wait, token, scatter.output)
     }
 }

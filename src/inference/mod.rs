@@ -10,9 +10,13 @@
 //! generation or of an engine family, never of a model.
 
 mod batching;
+mod chunked;
 mod decode;
 mod disaggregated;
 mod exchange;
+mod features;
+#[cfg(test)]
+mod fixture;
 mod hardware;
 mod latency;
 mod offline;
@@ -21,14 +25,18 @@ mod prefill;
 mod replica;
 mod separate;
 mod shape;
+mod speculation;
+mod two_batches;
 
 pub use batching::{Load, Request, SteadyState};
 pub use decode::StepTime;
 pub use disaggregated::{Disaggregated, Pools, disaggregated};
 pub use exchange::Across;
+pub use features::{Chunks, Features};
 pub use hardware::{Hardware, MissingServing};
 pub use latency::{Latencies, Quantiles, Scatter};
 pub use open_loop::Overload;
 pub use replica::{Replica, Room, Spread};
 pub use separate::Separate;
 pub use shape::ModelShape;
+pub use speculation::Speculation;

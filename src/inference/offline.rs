@@ -10,14 +10,15 @@ impl Replica<'_> {
     pub fn offline(&self, request: &Request, most: f64, room: Room) -> SteadyState {
         let batch = room.requests.min(most * f64::from(self.spread.attention_data)).max(1.0);
         let prefill = self.packed_prefill(request.input, request.cached);
-        let (step, stall) = self.token_time(request, batch, prefill, 1.0);
-        let tpot = step.total() + stall;
+        let token = self.token_time(request, batch, prefill, 1.0);
+        let tpot = token.total();
         SteadyState {
-            ttft: self.hardware.first_token + prefill + step.total(),
+            ttft: self.hardware.first_token + prefill + token.cycle * self.chunks(request.input),
             tpot,
             batch,
-            step,
-            stall,
+            step: token.step,
+            cycle: token.cycle,
+            stall: token.stall,
             prefill,
             queue: Seconds::ZERO,
             requests_per_second: batch / (tpot * request.output / Seconds::new(1.0)),

@@ -32,11 +32,8 @@ impl Replica<'_> {
         room: Room,
     ) -> Result<SteadyState, Overload> {
         let prefill = self.prefill(request.input, request.cached);
-        let time = |batch: f64| {
-            let (step, stall) = self.token_time(request, batch, prefill, 1.0);
-            (step, stall, step.total() + stall)
-        };
-        let ends = |batch: f64| RequestRate::of(batch, time(batch).2 * request.output);
+        let time = |batch: f64| self.token_time(request, batch, prefill, 1.0);
+        let ends = |batch: f64| RequestRate::of(batch, time(batch).total() * request.output);
         let packed = self.packed_prefill(request.input, request.cached);
         let least = packed.min(prefill);
         let most = ends(room.requests).min(RequestRate::of(1.0, least));
@@ -49,15 +46,16 @@ impl Replica<'_> {
             if ends(middle) < rate { low = middle } else { high = middle }
         }
         let batch = high;
-        let (step, stall, tpot) = time(batch);
+        let token = time(batch);
         let busy = rate.over(least);
         let queue = least * (busy * (1.0 + cv * cv) / (2.0 * (1.0 - busy)));
         Ok(SteadyState {
-            ttft: self.hardware.first_token + prefill + step.total() + queue,
-            tpot,
+            ttft: self.hardware.first_token + prefill + token.cycle * self.chunks(request.input) + queue,
+            tpot: token.total(),
             batch,
-            step,
-            stall,
+            step: token.step,
+            cycle: token.cycle,
+            stall: token.stall,
             prefill,
             queue,
             requests_per_second: rate.over(Seconds::new(1.0)),

@@ -10,18 +10,31 @@ pub(super) const FULL_STEP: f64 = 8_192.0;
 
 impl Replica<'_> {
     /// The prefill of one request of so many new tokens behind `cached` ones whose keys and values are at hand.
+    ///
+    /// What drafts tokens takes the prompt in too.
     pub fn prefill(&self, new: f64, cached: f64) -> Seconds {
-        self.prompt_step(new) + self.prompt_attention(new, cached) + self.prefill_overhead()
+        let draft = self.drafting().map_or(Seconds::ZERO, |draft| draft.prefill(new, cached));
+        let own = match self.cut(new) {
+            Some(cut) => self.chunked_prefill(new, cached, cut),
+            None => self.prompt_step(new, false) + self.prompt_attention(new, cached) + self.prefill_overhead(),
+        };
+        own + draft
     }
 
     /// The part of full steps, each packed with prompts, that one request of so many tokens takes.
     pub fn packed_prefill(&self, new: f64, cached: f64) -> Seconds {
-        let part = new / FULL_STEP;
-        (self.prompt_step(FULL_STEP) + self.prefill_overhead()) * part + self.prompt_attention(new, cached)
+        let draft = self.drafting().map_or(Seconds::ZERO, |draft| draft.packed_prefill(new, cached));
+        let (full, shared) = self.features.chunks.map_or((FULL_STEP, false), |chunks| (chunks.tokens, chunks.shared));
+        let attention = match self.cut(new) {
+            Some(cut) => self.cut_attention(new, cached, cut),
+            None => self.prompt_attention(new, cached),
+        };
+        (self.prompt_step(full, shared) + self.prefill_overhead()) * (new / full) + attention + draft
     }
 
-    /// Matrix multiplications and messages of a step of so many prompt tokens.
-    fn prompt_step(&self, tokens: f64) -> Seconds {
+    /// Matrix multiplications and messages of a step of so many prompt tokens; `shared` where sequences in decode share it,
+    /// whose reading of the projections that every token passes is theirs.
+    pub(super) fn prompt_step(&self, tokens: f64, shared: bool) -> Seconds {
         let hardware = self.hardware;
         let memory = hardware.memory * hardware.kernels.prefill_weights.get();
         let (mut multiplied, mut read) = (Seconds::ZERO, Seconds::ZERO);
@@ -30,7 +43,8 @@ impl Replica<'_> {
             multiplied += part.flops * tokens / (hardware.class(part.class).peak * hardware.gemm);
             read += part.bytes / memory;
         }
-        let (mut multiplied, mut read) = (multiplied / self.tensor(), read / self.tensor());
+        let mut read = if shared { Seconds::ZERO } else { read / self.tensor() };
+        let mut multiplied = multiplied / self.tensor();
         for layers in &self.shape.experts {
             let each = layers.layers / self.spread.stage();
             let peak = hardware.class(layers.expert.class).peak;
@@ -43,12 +57,12 @@ impl Replica<'_> {
     }
 
     /// Attention of a prompt's tokens among themselves and to those that are cached.
-    fn prompt_attention(&self, new: f64, cached: f64) -> Seconds {
+    pub(super) fn prompt_attention(&self, new: f64, cached: f64) -> Seconds {
         let flops: Flops = self.shape.mixers.iter().map(|layers| layers.prefill(cached, new)).sum();
         flops / self.hardware.attention / self.tensor() * self.hardware.prefill
     }
 
-    fn prefill_overhead(&self) -> Seconds {
+    pub(super) fn prefill_overhead(&self) -> Seconds {
         let units = |unit| if unit == Unit::Grouped { 1.0 } else { self.mixer_units(unit) };
         let layers: f64 = self.shape.mixers.iter().map(|layers| layers.layers * units(layers.unit)).sum();
         self.hardware.overhead.prefill_layer * layers

@@ -1,6 +1,6 @@
 //! An engine at work: a model on so many accelerators.
 
-use super::{Across, Hardware, ModelShape};
+use super::{Across, Features, Hardware, ModelShape};
 use crate::parallelism::ServingLayout;
 use crate::units::{Bytes, Seconds};
 
@@ -56,6 +56,15 @@ pub struct Replica<'a> {
     pub hardware: &'a Hardware,
     /// How the one is spread over the others.
     pub spread: Spread,
+    /// What its engine does beside the plain loop.
+    pub features: Features<'a>,
+}
+
+impl<'a> Replica<'a> {
+    /// An engine that does nothing beside its plain loop.
+    pub fn new(shape: &'a ModelShape, hardware: &'a Hardware, spread: Spread) -> Self {
+        Self { shape, hardware, spread, features: Features::default() }
+    }
 }
 
 impl Replica<'_> {

@@ -45,7 +45,7 @@ impl Separate<'_> {
     }
 
     fn step(&self, request: &Request, batch: f64) -> StepTime {
-        self.decode.decode(batch, request.context(), 1.0)
+        self.decode.token_step(batch, request.context()).0
     }
 
     /// Requests that end with so many in decode in each replica.
@@ -73,14 +73,15 @@ impl Separate<'_> {
     }
 
     fn state(&self, request: &Request, rate: RequestRate, batch: f64, queue: Seconds) -> SteadyState {
-        let step = self.step(request, batch);
+        let (step, cycle) = self.decode.token_step(batch, request.context());
         let prefill = self.prefill.prefill(request.input, request.cached);
-        let first = self.decode.hardware.first_token + prefill + self.transfer + step.total();
+        let first = self.decode.hardware.first_token + prefill + self.transfer + cycle;
         SteadyState {
             ttft: first + queue,
             tpot: step.total(),
             batch,
             step,
+            cycle,
             stall: Seconds::ZERO,
             prefill,
             queue,

@@ -154,6 +154,15 @@ impl ModelShape {
         }
     }
 
+    /// The same behind a further projection of so many parameters, in the format of a model's attention.
+    #[must_use]
+    pub fn behind(mut self, model: &Model, parameters: u64) -> Self {
+        let projection = Projections::new(model, Module::Attention, parameters);
+        self.attention.bytes += projection.bytes;
+        self.attention.flops += projection.flops;
+        self
+    }
+
     /// Whether it has experts.
     pub fn has_experts(&self) -> bool {
         !self.experts.is_empty()

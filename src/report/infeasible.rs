@@ -32,6 +32,7 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         Infeasible::PartPools { .. } => {
             "Change cluster.accelerators, serving.layout.prefill_accelerators or the degrees of the pools."
         }
+        Infeasible::Draft(_) => "Change the degrees of serving.layout, or serving.speculation.draft.",
         Infeasible::PartReplica { .. } => "Change cluster.accelerators or the degrees of serving.layout.",
         Infeasible::Overload { .. } => {
             "More accelerators, a layout that serves more, shorter requests or a larger share of cached prompts would do."

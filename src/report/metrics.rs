@@ -234,6 +234,21 @@ metrics! {
         "serving.prefill_s": Seconds, "Prefill of a request", "The prompt's tokens that are not cached, alone.";
             "matrix multiplications + attention + messages + time of layers" from ["serving.model", "serving.input_tokens", "serving.prefix_hit", "accelerators.peak_dense"]
             => |e| seconds(e.serving?.state.prefill);
+        "serving.step_s": Seconds, "Step that verifies drafts", "Of the draft's passes and the model's one over all drafted tokens.";
+            "passes of the draft + a step of drafted tokens and one more a sequence" from ["serving.speculation", "serving.model", "serving.layout", "efficiency/serving.generation"]
+            => |e| { let point = e.serving?; point.engine.tokens_per_step?; seconds(point.state.cycle) };
+        "serving.tokens_per_step_count": Count, "Tokens of a sequence a step", "Drafted tokens that are accepted, and the model's own.";
+            "(1 - acceptance^(drafted + 1)) / (1 - acceptance)" from ["serving.speculation.tokens", "serving.speculation.acceptance"]
+            => |e| number(e.serving?.engine.tokens_per_step?);
+        "serving.prefill_chunks_count": Count, "Chunks of a prompt", "Steps that take the prompt's tokens in.";
+            "tokens that are not cached / tokens of a chunk, rounded up" from ["serving.chunk_tokens", "serving.input_tokens", "serving.prefix_hit"]
+            => |e| number(e.serving?.engine.chunks?);
+        "serving.longest_gap_s": Seconds, "Longest wait between two tokens", "A step that is shared with the last whole chunk of another's prompt.";
+            "step + arithmetic and attention of a chunk behind the rest of its prompt" from ["serving.chunk_tokens", "serving.input_tokens", "serving.decode_step_s"]
+            => |e| seconds(e.serving?.engine.longest_gap?);
+        "serving.block_waste_ratio": Ratio, "Cache in part-filled blocks", "Share of a sequence's cache that is the empty end of its last blocks.";
+            "half a block / (tokens held on average + half a block)" from ["serving.block_tokens", "serving.input_tokens", "serving.output_tokens", "efficiency/memory.engines"]
+            => |e| number(e.serving?.block_waste);
         "serving.queue_s": Seconds, "Wait before the first token", "For prefills before it, and for room in the cache.";
             "mean wait of the queue" from ["serving.arrivals", "serving.prefill_s"] => |e| seconds(e.serving?.state.queue);
         "serving.batch_count": Count, "Sequences in decode", "Of one replica, on average.";

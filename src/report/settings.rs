@@ -174,6 +174,17 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         ("serving.arrivals", serving.arrivals.to_string()),
         ("serving.prefix_hit", serving.prefix_hit.get().to_string()),
     ];
+    let features = &serving.features;
+    all.extend(features.speculation.iter().flat_map(|asked| {
+        [
+            ("serving.speculation.draft", asked.draft.clone()),
+            ("serving.speculation.tokens", asked.tokens.to_string()),
+            ("serving.speculation.acceptance", asked.acceptance.get().to_string()),
+        ]
+    }));
+    all.extend(features.chunk_tokens.map(|tokens| ("serving.chunk_tokens", tokens.to_string())));
+    all.extend(features.block_tokens.map(|tokens| ("serving.block_tokens", tokens.to_string())));
+    all.extend(features.two_batch_overlap.then(|| ("serving.two_batch_overlap", true.to_string())));
     let limits =
         serving.limits.named().into_iter().filter_map(|(key, limit)| Some((limit_key(key)?, limit?.to_string())));
     all.extend(limits);

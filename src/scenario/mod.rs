@@ -16,9 +16,9 @@ pub use file::{
 pub use fits::{MANAGER_PART, check_adapter, check_fabric_prices, check_site_prices};
 pub use keys::KEYS;
 pub use resolve::{
-    Agents, Assumption, BoundFabric, BoundLongHaul, BoundSideNetwork, Cluster, EvaluationPause, FABRIC_SPARES, Finance,
-    LinkParts, MemoryJob, PrefillPool, Ramp, RunPlan, Scenario, Serving, SiteChoice, Stage, TopologyChoice, Training,
-    USUAL_LONG_HAUL, check_side_prices,
+    Agents, Assumption, BoundFabric, BoundLongHaul, BoundSideNetwork, Cluster, EngineFeatures, EvaluationPause,
+    FABRIC_SPARES, Finance, LinkParts, MemoryJob, PrefillPool, Ramp, RunPlan, Scenario, Serving, SiteChoice,
+    Speculation, Stage, TopologyChoice, Training, USUAL_LONG_HAUL, check_side_prices,
 };
 pub use search::LayoutSearch;
 pub use software::{Communication, MissingEfficiency, Overlap, Software, StepEfficiency};

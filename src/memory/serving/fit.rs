@@ -27,6 +27,25 @@ pub struct Fits {
     pub longest: u64,
 }
 
+impl Fits {
+    /// The same where each request takes so much more of the pool, as the cache of what drafts for it does.
+    #[must_use]
+    pub fn beside(self, more: Bytes, layout: &ServingLayout) -> Self {
+        let request = self.request + more;
+        let requests = whole(self.pool.saturating_sub(self.prefix), request) * u64::from(layout.attention_data);
+        let tokens = self.tokens.checked_div(self.requests).unwrap_or(0);
+        Self { request, requests, tokens: requests.saturating_mul(tokens), ..self }
+    }
+}
+
+/// How many whole requests a pool holds.
+fn whole(pool: Bytes, request: Bytes) -> u64 {
+    let each = if request > Bytes::ZERO { pool / request } else { 0.0 };
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^52 for any memory there is")]
+    let count = each.floor() as u64;
+    count
+}
+
 /// Longer than any context.
 const LONGEST: u64 = 1 << 40;
 
@@ -46,15 +65,13 @@ pub fn fits(
     let pool = engine.pool(usable, weights, activations);
     let of = |tokens| sequence_bytes(model, formats, engine.pages, layout, tokens);
     let block = u64::from(engine.pages.block.max(1));
-    let whole = shared_prefix.min(tokens) / block * block;
+    let shared_blocks = shared_prefix.min(tokens) / block * block;
     // Windows and states are each request's own: shared is what only grows.
-    let prefix = if whole > 0 { of(whole).saturating_sub(of(0)) } else { Bytes::ZERO };
-    let shared = prefix.min(of(tokens).saturating_sub(of(tokens - whole)));
+    let prefix = if shared_blocks > 0 { of(shared_blocks).saturating_sub(of(0)) } else { Bytes::ZERO };
+    let shared = prefix.min(of(tokens).saturating_sub(of(tokens - shared_blocks)));
     let request = of(tokens).saturating_sub(shared);
     let left = pool.saturating_sub(shared);
-    let each = if request > Bytes::ZERO { left / request } else { 0.0 };
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^52 for any memory there is")]
-    let requests = each.floor() as u64 * u64::from(layout.attention_data);
+    let requests = whole(left, request) * u64::from(layout.attention_data);
     Fits {
         weights,
         activations,

@@ -12,7 +12,7 @@ pub use crate::parallelism::ServingLayout;
 
 pub use fit::{Fits, fits, largest_context, smallest_tensor};
 pub use sequence::{Pages, Paging, sequence_bytes};
-pub use weights::rank_weights;
+pub use weights::{rank_layers, rank_weights};
 
 /// Formats of what a sequence keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,14 +24,20 @@ pub fn rank_weights(model: &Model, layout: &ServingLayout) -> Bytes {
         embedding + head
     };
     let towers = bytes(Module::Towers, census.towers as f64);
+    let in_layers: u64 =
+        model.blocks.iter().map(|block| block_parameters(model, block).norms * u64::from(block.layers)).sum();
+    let last_norm = bytes(Module::Norms, (census.norms - in_layers) as f64);
+    rank_layers(model, layout) + tables + towers + last_norm
+}
+
+/// Weights of the layers alone on the fullest rank, as [`rank_weights`] has them.
+pub fn rank_layers(model: &Model, layout: &ServingLayout) -> Bytes {
+    let bytes = |module: Module, parameters: f64| Bytes::new(parameters * module_bits(model, module) / 8.0);
     let layers = model.blocks.iter().map(|block| {
         let stage = f64::from(block.layers.div_ceil(layout.pipeline));
         block_weights(model, block, layout, &bytes) * stage
     });
-    let in_layers: u64 =
-        model.blocks.iter().map(|block| block_parameters(model, block).norms * u64::from(block.layers)).sum();
-    let last_norm = bytes(Module::Norms, (census.norms - in_layers) as f64);
-    layers.sum::<Bytes>() + tables + towers + last_norm
+    layers.sum()
 }
 
 fn block_weights(model: &Model, block: &Block, layout: &ServingLayout, bytes: &impl Fn(Module, f64) -> Bytes) -> Bytes {

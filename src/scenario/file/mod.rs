@@ -3,6 +3,7 @@
 mod agents;
 mod cluster;
 mod compare;
+mod engine;
 mod finance;
 mod plan;
 mod run;
@@ -16,6 +17,7 @@ pub(super) use agents::{AgentsFile, RunFile};
 pub(super) use cluster::{ClusterFile, SitesFile, TopologyFile};
 pub use cluster::{NetworksFile, Tenancy, TierCount, TopologyKind};
 pub use compare::CompareFile;
+pub(super) use engine::{EngineFile, SpeculationFile};
 pub use finance::Amortisation;
 pub(super) use finance::FinanceFile;
 pub use finance::TokenPricesFile;

@@ -1,5 +1,6 @@
 //! `[serving]` as it stands in its file.
 
+use super::engine::EngineFile;
 use crate::catalog::Reference;
 use crate::catalog::model::Format;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
@@ -48,6 +49,8 @@ pub(crate) struct ServingFile {
     pub limits: Option<Limits>,
     /// How a replica is spread.
     pub layout: ServingLayoutFile,
+    /// What the engine does beside its plain loop.
+    pub(in crate::scenario) features: EngineFile,
     /// Place of the table.
     pub at: Span,
 }
@@ -252,6 +255,7 @@ impl ServingFile {
             prefix_hit: r.optional("prefix_hit"),
             limits: r.optional_table("limits", Limits::read),
             layout: layout(r),
+            features: EngineFile::read(r),
             at: r.at().clone(),
         }
     }

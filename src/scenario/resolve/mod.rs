@@ -2,6 +2,7 @@
 
 mod agents;
 mod cluster;
+mod engine;
 mod finance;
 mod memory;
 mod run;
@@ -14,6 +15,7 @@ pub use agents::Agents;
 pub use cluster::{
     BoundFabric, BoundLongHaul, Cluster, FABRIC_SPARES, LinkParts, SiteChoice, TopologyChoice, USUAL_LONG_HAUL,
 };
+pub use engine::{EngineFeatures, Speculation};
 pub use finance::Finance;
 pub use memory::MemoryJob;
 pub use run::{EvaluationPause, Ramp, RunPlan, Stage};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Cluster;
 use super::agents::Requests;
+use super::engine::{self, EngineFeatures, Layouts};
 use super::{Defaults, Share};
 use crate::catalog::Reference;
 use crate::catalog::memory_allowance::EngineMemory;
@@ -46,6 +47,8 @@ pub struct Serving {
     pub search: bool,
     /// Prefill's own pool, where it has one; the layout above is then that of decode.
     pub prefill: Option<PrefillPool>,
+    /// What the engine does beside its plain loop.
+    pub features: EngineFeatures,
     /// The constants that engines are bound with.
     pub efficiency: Arc<Entry<ServingEfficiency>>,
 }
@@ -87,7 +90,7 @@ pub(super) fn bind(
     let entry = catalog.models.find(&wanted.model, &wanted.model.at, sink);
     let memory = catalog.memory_allowances.find("cuda", &wanted.model.at, sink)?;
     let efficiency = catalog.serving_efficiency.find("published-points", &wanted.model.at, sink)?;
-    let Some(engine_memory) = memory.engines.get(wanted.engine.word()).copied() else {
+    let Some(mut engine_memory) = memory.engines.get(wanted.engine.word()).copied() else {
         let message = format!("no memory rules of engine \"{}\"", wanted.engine);
         sink.push(Diagnostic::new(Code::NotInCatalog, message).at(&wanted.model.at, "needed for this"));
         return None;
@@ -112,6 +115,9 @@ pub(super) fn bind(
         None => None,
     };
     let prefill = prefill.map(|layout| PrefillPool { layout, accelerators: wanted.layout.prefill_accelerators });
+    let given: Vec<ServingLayout> = [layout].into_iter().chain(prefill.map(|pool| pool.layout)).collect();
+    let layouts = Layouts { given: &given, search: wanted.layout.search, at: &wanted.layout.at };
+    let features = engine::bind(&wanted.features, &model, &layouts, &mut engine_memory, catalog, sink)?;
     let limits = wanted.limits.unwrap_or_default();
     if limits.of_shares() && !matches!(asked.arrivals, Some(Arrivals::Rate(_))) {
         let message = "limits of a share of requests need requests that come at a rate";
@@ -133,6 +139,7 @@ pub(super) fn bind(
         layout,
         search: wanted.layout.search,
         prefill,
+        features,
         efficiency,
     })
 }

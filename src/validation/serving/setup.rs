@@ -110,7 +110,7 @@ impl Setup {
     pub fn predict(&self, set: &ServingEfficiency) -> Result<Predicted, String> {
         let hardware =
             Hardware::bind(set, &self.accelerator, self.links, &self.engine).map_err(|missing| missing.to_string())?;
-        let replica = |spread| Replica { shape: &self.shape, hardware: &hardware, spread };
+        let replica = |spread| Replica::new(&self.shape, &hardware, spread);
         let engine = replica(self.spread);
         Ok(match self.asked {
             Asked::Open(load) => {

@@ -1,0 +1,103 @@
+//! What a rank of a replica holds: weights, what drafts, and the cache.
+
+use super::tokens_up;
+use crate::catalog::memory_allowance::PoolRule;
+use crate::catalog::model::Module;
+use crate::inference::Room;
+use crate::memory::MemoryFootprint;
+use crate::memory::serving::{
+    CacheFormats, Engine, Fits, Pages, ServingLayout, fits, rank_layers, rank_weights, sequence_bytes,
+};
+use crate::scenario::{Cluster, Serving, Speculation};
+use crate::units::Bytes;
+use crate::workload::{module_bits, prediction_inputs};
+
+/// Memory of the ranks that serve.
+pub(super) struct Holding<'a> {
+    serving: &'a Serving,
+    engine: Engine,
+    formats: CacheFormats,
+    /// What a process can have of an accelerator.
+    pub(super) usable: Bytes,
+}
+
+impl<'a> Holding<'a> {
+    pub(super) fn new(serving: &'a Serving, cluster: &Cluster) -> Self {
+        Self {
+            serving,
+            engine: Engine::new(&serving.engine_memory),
+            formats: CacheFormats::of(&serving.model),
+            usable: cluster.accelerator.memory_capacity.saturating_sub(serving.memory.driver_reserve.value),
+        }
+    }
+
+    /// What fits of requests of that many tokens, with what drafts for them.
+    pub(super) fn fits(&self, layout: &ServingLayout, tokens: u64) -> Fits {
+        self.fits_in(layout, tokens, self.engine.pages)
+    }
+
+    fn fits_in(&self, layout: &ServingLayout, tokens: u64, pages: Pages) -> Fits {
+        let model = &self.serving.model;
+        let Some(draft) = &self.serving.features.speculation else {
+            return fits(model, layout, &Engine { pages, ..self.engine }, &self.formats, self.usable, (tokens, 0));
+        };
+        let weights = draft_weights(draft, &self.serving.model, layout);
+        let engine = Engine { pages, outside: self.engine.outside + weights, ..self.engine };
+        let found = fits(model, layout, &engine, &self.formats, self.usable, (tokens, 0));
+        let cached = sequence_bytes(&draft.model, &CacheFormats::of(&draft.model), pages, layout, tokens);
+        Fits { weights: found.weights + weights, outside: self.engine.outside, ..found.beside(cached, layout) }
+    }
+
+    /// Room for requests of those mean lengths, of which as many fit at their full length as `whole` says.
+    ///
+    /// Engines that take blocks as sequences grow admit by what a sequence holds on average; where blocks are asked about,
+    /// half of one is empty at any time.
+    pub(super) fn room(&self, layout: &ServingLayout, (input, output): (f64, f64), whole: &Fits) -> Room {
+        if self.engine.rule == PoolRule::OfFree {
+            return Room { requests: whole.requests as f64 };
+        }
+        let held = input + output / 2.0;
+        let found = match self.serving.features.block_tokens {
+            Some(block) => {
+                let pages = Pages { block: 1, ..self.engine.pages };
+                self.fits_in(layout, tokens_up(held + half_block(block)), pages)
+            }
+            None => self.fits(layout, tokens_up(held)),
+        };
+        Room { requests: found.requests as f64 }
+    }
+
+    /// Share of the cache of a sequence in decode that is the empty end of its last blocks: half a block on average.
+    pub(super) fn block_waste(&self, layout: &ServingLayout, context: f64) -> f64 {
+        let pages = Pages { block: 1, ..self.engine.pages };
+        let held = |tokens: f64| sequence_bytes(&self.serving.model, &self.formats, pages, layout, tokens_up(tokens));
+        let with_end = held(context + half_block(self.engine.pages.block));
+        if with_end > Bytes::ZERO { with_end.saturating_sub(held(context)) / with_end } else { 0.0 }
+    }
+}
+
+/// Tokens that a last block has room for on average: none to all but one.
+fn half_block(block: u32) -> f64 {
+    (f64::from(block) - 1.0) / 2.0
+}
+
+/// Weights of what drafts on one rank: a further layer shares the model's tables, and its projection of both inputs is whole
+/// on every rank.
+fn draft_weights(draft: &Speculation, model: &crate::catalog::model::Model, layout: &ServingLayout) -> Bytes {
+    if !draft.layer {
+        return rank_weights(&draft.model, layout);
+    }
+    let inputs = prediction_inputs(model) as f64 * module_bits(model, Module::Attention) / 8.0;
+    rank_layers(&draft.model, layout) + Bytes::new(inputs)
+}
+
+/// Memory of a rank as reports have it.
+pub(super) fn footprint(found: &Fits) -> MemoryFootprint {
+    MemoryFootprint {
+        weights: found.weights,
+        activations: found.activations,
+        kv_cache: found.pool,
+        workspace: found.outside,
+        ..MemoryFootprint::default()
+    }
+}

@@ -1,0 +1,51 @@
+//! What an engine does beside its plain loop; nothing unless it is asked for.
+
+use super::Replica;
+use super::speculation::Speculation;
+use crate::units::Seconds;
+
+/// What an engine does beside its plain loop.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Features<'a> {
+    /// Tokens that are drafted and verified together.
+    pub speculation: Option<Speculation<'a>>,
+    /// Prompts cut into chunks.
+    pub chunks: Option<Chunks>,
+    /// Two halves of a decode batch that hide each other's exchange with experts.
+    pub two_batches: bool,
+}
+
+/// Prompts cut into chunks, one of them a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chunks {
+    /// Prompts' tokens of a step, at most.
+    pub tokens: f64,
+    /// Whether sequences in decode share the step, whose projections are then read for both.
+    pub shared: bool,
+}
+
+/// The time of a token.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TokenTime {
+    /// Of a step of decode, the part that one token of each sequence takes.
+    pub(super) step: super::StepTime,
+    /// A whole step, which makes several tokens of each sequence where drafts are verified.
+    pub(super) cycle: Seconds,
+    /// The wait for prefills.
+    pub(super) stall: Seconds,
+}
+
+impl TokenTime {
+    /// All of it.
+    pub(super) fn total(&self) -> Seconds {
+        self.step.total() + self.stall
+    }
+}
+
+impl<'a> Replica<'a> {
+    /// The same with what its engine does beside.
+    #[must_use]
+    pub const fn with(self, features: Features<'a>) -> Self {
+        Self { features, ..self }
+    }
+}

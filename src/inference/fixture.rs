@@ -1,0 +1,102 @@
+//! Models and an H100 with round constants.
+
+use super::hardware::ClassRates;
+use super::{Hardware, ModelShape, Spread};
+use crate::catalog::model::{Attention, Block, Feed, Latent, Mixer, Mlp, Model, MoeBlock, Norm};
+use crate::catalog::serving_efficiency::{ServingBatching, ServingKernels, ServingMessages, ServingOverhead};
+use crate::units::{Bandwidth, Factor, FlopRate, Seconds};
+
+const fn us(us: f64) -> Seconds {
+    Seconds::new(us * 1e-6)
+}
+
+fn factor(factor: f64) -> Factor {
+    Factor::new(factor).unwrap()
+}
+
+fn llama(hidden: u32, layers: u32, heads: u32, ffn: u32) -> Model {
+    let head_dim = hidden / heads;
+    let attention = Attention { heads, kv_heads: 8, head_dim, value_dim: head_dim, ..Attention::default() };
+    let feed = Feed::Mlp(Mlp { ffn, gated: true, biases: false });
+    let block = Block { layers, norms: 2, mixer: Mixer::Attention(attention), feed, ..Block::default() };
+    Model { hidden, vocab: 128_256, norm: Norm::RmsNorm, blocks: vec![block], ..Model::default() }
+}
+
+/// DeepSeek-V3, dense layers left out.
+pub(super) fn deepseek() -> Model {
+    let latent = Latent {
+        heads: 128,
+        query_rank: Some(1_536),
+        rank: 512,
+        nope_dim: 128,
+        rope_dim: 64,
+        value_dim: 128,
+        indexer: None,
+    };
+    let expert = Mlp { ffn: 2_048, gated: true, biases: false };
+    let moe = MoeBlock { experts: 256, per_token: 8, expert, shared_ffn: 2_048, ..MoeBlock::default() };
+    let block = Block { layers: 58, norms: 2, mixer: Mixer::Latent(latent), feed: Feed::Moe(moe), ..Block::default() };
+    Model { hidden: 7_168, vocab: 129_280, norm: Norm::RmsNorm, blocks: vec![block], ..Model::default() }
+}
+
+/// Shapes of published models, in 16 bits.
+pub(super) fn shape(id: &str) -> ModelShape {
+    ModelShape::new(&match id {
+        "llama-3.1-70b" => llama(8_192, 80, 64, 28_672),
+        "llama-3.2-1b" => llama(2_048, 16, 32, 8_192),
+        "deepseek-v3" => deepseek(),
+        other => panic!("no shape of {other}"),
+    })
+}
+
+/// So many tensor ranks.
+pub(super) const fn tensor(tensor: u32) -> Spread {
+    Spread { tensor, attention_data: 1, pipeline: 1, expert_parallel: false }
+}
+
+/// An H100 as an engine finds it.
+pub(super) fn h100() -> Hardware {
+    let class = |tera: f64| ClassRates { peak: FlopRate::new(tera * 1e12), read: 1.0, expert_read: 1.0 };
+    Hardware {
+        wide: class(989.4),
+        eight: class(1_978.9),
+        nvfp4: class(989.4),
+        mxfp4: class(989.4),
+        int4: class(989.4),
+        memory: Bandwidth::new(3.35e12),
+        weights: 0.95,
+        keys_values: 0.8,
+        gemm: 0.6,
+        experts: 0.35,
+        attention: FlopRate::new(350e12),
+        links: Bandwidth::new(190e9),
+        unit: us(20.0),
+        step: us(1_400.0),
+        prefill: 1.2,
+        first_token: us(30_000.0),
+        across: None,
+        kernels: ServingKernels {
+            decode_gemm: factor(0.5),
+            latent_cache: factor(0.6),
+            fp4_weights: factor(0.7),
+            fp4_unpacked: factor(0.5),
+            int4_unpacked: factor(0.3),
+            decode_experts: factor(0.35),
+            prefill_weights: factor(0.8),
+            routing: factor(0.7),
+        },
+        overhead: ServingOverhead {
+            step: us(1_400.0),
+            sequence: us(0.3),
+            prefill_layer: us(150.0),
+            latent: factor(2.5),
+            indexed: factor(5.0),
+            recurrent: factor(2.5),
+            experts: factor(0.7),
+            quantised: factor(0.8),
+            expert: us(0.1),
+        },
+        messages: ServingMessages { all_reduce: us(6.0), all_to_all: us(6.0) },
+        batching: ServingBatching { stall: factor(0.75), fixed_length: factor(1.1), transfer: us(80_000.0) },
+    }
+}
