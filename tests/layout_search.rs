@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod setup;
+
 use std::path::Path;
-use std::sync::LazyLock;
 
 use assert_cmd::Command;
-use clusterplan::catalog::Catalog;
 use clusterplan::diagnostics::{Sink, Sources};
 use clusterplan::evaluate::{BuiltCluster, Evaluation, Found, Infeasible, Point, Prepared, Reason};
 use clusterplan::load;
@@ -15,8 +15,7 @@ use clusterplan::parallelism::{Objective, Sharding};
 use clusterplan::scenario::{Scenario, ScenarioFile, Training};
 use clusterplan::search;
 use proptest::prelude::*;
-
-static CATALOG: LazyLock<Catalog> = LazyLock::new(|| load::catalog(&[], &mut Sources::default(), &Sink::default()));
+use setup::CATALOG;
 
 /// A shipped scenario with some of its keys set anew.
 fn scenario(name: &str, set: &[&str]) -> Scenario {

@@ -2,56 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
-use std::sync::LazyLock;
+mod setup;
 
-use clusterplan::catalog::Catalog;
 use clusterplan::catalog::memory_allowance::SelectiveRecompute;
 use clusterplan::catalog::model::{
     Attention, Block, Feed, Gate, GatedDelta, Mamba, Mamba2, Mixer, Mlp, Model, MoeBlock, Norm,
 };
-use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::memory::{Software, all_stages, worst};
 use clusterplan::parallelism::{Layout, Recompute, Sharding, StagePlan};
-use clusterplan::units::{Bytes, Factor, Fraction, Tokens};
-use clusterplan::workload::{
-    GradientPrecision, Layers, Mixed, Offload, Optimizer, Precision, TrainingJob, Transformer, census,
-};
-
-static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-    let (mut sources, sink) = (Sources::default(), Sink::default());
-    let catalog = clusterplan::load::catalog(&[], &mut sources, &sink);
-    assert!(sink.is_empty(), "{}", render(&sink.into_diagnostics(), &sources, false));
-    catalog
-});
-
-fn model(id: &str) -> Model {
-    CATALOG.models.get(id).unwrap_or_else(|| panic!("no model {id}")).part.clone()
-}
-
-const BARE: Software = Software {
-    driver_reserve: Bytes::ZERO,
-    context: Bytes::ZERO,
-    communicator: Bytes::ZERO,
-    fragmentation: Fraction::ZERO,
-    logit: Bytes::new(4.0),
-    selective_recompute: SelectiveRecompute::AttentionCore,
-    cast_inputs: false,
-    casts_weights: false,
-    fused_attention: true,
-};
-
-fn job(sequence_length: u32, global_batch: u32) -> TrainingJob {
-    TrainingJob {
-        sequence_length,
-        global_batch,
-        tokens: Tokens::new(1e12),
-        precision: Precision::Bf16,
-        gradients: GradientPrecision::Fp32,
-        optimizer: Optimizer::Adam,
-        offload: Offload::None,
-        expert_imbalance: Factor::ONE,
-    }
-}
+use clusterplan::units::Bytes;
+use clusterplan::workload::{Layers, Mixed, Precision, TrainingJob, Transformer, census};
+use setup::{BARE, CATALOG, job, model};
 
 /// What one token of one layer keeps, without tables.
 fn kept(mixer: Mixer, feed: Feed, norms: u32, layout: &Layout) -> f64 {

@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
-use std::sync::LazyLock;
+mod setup;
 
-use clusterplan::catalog::Catalog;
-use clusterplan::catalog::memory_allowance::{PoolRule, SelectiveRecompute};
+use clusterplan::catalog::memory_allowance::PoolRule;
 use clusterplan::catalog::model::{Attention, Block, Feed, Format, Mixer, Mlp, Model, Number};
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::memory::serving::{
@@ -13,24 +12,11 @@ use clusterplan::memory::serving::{
 };
 use clusterplan::memory::{Software, footprint, worst};
 use clusterplan::parallelism::{Layout, Sharding};
-use clusterplan::units::{Bytes, Factor, Fraction, Tokens};
-use clusterplan::workload::{
-    CacheNumbers, GradientPrecision, LayerKind, Offload, Optimizer, Precision, TrainingJob, Transformer, census,
-    import, numbers_at, weight_bytes,
-};
+use clusterplan::units::{Bytes, Fraction};
+use clusterplan::workload::{CacheNumbers, LayerKind, Transformer, census, import, numbers_at, weight_bytes};
+use setup::{BARE, CATALOG, job, model};
 
 const GIB: f64 = 1_073_741_824.0;
-
-static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-    let (mut sources, sink) = (Sources::default(), Sink::default());
-    let catalog = clusterplan::load::catalog(&[], &mut sources, &sink);
-    assert!(sink.is_empty(), "{}", render(&sink.into_diagnostics(), &sources, false));
-    catalog
-});
-
-fn model(id: &str) -> Model {
-    CATALOG.models.get(id).unwrap_or_else(|| panic!("no model {id}")).part.clone()
-}
 
 fn config(text: &str) -> Model {
     let (mut sources, sink) = (Sources::default(), Sink::default());
@@ -66,31 +52,6 @@ fn gib_at(model: &Model, tokens: u64) -> f64 {
 
 fn near(found: f64, wanted: f64, within: f64) {
     assert!((found / wanted - 1.0).abs() <= within, "{found} for {wanted}");
-}
-
-const BARE: Software = Software {
-    driver_reserve: Bytes::ZERO,
-    context: Bytes::ZERO,
-    communicator: Bytes::ZERO,
-    fragmentation: Fraction::ZERO,
-    logit: Bytes::new(4.0),
-    selective_recompute: SelectiveRecompute::AttentionCore,
-    cast_inputs: false,
-    casts_weights: false,
-    fused_attention: true,
-};
-
-fn job(sequence_length: u32, global_batch: u32) -> TrainingJob {
-    TrainingJob {
-        sequence_length,
-        global_batch,
-        tokens: Tokens::new(1e12),
-        precision: Precision::Bf16,
-        gradients: GradientPrecision::Fp32,
-        optimizer: Optimizer::Adam,
-        offload: Offload::None,
-        expert_imbalance: Factor::ONE,
-    }
 }
 
 #[test]

@@ -2,58 +2,29 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
-use std::sync::LazyLock;
+mod setup;
 
 use clusterplan::catalog::Catalog;
-use clusterplan::catalog::memory_allowance::{Loss, SelectiveRecompute};
+use clusterplan::catalog::memory_allowance::Loss;
 use clusterplan::catalog::model::{Block, Compressed, Format, Indexer, Mixer, Model, Norm};
 use clusterplan::catalog::training_efficiency::{AttentionKernel, Framework};
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::memory::serving::{CacheFormats, Pages, Paging, ServingLayout, sequence_bytes};
 use clusterplan::memory::{MemoryFootprint, Software, footprint};
 use clusterplan::parallelism::{Layout, Module, Modules, Recompute, Sharding};
-use clusterplan::units::{Bytes, Factor, Fraction, Tokens};
+use clusterplan::units::Bytes;
 use clusterplan::workload::{
-    Detail, GradientPrecision, LayerKind, Offload, Optimizer, Precision, TrainingJob, Transformer, block_parameters,
-    import, weight_bytes,
+    Detail, LayerKind, Offload, Precision, TrainingJob, Transformer, block_parameters, import, weight_bytes,
 };
+use setup::{CATALOG, model};
 
 const GIB: Bytes = Bytes::new(1_073_741_824.0);
 
-static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-    let (mut sources, sink) = (Sources::default(), Sink::default());
-    let catalog = clusterplan::load::catalog(&[], &mut sources, &sink);
-    assert!(sink.is_empty(), "{}", render(&sink.into_diagnostics(), &sources, false));
-    catalog
-});
-
-const BARE: Software = Software {
-    driver_reserve: Bytes::ZERO,
-    context: Bytes::ZERO,
-    communicator: Bytes::ZERO,
-    fragmentation: Fraction::ZERO,
-    logit: Bytes::new(6.0),
-    selective_recompute: SelectiveRecompute::AttentionCore,
-    cast_inputs: false,
-    casts_weights: false,
-    fused_attention: true,
-};
+/// Megatron's: logits of six bytes.
+const BARE: Software = Software { logit: Bytes::new(6.0), ..setup::BARE };
 
 fn job(sequence_length: u32, global_batch: u32) -> TrainingJob {
-    TrainingJob {
-        sequence_length,
-        global_batch,
-        tokens: Tokens::new(1e12),
-        precision: Precision::Fp16,
-        gradients: GradientPrecision::Fp32,
-        optimizer: Optimizer::Adam,
-        offload: Offload::None,
-        expert_imbalance: Factor::ONE,
-    }
-}
-
-fn model(id: &str) -> Model {
-    CATALOG.models.get(id).unwrap_or_else(|| panic!("no model {id}")).part.clone()
+    TrainingJob { precision: Precision::Fp16, ..setup::job(sequence_length, global_batch) }
 }
 
 fn transformer(id: &str) -> Transformer {

@@ -2,42 +2,17 @@
 
 #![allow(clippy::expect_used, reason = "a test that cannot be set up fails")]
 
-use clusterplan::catalog::memory_allowance::SelectiveRecompute;
+mod setup;
+
 use clusterplan::catalog::model::{Mixer, Model};
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
-use clusterplan::memory::{Software, all_stages, worst};
+use clusterplan::memory::{all_stages, worst};
 use clusterplan::parallelism::{Layout, RankParameters, Recompute, StageLayers};
-use clusterplan::units::{Bytes, Factor, Fraction, Tokens};
-use clusterplan::workload::{
-    GradientPrecision, Layers, Mixed, Offload, Optimizer, Precision, TrainingJob, block_parameters, census, import,
-};
+use clusterplan::units::Bytes;
+use clusterplan::workload::{Layers, Mixed, block_parameters, census, import};
 use proptest::prelude::*;
-
-const BARE: Software = Software {
-    driver_reserve: Bytes::ZERO,
-    context: Bytes::ZERO,
-    communicator: Bytes::ZERO,
-    fragmentation: Fraction::ZERO,
-    logit: Bytes::new(4.0),
-    selective_recompute: SelectiveRecompute::AttentionCore,
-    cast_inputs: false,
-    casts_weights: false,
-    fused_attention: true,
-};
-
-fn job(sequence_length: u32) -> TrainingJob {
-    TrainingJob {
-        sequence_length,
-        global_batch: 64,
-        tokens: Tokens::new(1e12),
-        precision: Precision::Bf16,
-        gradients: GradientPrecision::Fp32,
-        optimizer: Optimizer::Adam,
-        offload: Offload::None,
-        expert_imbalance: Factor::ONE,
-    }
-}
+use setup::{BARE, job};
 
 prop_compose! {
     /// Linear attention and attention with a gate; Mamba, attention and experts in every so many layers; Mamba-2, attention
@@ -138,11 +113,11 @@ proptest! {
         let given = split(layers, &cuts);
         let uneven = Layout { pipeline: given.chunks(), stage_layers: Some(given), ..Layout::SINGLE };
         for layout in [Layout { pipeline, ..Layout::SINGLE }, uneven] {
-            layout.check_layers(Layers::from(&mixed), &job(1_024)).expect("a layout that can be");
+            layout.check_layers(Layers::from(&mixed), &job(1_024, 64)).expect("a layout that can be");
             // A tied table is held at both ends.
             let again = mixed.frame.tied_embeddings && layout.pipeline > 1;
             let again = if again { mixed.frame.table_parameters() as f64 } else { 0.0 };
-            let job = job(1_024);
+            let job = job(1_024, 64);
             let stages: Vec<_> = all_stages(&mixed, &job, &layout, &BARE).collect();
             let held: f64 = stages.iter().map(|stage| bytes(stage.weights) / 2.0).sum();
             prop_assert!(close(held, whole + again), "{held} of {whole} and {again}");
@@ -161,7 +136,7 @@ proptest! {
     fn ranks_hold_the_whole_and_what_is_copied(text in configs(), power in 0_u32..=3) {
         let (mixed, tensor) = (mixed(&text), 1_u32 << power);
         let layout = Layout { tensor, data: 1, ..Layout::SINGLE };
-        prop_assume!(layout.check_layers(Layers::from(&mixed), &job(1_024)).is_ok());
+        prop_assume!(layout.check_layers(Layers::from(&mixed), &job(1_024, 64)).is_ok());
         let ranks = f64::from(tensor);
         for block in &mixed.model.blocks {
             let whole = block_parameters(&mixed.model, block);
@@ -190,7 +165,7 @@ proptest! {
         let mixed = mixed(&text);
         let layout = Layout { pipeline, recompute, ..Layout::SINGLE };
         let of = |sequence| {
-            all_stages(&mixed, &job(sequence), &layout, &BARE).map(|stage| bytes(stage.total())).collect::<Vec<_>>()
+            all_stages(&mixed, &job(sequence, 64), &layout, &BARE).map(|stage| bytes(stage.total())).collect::<Vec<_>>()
         };
         for (short, long) in of(128 * short).into_iter().zip(of(128 * (short + more))) {
             prop_assert!(long >= short);

@@ -1,21 +1,13 @@
 //! Parameter counts of the models that ship, exact where they are published exactly.
 
-use clusterplan::catalog::Catalog;
-use clusterplan::diagnostics::{Sink, Sources, render};
+mod setup;
+
 use clusterplan::provenance::Basis;
 use clusterplan::workload::census;
-
-fn catalog() -> Catalog {
-    let (mut sources, sink) = (Sources::default(), Sink::default());
-    let catalog = clusterplan::load::catalog(&[], &mut sources, &sink);
-    assert!(sink.is_empty(), "{}", render(&sink.into_diagnostics(), &sources, false));
-    catalog
-}
+use setup::{CATALOG, model};
 
 fn parameters(id: &str) -> u64 {
-    let catalog = catalog();
-    let model = catalog.models.get(id).unwrap_or_else(|| panic!("no model {id}"));
-    census(&model.part).total()
+    census(&model(id)).total()
 }
 
 #[test]
@@ -31,7 +23,7 @@ fn exact_counts() {
 
 #[test]
 fn every_count_is_near_what_its_publisher_states() {
-    for entry in catalog().models.iter() {
+    for entry in CATALOG.models.iter() {
         let census = census(&entry.part);
         let counted = census.total() as f64;
         if let Some(published) = entry.published_parameters {
@@ -68,8 +60,7 @@ fn megatron_sizes_round_to_the_figures_of_the_paper() {
 
 #[test]
 fn the_two_trillion_model_is_an_assumption_and_takes_32_tb_of_states() {
-    let catalog = catalog();
-    let model = catalog.models.get("dense-2t").unwrap();
+    let model = CATALOG.models.get("dense-2t").unwrap();
     assert_eq!(model.basis(), Basis::Assumed);
     let count = census(&model.part).total() as f64;
     assert!((count / 2.0e12 - 1.0).abs() < 0.01, "{count}");
