@@ -81,3 +81,44 @@ fn another_currency_has_its_own_sign_one_rate_and_its_day() {
     let dollars = study(&rent("$2/h", ""), "json", "");
     assert!((json["offers"][0]["total_usd"].as_f64().unwrap() / number(&dollars, "total_usd") - 1.0).abs() < 1e-12);
 }
+
+/// Figures of a scenario's facility with settings.
+fn facility(settings: &[&str]) -> serde_json::Value {
+    let mut arguments = vec!["eval", "scenarios/train-llama3.1-8b-16-h100-two-nodes.toml", "--format", "json"];
+    arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+    let answer = program::run(&arguments);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let json: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    json["facility"].clone()
+}
+
+#[test]
+fn a_power_budget_holds_whole_chassis_cooled_once_with_headroom_that_is_not_billed() {
+    // GPUs = floor(MW x 1,000 / kW of a GPU, all in), in whole chassis (SemiAnalysisAI/InferenceX-app#564, #1113).
+    let plain = facility(&[]);
+    let held = facility(&["cluster.power.budget=1 GW", "cluster.power.headroom=1.1"]);
+    let of = |object: &serde_json::Value, key: &str| object[key].as_f64().unwrap();
+    let (nodes, gpus) = (of(&held, "budget_nodes_count"), of(&held, "budget_gpus_count"));
+    // 16 GPUs in 2 nodes: half of the facility's power each, cooling in it once, times the headroom.
+    let node_kw = of(&plain, "total_kw") / 2.0;
+    assert!((node_kw / (of(&plain, "it_kw") * 1.25 / 2.0) - 1.0).abs() < 1e-12);
+    assert!((of(&plain, "all_in_kw_per_gpu") - node_kw / 8.0).abs() < 1e-12);
+    assert_eq!((nodes, gpus), ((1e6 / (node_kw * 1.1)).floor(), 8.0 * (1e6 / (node_kw * 1.1)).floor()));
+    // Headroom sizes and is not billed.
+    for key in ["total_kw", "average_total_kw", "energy_kwh_per_year", "emissions_tco2e_per_year"] {
+        assert_eq!(of(&plain, key), of(&held, key), "{key}");
+    }
+    assert!(plain["budget_gpus_count"].is_null());
+}
+
+#[test]
+fn a_budget_that_holds_fewer_is_a_no_with_its_numbers() {
+    let job = "scenarios/train-llama3.1-8b-16-h100-two-nodes.toml";
+    let answer = program::run(&["eval", job, "--set", "cluster.power.budget=30 kW"]);
+    assert_eq!(answer.code, 1, "{}", answer.stdout);
+    let said = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("2 nodes need") && said.contains("holds 1 of them"), "{said}");
+    let mistake = program::run(&["eval", job, "--set", "cluster.power={ budget = \"30 kW\", headroom = 0.9 }"]);
+    assert_eq!(mistake.code, 2);
+    assert!(mistake.stderr.contains("a headroom of 0.9"), "{}", mistake.stderr);
+}

@@ -5,7 +5,7 @@ use super::parts::{PartLine, count_of, parts, racked};
 use super::side::{Devices, SideBill, side_bills};
 use crate::catalog::Node;
 use crate::catalog::pricebook::Driver;
-use crate::facility::{Facility, Load, Racked, racks, shared_racks};
+use crate::facility::{Capacity, Facility, Load, Racked, racks, shared_racks};
 use crate::provenance::Basis;
 use crate::scenario::{BoundFabric, Cluster, Finance, TierCount, TopologyChoice};
 use crate::tco::{self, CostBreakdown, Drivers, PartCost};
@@ -31,6 +31,8 @@ pub struct BuiltCluster {
     pub racks: u64,
     /// Power and energy.
     pub facility: Facility,
+    /// What the power budget holds, where there is one.
+    pub capacity: Option<Capacity>,
     /// Cost drivers.
     pub drivers: Drivers,
     /// Cost lines and totals.
@@ -95,6 +97,7 @@ impl BuiltCluster {
         let racks = racks_with(&side)?;
         let all: Vec<&PartLine> = parts.iter().chain(side.iter().flat_map(|network| &network.parts)).collect();
         let facility = Facility::new(&loads(cluster, at_work, spare_nodes, &all, finance), &cluster.site);
+        let capacity = capacity(cluster, nodes, &facility)?;
         let drivers = Drivers {
             accelerators: u64::from(nodes) * u64::from(per_node),
             nodes: u64::from(nodes),
@@ -115,7 +118,7 @@ impl BuiltCluster {
             transport: cluster.fabric.entry.transport,
             finance,
         });
-        Ok(Self { nodes, spare_nodes, each, topology, parts, side, racks, facility, drivers, costs })
+        Ok(Self { nodes, spare_nodes, each, topology, parts, side, racks, facility, capacity, drivers, costs })
     }
 
     /// Power of the fabric's parts in use.
@@ -215,6 +218,17 @@ pub fn network_as_asked(
         Some((tier, asked, _)) => Err(Infeasible::NothingAbove { tier, asked, tiers: topology.tiers, nodes }),
         None => Ok(topology),
     }
+}
+
+/// What the power budget holds of such nodes, each with its part of this cluster's network and storage.
+fn capacity(cluster: &Cluster, nodes: u32, facility: &Facility) -> Result<Option<Capacity>, Infeasible> {
+    let Some(budget) = &cluster.power_budget else { return Ok(None) };
+    let each = facility.provisioned_it * (1.0 / f64::from(nodes));
+    let capacity = Capacity::new(budget, each, cluster.site.pue.value, cluster.node.accelerators);
+    if u64::from(nodes) > capacity.nodes {
+        return Err(Infeasible::PowerBudget { nodes, needs: capacity.node * f64::from(nodes), capacity });
+    }
+    Ok(Some(capacity))
 }
 
 /// Racks of a cluster: nodes in their own, all else shared.

@@ -1,12 +1,12 @@
 //! Why a scenario cannot be: a result with numbers, not an error.
 
 use super::NoLayout;
-use crate::facility::TooDense;
+use crate::facility::{Capacity, TooDense};
 use crate::inference::MissingServing;
 use crate::memory::MemoryFootprint;
 use crate::parallelism::LayoutError;
 use crate::topology::{Tier, TopologyError};
-use crate::units::{Bytes, RequestRate, Seconds};
+use crate::units::{Bytes, RequestRate, Seconds, Watts};
 
 /// A typed reason.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -124,6 +124,19 @@ pub enum Infeasible {
         id: String,
         /// Ports of its switch.
         radix: u32,
+    },
+    /// More nodes than the facility may feed.
+    #[error(
+        "{nodes} nodes need {needs} with cooling and headroom, and the budget of {} holds {} of them, {} accelerators",
+        capacity.budget, capacity.nodes, capacity.accelerators
+    )]
+    PowerBudget {
+        /// Nodes bought.
+        nodes: u32,
+        /// Power of the facility that they need, headroom among it.
+        needs: Watts,
+        /// What the budget holds.
+        capacity: Capacity,
     },
     /// Failures come so often that hardly anything is ever done.
     #[error(

@@ -3,8 +3,10 @@
 //! Two powers are kept apart by name. *Provisioned* power is the sum of what every part may draw: it sizes rent, building,
 //! racks and grid connection. *Average* power is what parts draw over a year at their load: it makes energy and emissions.
 
+mod capacity;
 mod racks;
 
+pub use capacity::Capacity;
 pub use racks::{Racked, TooDense, racks, shared_racks};
 
 use crate::catalog::{PowerProfile, Site};

@@ -47,6 +47,9 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         Infeasible::PartSite { .. } => {
             "Change cluster.accelerators, cluster.spares or cluster.topology.sites: each site has as many nodes."
         }
+        Infeasible::PowerBudget { .. } => {
+            "Change cluster.accelerators or cluster.spares, raise cluster.power.budget, or choose a site with a lower PUE."
+        }
         Infeasible::Topology(_) => "Change cluster.topology, or choose a fabric with larger switches.",
         Infeasible::SideNetwork { .. } => "Choose another network in cluster.networks.",
         Infeasible::Endless { .. } => {

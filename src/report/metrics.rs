@@ -562,6 +562,15 @@ metrics! {
             => |e| kilowatts(e.built.facility.provisioned_it);
         "facility.total_kw": Kilowatts, "Facility power, provisioned", "With cooling and losses.";
             "IT power x PUE" from ["facility.it_kw", "sites.pue"] => |e| kilowatts(e.built.facility.provisioned_total);
+        "facility.all_in_kw_per_gpu": Kilowatts, "  a GPU, all in", "Its part of the facility's provisioned power: of node, network, storage, cooling and losses.";
+            "facility power, provisioned / GPUs bought" from ["facility.total_kw", "cluster.accelerators", "cluster.spares"]
+            => |e| kilowatts(e.built.facility.provisioned_total * (1.0 / e.built.drivers.accelerators as f64));
+        "facility.budget_nodes_count": Count, "Nodes that the power budget holds", "Whole nodes of this kind, each with its part of network and storage; headroom is kept free and is in no bill.";
+            "power budget / (IT power of a node, all in, x PUE x headroom), rounded down" from ["cluster.power", "facility.it_kw", "sites.pue"]
+            => |e| Some(Value::Count(e.built.capacity?.nodes));
+        "facility.budget_gpus_count": Count, "  and GPUs", "Those of whole nodes.";
+            "nodes that the budget holds x GPUs of a node" from ["facility.budget_nodes_count", "nodes.accelerators"]
+            => |e| Some(Value::Count(e.built.capacity?.accelerators));
         "facility.average_it_kw": Kilowatts, "IT power, average", "Over a year: nodes in jobs for the share of hours used, idle for the rest.";
             "sum over parts of count x average power" from ["nodes.max_power", "power.idle", "power.busy", "finance.utilisation", "fabric.power_w"]
             => |e| kilowatts(e.built.facility.average_it);

@@ -13,7 +13,9 @@ pub(crate) fn is_conditional(metric: &Metric) -> bool {
         "cost.break_even_utilisation",
     ];
     let kept_by_hosts = metric.key == "training.other_host_s";
+    let asked_for = metric.key.starts_with("facility.budget_");
     kept_by_hosts
+        || asked_for
         || matches!(metric.group, Group::Serving | Group::Agents)
         || money.iter().any(|part| metric.key.contains(part))
 }

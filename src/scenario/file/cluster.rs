@@ -3,7 +3,7 @@
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Sink, Span};
 use crate::document::{FromNode, Node, Reader, Value, choices};
-use crate::units::{Bandwidth, Fraction, Meters};
+use crate::units::{Bandwidth, Factor, Fraction, Meters, Watts};
 
 /// The most accelerators of a cluster, far above any announced.
 pub(super) const MOST_ACCELERATORS: u32 = 10_000_000;
@@ -17,6 +17,10 @@ const FARTHEST: Meters = Meters::new(20e6);
 /// The least and the most bandwidth between them, in bytes a second: a megabit, and that of millions of network cards.
 const LEAST_BETWEEN: Bandwidth = Bandwidth::new(125e3);
 const MOST_BETWEEN: Bandwidth = Bandwidth::new(125e15);
+/// The least and the most power of a facility: a watt, and more than the world's power stations.
+const BUDGETS: [Watts; 2] = [Watts::new(1.0), Watts::new(1e13)];
+/// The most headroom: nine tenths of the power kept free.
+const MOST_HEADROOM: f64 = 10.0;
 
 choices! {
     /// Who has the cluster.
@@ -73,12 +77,41 @@ pub struct ClusterFile {
     pub networks: NetworksFile,
     /// Share of switches, modules and cables bought on top.
     pub fabric_spares: Option<Fraction>,
+    /// Power that the facility may be connected with.
+    pub power: Option<PowerBudget>,
     /// Failure rates.
     pub reliability: Option<Reference>,
     /// Failure rates of the network.
     pub network_reliability: Option<Reference>,
     /// Who has the cluster.
     pub tenancy: Option<Tenancy>,
+}
+
+/// `cluster.power`: what the facility may be connected with.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PowerBudget {
+    /// Power of the facility, cooling and losses among it.
+    pub budget: Watts,
+    /// What is kept free: provisioned power times this stays within the budget; 1 or more. It is in no bill.
+    pub headroom: Factor,
+}
+
+impl PowerBudget {
+    fn read(r: &mut Reader<'_>) -> Self {
+        let [least, most] = BUDGETS;
+        let before = r.sink().len();
+        let headroom = r.or("headroom", Factor::ONE);
+        if r.sink().len() == before && !(1.0..=MOST_HEADROOM).contains(&headroom.get()) {
+            let message = format!("a headroom of {} is not within 1 and {MOST_HEADROOM}", headroom.get());
+            r.report(
+                "headroom",
+                Code::OutOfRange,
+                message,
+                "provisioned power times this stays within the budget: 1.1",
+            );
+        }
+        Self { budget: r.within("budget", &(least..=most)), headroom }
+    }
 }
 
 /// `cluster.networks`: ids, or "none".
@@ -171,6 +204,7 @@ impl ClusterFile {
                 })
                 .unwrap_or_default(),
             fabric_spares: r.optional("fabric_spares"),
+            power: r.optional_table("power", PowerBudget::read),
             reliability: r.optional("reliability"),
             network_reliability: r.optional("network_reliability"),
             tenancy: r.optional("tenancy"),

@@ -15,7 +15,7 @@ mod uncertainty;
 
 pub(super) use agents::{AgentsFile, RunFile};
 pub(super) use cluster::{ClusterFile, SitesFile, TopologyFile};
-pub use cluster::{NetworksFile, Tenancy, TierCount, TopologyKind};
+pub use cluster::{NetworksFile, PowerBudget, Tenancy, TierCount, TopologyKind};
 pub use compare::CompareFile;
 pub(super) use engine::{EngineFile, SpeculationFile};
 pub use finance::Amortisation;

@@ -11,7 +11,7 @@ use crate::catalog::{
     PowerProfile, PriceBook, Reference, Reliability, Site, Storage, Switch,
 };
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
-use crate::scenario::file::{ScenarioFile, Tenancy, TierCount, TopologyKind};
+use crate::scenario::file::{PowerBudget, ScenarioFile, Tenancy, TierCount, TopologyKind};
 use crate::scenario::fits::{
     MANAGER_PART, check_adapter, check_fabric_prices, check_priced, check_site_prices, check_wires, topology,
 };
@@ -188,6 +188,8 @@ pub struct Cluster {
     pub networks: Vec<BoundSideNetwork>,
     /// Share of the networks' switches, modules and cables bought on top.
     pub fabric_spares: Fraction,
+    /// Power that the facility may be connected with, where it is given.
+    pub power_budget: Option<PowerBudget>,
     /// How often things fail.
     pub reliability: Arc<Entry<Reliability>>,
     /// How often parts of networks fail.
@@ -272,6 +274,7 @@ pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaul
         storage,
         networks: networks?,
         fabric_spares,
+        power_budget: wanted.power,
         reliability: reliability?,
         network_reliability: network_reliability?,
         tenancy: defaults.or("cluster.tenancy", wanted.tenancy, Tenancy::Dedicated),
