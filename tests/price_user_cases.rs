@@ -116,7 +116,7 @@ fn a_budget_that_holds_fewer_is_a_no_with_its_numbers() {
     let job = "scenarios/train-llama3.1-8b-16-h100-two-nodes.toml";
     let answer = program::run(&["eval", job, "--set", "cluster.power.budget=30 kW"]);
     assert_eq!(answer.code, 1, "{}", answer.stdout);
-    let said = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = answer.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("2 nodes need") && said.contains("holds 1 of them"), "{said}");
     let mistake = program::run(&["eval", job, "--set", "cluster.power={ budget = \"30 kW\", headroom = 0.9 }"]);
     assert_eq!(mistake.code, 2);

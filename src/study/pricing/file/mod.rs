@@ -1,0 +1,160 @@
+//! A pricing study as it stands in its file: the job, the ways to buy it, and how the market's price may go.
+
+mod own;
+mod rent;
+
+pub(super) use own::{ContractFile, DebtFile, DepreciationWord, OwnFile, RepaymentWord, SellFile};
+pub(super) use rent::{ApiFile, PricedBy, RentFile};
+
+use crate::catalog::Reference;
+use crate::catalog::pricebook::{Line, Price};
+use crate::diagnostics::{Code, Sink, Span};
+use crate::document::{Node, Reader, Value, choices};
+use crate::units::{Factor, SECONDS_PER_YEAR, Seconds};
+
+/// The most years that anything in a study lasts.
+const MOST_YEARS: u32 = 50;
+/// The most offers that can be read side by side.
+const MOST_OFFERS: usize = 32;
+
+choices! {
+    /// How accelerators are come by.
+    pub enum OfferKind {
+        /// They are bought, housed and run.
+        Own = "own",
+        /// They are rented by the hour.
+        Rent = "rent",
+        /// They are another's, who is paid by the token.
+        Api = "api",
+    }
+}
+
+/// A study as it stands in its file.
+#[derive(Clone, Debug, Default)]
+pub struct StudyFile {
+    /// What is asked, in a line.
+    pub title: String,
+    /// The scenario of the job, a path from the study's folder.
+    pub job: Reference,
+    /// The currency that amounts are shown in; dollars where none is named.
+    pub currency: Option<Reference>,
+    /// The ways to buy it.
+    pub offers: Vec<OfferFile>,
+    /// How the market's price may go.
+    pub paths: Vec<PathFile>,
+}
+
+/// `[[offer]]`
+#[derive(Clone, Debug, Default)]
+pub struct OfferFile {
+    /// Its name.
+    pub name: String,
+    /// Its place.
+    pub at: Span,
+    /// How accelerators are come by.
+    pub kind: OfferKind,
+    /// From the order to the first hour.
+    pub wait: Option<Seconds>,
+    /// Keys of the job's scenario that are otherwise with this offer.
+    pub set: Vec<(String, Node)>,
+    /// Prices of parts instead of the price book's.
+    pub prices: Vec<Price>,
+    /// Cost lines beside those of the price book, or instead of those of the same name.
+    pub lines: Vec<Line>,
+    /// Of an owned one.
+    pub own: OwnFile,
+    /// Of a rented one.
+    pub rent: RentFile,
+    /// Of one that is paid by the token.
+    pub api: Option<ApiFile>,
+}
+
+/// `[[path]]`: the market's price of each year over that of the first.
+#[derive(Clone, Debug, Default)]
+pub struct PathFile {
+    /// Its name.
+    pub name: String,
+    /// Price of each year over the first's; the last holds on.
+    pub prices: Vec<Factor>,
+}
+
+impl StudyFile {
+    /// Reads a study; mistakes go to the sink.
+    pub fn read(document: &Node, sink: &Sink) -> Self {
+        let Some(mut r) = Reader::new(document, "", sink) else { return Self::default() };
+        let study = Self {
+            title: r.get("title"),
+            job: r.get("job"),
+            currency: r.optional("currency"),
+            offers: r.tables("offer", OfferFile::read),
+            paths: r.tables("path", |r| PathFile { name: r.get("name"), prices: r.get("prices") }),
+        };
+        if study.offers.is_empty() && r.place_of("offer").is_none() {
+            r.report("offer", Code::MissingKey, "the study has no offer", "add an [[offer]] with name and kind");
+        }
+        if study.offers.len() > MOST_OFFERS {
+            let message = format!("{} offers side by side; at most {MOST_OFFERS} can be read", study.offers.len());
+            r.report("offer", Code::OutOfRange, message, "split the study");
+        }
+        for (index, offer) in study.offers.iter().enumerate() {
+            if study.offers[..index].iter().any(|earlier| earlier.name == offer.name) && !offer.name.is_empty() {
+                let message = format!("two offers are called \"{}\"", offer.name);
+                sink.push(crate::diagnostics::Diagnostic::new(Code::Duplicate, message).at(&offer.at, "the second"));
+            }
+        }
+        for path in &study.paths {
+            if path.prices.is_empty() {
+                r.report("path", Code::OutOfRange, format!("\"{}\" has no prices", path.name), "such as [1, 0.8, 0.6]");
+            }
+        }
+        study
+    }
+}
+
+impl OfferFile {
+    fn read(r: &mut Reader<'_>) -> Self {
+        let (name, kind) = (r.get("name"), r.get("kind"));
+        let set = settings(r);
+        let (prices, lines) = (r.tables("price_of", Price::read), r.tables("line", Line::read));
+        let own = kind == OfferKind::Own;
+        if !(own || lines.is_empty() && prices.is_empty()) {
+            let hint = "remove it, or set kind = \"own\"";
+            let key = if lines.is_empty() { "price_of" } else { "line" };
+            r.report(key, Code::Inconsistent, "whoever rents pays neither parts nor cost lines of the owner's", hint);
+        }
+        Self {
+            name,
+            at: r.at().clone(),
+            kind,
+            wait: r.optional("wait"),
+            set,
+            prices,
+            lines,
+            own: if own { OwnFile::read(r) } else { OwnFile::default() },
+            rent: if kind == OfferKind::Rent { RentFile::read(r) } else { RentFile::default() },
+            api: (kind == OfferKind::Api).then(|| ApiFile::read(r)),
+        }
+    }
+}
+
+/// The keys of the job that an offer sets.
+fn settings(r: &mut Reader<'_>) -> Vec<(String, Node)> {
+    let Some(node) = r.node("set") else { return Vec::new() };
+    let Value::Table(table) = &node.value else {
+        node.wrong_type(&r.path_of("set"), "a table of keys of the scenario and their values", r.sink());
+        return Vec::new();
+    };
+    table.entries.iter().map(|entry| (entry.key.clone(), entry.node.clone())).collect()
+}
+
+/// A time of whole years.
+fn whole_years(r: &mut Reader<'_>, key: &'static str) -> Seconds {
+    let before = r.sink().len();
+    let time: Seconds = r.get(key);
+    let years = time / Seconds::new(SECONDS_PER_YEAR);
+    if r.sink().len() == before && (years.fract() != 0.0 || !(1.0..=f64::from(MOST_YEARS)).contains(&years)) {
+        let message = format!("`{}` is {time}: it has to be 1 to {MOST_YEARS} whole years", r.path_of(key));
+        r.report(key, Code::OutOfRange, message, "such as \"5 years\"");
+    }
+    time
+}
