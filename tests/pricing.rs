@@ -149,3 +149,86 @@ fn tokens_are_bought_at_their_prices() {
     let expected = requests / 1e6 * (2_048.0 * (0.7 + 0.3 * 0.1) + 512.0 * 2.0);
     assert!((number(&study, 0, "total_usd") / expected - 1.0).abs() < 1e-3, "{study}");
 }
+
+const SERVING: &str = "serve-llama3.1-70b-64-h100";
+
+#[test]
+fn served_hours_are_paid_as_they_are_used_on_demand_and_all_on_a_commitment() {
+    let rent = |more: &str| {
+        format!(
+            "[[offer]]\nname = \"rent\"\nkind = \"rent\"\nprice = \"$2/h\"\ndate = 2026-11-01\n{more}[[offer]]\nname = \"own\"\nkind = \"own\"\n"
+        )
+    };
+    let used = 64.0 * 8_760.0 * 0.8;
+    let by_the_hour = priced_of(SERVING, &rent(""));
+    // 64 GPUs for four fifths of a year at $2: an hour of use costs its price, in the total and in the break-even.
+    assert!((number(&by_the_hour, 0, "total_usd") / (2.0 * used) - 1.0).abs() < 1e-9);
+    assert!((number(&by_the_hour, 0, "usd_per_useful_gpu_hour") - 2.0).abs() < 1e-9);
+    let turn = |study: &Value| study["break_even"][0].clone();
+    let own = number(&by_the_hour, 1, "usd_per_gpu_hour");
+    // 72 bought, eight of them a spare node, for 64 at work.
+    let turns_at = own * (72.0 / 64.0) / 2.0;
+    let stated = turn(&by_the_hour)["value"].as_f64();
+    assert_eq!(stated.is_some(), turns_at <= 1.0);
+    assert!(stated.is_none_or(|stated| (stated / turns_at - 1.0).abs() < 1e-9));
+    // A year's commitment pays the fifth that is not used too, and no share of use turns the order.
+    let committed = priced_of(SERVING, &rent("term = \"1 year\"\n"));
+    assert!((number(&committed, 0, "total_usd") / (2.0 * used / 0.8) - 1.0).abs() < 1e-9);
+    assert!((number(&committed, 0, "usd_per_useful_gpu_hour") - 2.5).abs() < 1e-9);
+    let less = number(&committed, 1, "total_usd") < number(&committed, 0, "total_usd");
+    assert_eq!(turn(&committed)["value"].as_f64(), less.then_some(0.0));
+}
+
+#[test]
+fn a_study_sets_keys_of_the_job_for_all_its_offers() {
+    let set = "[set]\ntitle = \"Another job\"\n\"finance.utilisation\" = 0.5\n";
+    let offers = "[[offer]]\nname = \"a\"\nkind = \"own\"\n[[offer]]\nname = \"b\"\nkind = \"own\"\nset = { \"finance.utilisation\" = 1 }\n";
+    let study = priced_of(JOB, &format!("{set}{offers}"));
+    assert_eq!(study["job"], "Another job");
+    // The offer's own has the last word: half of the hours in use cost nearly twice as much each.
+    let ratio = number(&study, 0, "usd_per_useful_gpu_hour") / number(&study, 1, "usd_per_useful_gpu_hour");
+    assert!((1.8..2.0).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn energy_and_emissions_are_told_of_every_unit_and_add_up() {
+    let own = "[[offer]]\nname = \"own\"\nkind = \"own\"\n";
+    let study = priced_of("serve-coding-agents-64-h200", own);
+    let of = |key: &str| number(&study, 0, key);
+    // Whatever takes a share of the hours takes the same share of the energy.
+    for unit in ["mtok_input", "mtok_cached", "mtok_output", "mtok_blended"] {
+        let hours = of(&format!("usd_per_{unit}")) / of("usd_per_useful_gpu_hour");
+        assert!(
+            (of(&format!("kwh_per_{unit}")) / (hours * of("kwh_per_useful_gpu_hour")) - 1.0).abs() < 1e-9,
+            "{unit}"
+        );
+    }
+    // One grid: 396.25 g a kWh in Virginia.
+    for unit in ["gpu_hour", "useful_gpu_hour", "mtok_output", "task", "success", "run"] {
+        let intensity = of(&format!("gco2e_per_{unit}")) / of(&format!("kwh_per_{unit}"));
+        assert!((intensity - 396.25).abs() < 1e-6, "{unit}: {intensity}");
+    }
+    // 64% of the tasks succeed.
+    assert!((of("usd_per_success") / of("usd_per_task") - 1.0 / 0.64).abs() < 1e-9);
+    assert!((of("kwh_per_success") / of("kwh_per_task") - 1.0 / 0.64).abs() < 1e-9);
+    // A year of it.
+    assert!(
+        (of("kwh_per_run") / (of("kwh_per_gpu_hour") * of("bought_accelerators_count") * 8_760.0) - 1.0).abs() < 1e-9
+    );
+    // A training run by its PFLOP-days.
+    let trained = priced_of("train-gpt3-175b-1k-h100", own);
+    let days = number(&trained, 0, "total_usd") / number(&trained, 0, "usd_per_pflop_day");
+    let energy = number(&trained, 0, "kwh_per_run") / number(&trained, 0, "kwh_per_pflop_day");
+    assert!((days / energy - 1.0).abs() < 1e-9, "{days} {energy}");
+}
+
+#[test]
+fn a_hundred_thousand_h100_take_the_power_that_was_published() {
+    let study = priced("studies/campus-100k-h100.toml");
+    let of = |key: &str| number(&study, 0, key);
+    assert_eq!(of("bought_accelerators_count"), 100_000.0);
+    // 100,000 x (700 + 575) W x 1.1 (SemiAnalysis, June 2024, restated): 140.25 MW of IT.
+    assert!((of("it_kw") / 140_250.0 - 1.0).abs() < 0.01, "{}", of("it_kw"));
+    // 150 MW with what cools them; a hyperscaler's 1.10 makes 154 MW of it.
+    assert!((of("facility_kw") / 150_000.0 - 1.0).abs() < 0.035, "{}", of("facility_kw"));
+}

@@ -1,10 +1,10 @@
 //! Agents' tasks on the replicas that serve them: sessions, caches, storage, load, and what a task costs.
 
-use super::{Infeasible, ServingPoint, TokenCosts, serving_point};
+use super::{Evaluation, Infeasible, ServingPoint, TokenCosts, serving_point};
 use crate::agents::{Load, Pace, load};
 use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
 use crate::scenario::{Agents, Arrivals, Cluster, Serving};
-use crate::tco::{TaskCost, TaskExtras};
+use crate::tco::{TaskCost, TaskExtras, TokenPrices};
 use crate::units::{Bandwidth, Bytes, RequestRate, Seconds, Tokens, Usd};
 use crate::workload::RunTokens;
 
@@ -52,13 +52,7 @@ impl AgentsPoint {
         let task = &agents.task;
         let tokens = task.tokens();
         let tasks = point.request_rate() / tokens.calls;
-        let pace = Pace {
-            first_token: point.state.ttft,
-            answer: Tokens::new(1.0) / point.state.tpot,
-            tool: agents.tool_time,
-            approvals: agents.approvals,
-            approval: agents.approval_time,
-        };
+        let pace = pace(agents, point);
         let load = load(tasks, task, &pace);
         let most = serving_point(&Serving { arrivals: Arrivals::Most, ..serving.clone() }, cluster)?.request_rate();
         let session = cache_of(serving);
@@ -69,8 +63,7 @@ impl AgentsPoint {
         };
         let kept = load.idle_sessions * task.reuse.session.get();
 
-        let extras = TaskExtras { tool: agents.tool_cost, sandbox: agents.sandbox };
-        let cost = TaskCost::of_task(&costs.prices(), &extras, task, &pace);
+        let cost = task_cost(agents, point, &costs.prices());
         Ok(Self {
             tokens,
             by_outcome: task.tokens_by_outcome(),
@@ -84,6 +77,31 @@ impl AgentsPoint {
             cost,
             per_success: cost.per_success(task.rate.get()),
         })
+    }
+}
+
+/// How fast a task goes on.
+fn pace(agents: &Agents, point: &ServingPoint) -> Pace {
+    Pace {
+        first_token: point.state.ttft,
+        answer: Tokens::new(1.0) / point.state.tpot,
+        tool: agents.tool_time,
+        approvals: agents.approvals,
+        approval: agents.approval_time,
+    }
+}
+
+fn task_cost(agents: &Agents, point: &ServingPoint, prices: &TokenPrices) -> TaskCost {
+    let extras = TaskExtras { tool: agents.tool_cost, sandbox: agents.sandbox };
+    TaskCost::of_task(prices, &extras, &agents.task, &pace(agents, point))
+}
+
+impl Evaluation {
+    /// What a task and a success of the agents cost at other prices of tokens.
+    pub fn task_at(&self, prices: &TokenPrices) -> Option<(TaskCost, Usd)> {
+        let agents = self.scenario.agents.as_ref()?;
+        let cost = task_cost(agents, self.serving.as_ref()?, prices);
+        Some((cost, cost.per_success(agents.task.rate.get())))
     }
 }
 

@@ -1,12 +1,10 @@
 //! Every figure of an evaluation, one row each: the one origin of JSON keys, CSV headers, tables and the glossary.
 
 use super::figure::{Group, Metric, Unit, Value};
-use crate::evaluate::Evaluation;
+use crate::evaluate::{Evaluation, Footprint};
 use crate::reliability::{daly_interval, young_interval};
 use crate::scenario::RunPlan;
-use crate::units::{
-    Bandwidth, Bytes, FlopRate, Quantity, SECONDS_PER_DAY, Seconds, Tokens, Usd, UsdPerHour, UsdPerToken, Watts,
-};
+use crate::units::{Bandwidth, Bytes, Quantity, SECONDS_PER_DAY, Seconds, Tokens, Usd, UsdPerHour, UsdPerToken, Watts};
 use crate::workload::CheckpointMode;
 
 /// `"key": Unit, "label", "description"; "formula" from ["input", ...] => extractor`, by group.
@@ -585,22 +583,72 @@ metrics! {
         "facility.emissions_tco2e_per_year": Tonnes, "Emissions a year", "Of the energy, location-based.";
             "energy x carbon intensity of the grid" from ["facility.energy_kwh_per_year", "sites.carbon_intensity"]
             => |e| e.built.facility.emissions_per_year.in_unit("tCO2e").and_then(number);
+        "facility.energy_kwh_per_gpu_hour": KilowattHours, "Energy of a GPU-hour", "What the facility draws for an hour of calendar time of one GPU bought.";
+            "energy a year / (8,760 h x GPUs bought)" from ["facility.energy_kwh_per_year", "cluster.accelerators", "cluster.spares"]
+            => |e| kwh(e.owned_hour());
+        "facility.emissions_gco2e_per_gpu_hour": Grams, "Emissions of a GPU-hour", "The same in emissions, location-based.";
+            "emissions a year / (8,760 h x GPUs bought)" from ["facility.emissions_tco2e_per_year", "cluster.accelerators", "cluster.spares"]
+            => |e| gco2e(e.owned_hour());
         "facility.energy_kwh_per_useful_gpu_hour": KilowattHours, "Energy of a useful GPU-hour", "What the facility draws for an hour of one GPU's useful work.";
             "energy a year / (8,760 h x utilisation x goodput x GPUs at work)"
             from ["facility.energy_kwh_per_year", "finance.utilisation", "goodput.ratio", "cluster.accelerators"]
-            => |e| (e.built.facility.energy_per_year / e.useful_hours_per_year()).in_unit("kWh").and_then(number);
+            => |e| kwh(e.useful_hour());
         "facility.emissions_gco2e_per_useful_gpu_hour": Grams, "Emissions of a useful GPU-hour", "The same in emissions, location-based.";
             "emissions a year / (8,760 h x utilisation x goodput x GPUs at work)"
             from ["facility.emissions_tco2e_per_year", "finance.utilisation", "goodput.ratio", "cluster.accelerators"]
-            => |e| (e.built.facility.emissions_per_year / e.useful_hours_per_year()).in_unit("gCO2e").and_then(number);
+            => |e| gco2e(e.useful_hour());
         "facility.energy_kwh_per_pflop_day": KilowattHours, "Energy of a PFLOP-day", "Of 10^15 model FLOPs a second for a day, causal attention.";
             "energy of a useful GPU-hour x 24 h x 1,000 TFLOP/s / model FLOP rate a GPU"
             from ["facility.energy_kwh_per_useful_gpu_hour", "training.tflops_per_s_per_gpu"]
-            => |e| (e.built.facility.energy_per_year / e.useful_hours_per_year() * pflop_day_hours(e)?).in_unit("kWh").and_then(number);
+            => |e| kwh(e.pflop_day_footprint()?);
         "facility.emissions_gco2e_per_pflop_day": Grams, "Emissions of a PFLOP-day", "The same in emissions, location-based.";
             "emissions of a useful GPU-hour x 24 h x 1,000 TFLOP/s / model FLOP rate a GPU"
             from ["facility.emissions_gco2e_per_useful_gpu_hour", "training.tflops_per_s_per_gpu"]
-            => |e| (e.built.facility.emissions_per_year / e.useful_hours_per_year() * pflop_day_hours(e)?).in_unit("gCO2e").and_then(number);
+            => |e| gco2e(e.pflop_day_footprint()?);
+        "facility.energy_kwh_per_mtok_input": KilowattHours, "Energy of a million tokens of prompts", "That are not cached: their part of the useful hours.";
+            "energy of a useful GPU-hour x cost of a million / cost of a useful GPU-hour"
+            from ["facility.energy_kwh_per_useful_gpu_hour", "cost.usd_per_mtok_input", "cost.usd_per_useful_gpu_hour"]
+            => |e| kwh(e.token_footprint()?.input);
+        "facility.emissions_gco2e_per_mtok_input": Grams, "  emissions", "Of that energy, location-based.";
+            "emissions of a useful GPU-hour x cost of a million / cost of a useful GPU-hour"
+            from ["facility.emissions_gco2e_per_useful_gpu_hour", "cost.usd_per_mtok_input", "cost.usd_per_useful_gpu_hour"]
+            => |e| gco2e(e.token_footprint()?.input);
+        "facility.energy_kwh_per_mtok_cached": KilowattHours, "Energy of a million cached tokens", "The same.";
+            "energy of a useful GPU-hour x cost of a million / cost of a useful GPU-hour"
+            from ["facility.energy_kwh_per_useful_gpu_hour", "cost.usd_per_mtok_cached", "cost.usd_per_useful_gpu_hour"]
+            => |e| kwh(e.token_footprint()?.cached?);
+        "facility.emissions_gco2e_per_mtok_cached": Grams, "  emissions", "Of that energy, location-based.";
+            "emissions of a useful GPU-hour x cost of a million / cost of a useful GPU-hour"
+            from ["facility.emissions_gco2e_per_useful_gpu_hour", "cost.usd_per_mtok_cached", "cost.usd_per_useful_gpu_hour"]
+            => |e| gco2e(e.token_footprint()?.cached?);
+        "facility.energy_kwh_per_mtok_output": KilowattHours, "Energy of a million tokens of answers", "The same, idle time too.";
+            "energy of a useful GPU-hour x cost of a million / cost of a useful GPU-hour"
+            from ["facility.energy_kwh_per_useful_gpu_hour", "cost.usd_per_mtok_output", "cost.usd_per_useful_gpu_hour"]
+            => |e| kwh(e.token_footprint()?.output);
+        "facility.emissions_gco2e_per_mtok_output": Grams, "  emissions", "Of that energy, location-based.";
+            "emissions of a useful GPU-hour x cost of a million / cost of a useful GPU-hour"
+            from ["facility.emissions_gco2e_per_useful_gpu_hour", "cost.usd_per_mtok_output", "cost.usd_per_useful_gpu_hour"]
+            => |e| gco2e(e.token_footprint()?.output);
+        "facility.energy_kwh_per_mtok_blended": KilowattHours, "Energy of a million tokens, all alike", "Prompts and answers.";
+            "energy of a useful GPU-hour x cost of a million / cost of a useful GPU-hour"
+            from ["facility.energy_kwh_per_useful_gpu_hour", "cost.usd_per_mtok_blended", "cost.usd_per_useful_gpu_hour"]
+            => |e| kwh(e.token_footprint()?.blended);
+        "facility.emissions_gco2e_per_mtok_blended": Grams, "  emissions", "Of that energy, location-based.";
+            "emissions of a useful GPU-hour x cost of a million / cost of a useful GPU-hour"
+            from ["facility.emissions_gco2e_per_useful_gpu_hour", "cost.usd_per_mtok_blended", "cost.usd_per_useful_gpu_hour"]
+            => |e| gco2e(e.token_footprint()?.blended);
+        "facility.energy_kwh_per_task": KilowattHours, "Energy of a task", "Of its tokens, runs that fail among them; not of its tools and machines.";
+            "energy of the tokens of a task" from ["agents.input_tokens_per_task_count", "agents.output_tokens_per_task_count", "facility.energy_kwh_per_useful_gpu_hour"]
+            => |e| kwh(e.task_footprint()?);
+        "facility.emissions_gco2e_per_task": Grams, "  emissions", "Of that energy, location-based.";
+            "emissions of the tokens of a task" from ["agents.input_tokens_per_task_count", "agents.output_tokens_per_task_count", "facility.emissions_gco2e_per_useful_gpu_hour"]
+            => |e| gco2e(e.task_footprint()?);
+        "facility.energy_kwh_per_success": KilowattHours, "Energy of a success", "With the failures paid for it.";
+            "energy of a task / share that succeeds" from ["facility.energy_kwh_per_task", "agents.success"]
+            => |e| kwh(e.success_footprint()?);
+        "facility.emissions_gco2e_per_success": Grams, "  emissions", "Of that energy, location-based.";
+            "emissions of a task / share that succeeds" from ["facility.emissions_gco2e_per_task", "agents.success"]
+            => |e| gco2e(e.success_footprint()?);
         "facility.energy_kwh_per_run": KilowattHours, "Energy of the run", "The whole cluster over the run, and the run's part of the hours that no run uses.";
             "energy a year x run with failures / (8,760 h x utilisation)"
             from ["facility.energy_kwh_per_year", "training.effective_days", "finance.utilisation"]
@@ -612,6 +660,10 @@ metrics! {
         "facility.embodied_tco2e": Tonnes, "Embodied in GPUs", "Emissions of making the GPUs that are bought, where their maker states them: not of servers, network and building.";
             "GPUs bought x emissions of making one" from ["cluster.accelerators", "cluster.spares", "accelerators.embodied_carbon"]
             => |e| e.embodied()?.in_unit("tCO2e").and_then(number);
+        "facility.embodied_gco2e_per_useful_gpu_hour": Grams, "  of a useful GPU-hour", "The same over the useful hours of the GPUs' life.";
+            "embodied / (useful hours a year x life of accelerators)"
+            from ["facility.embodied_tco2e", "finance.accelerator_life", "finance.utilisation", "goodput.ratio"]
+            => |e| e.embodied_of_useful_hour()?.in_unit("gCO2e").and_then(number);
     }
     Cost {
         "cost.capex_usd": Usd, "Capex", "Paid at the beginning, all lines.";
@@ -638,7 +690,7 @@ metrics! {
         "cost.usd_per_pflop_day": Usd, "A PFLOP-day", "10^15 model FLOPs a second for a day, causal attention, with what failures and idle hours cost.";
             "a useful GPU-hour x 24 h x 1,000 TFLOP/s / model FLOP rate a GPU"
             from ["cost.usd_per_useful_gpu_hour", "training.tflops_per_s_per_gpu"]
-            => |e| usd(e.unit_costs.per_useful_gpu_hour.over(HOUR * pflop_day_hours(e)?));
+            => |e| usd(e.unit_costs.per_useful_gpu_hour.over(e.pflop_day()?));
         "cost.usd_per_run": Usd, "The run", "The whole cluster over the run's wall time, and the run's part of the hours that no run uses.";
             "annualised / 8,760 h x run with failures / utilisation"
             from ["cost.annualised_per_year_usd", "training.effective_days", "finance.utilisation"] => |e| usd(e.point?.run);
@@ -686,14 +738,6 @@ metrics! {
         "cost.break_even_utilisation_ratio": Ratio, "Utilisation that pays", "Share of the owned hours that must be in use for tokens to cost as much here as elsewhere; above the whole, buying them is cheaper.";
             "cost here / cost elsewhere x utilisation" from ["finance.token_prices", "finance.utilisation", "cost.usd_per_mtok_blended"] => |e| number(e.break_even_utilisation()?);
     }
-}
-
-const HOUR: Seconds = Seconds::new(3_600.0);
-
-/// Useful GPU-hours of a PFLOP-day.
-fn pflop_day_hours(e: &Evaluation) -> Option<f64> {
-    let day = FlopRate::new(1e15) * Seconds::new(SECONDS_PER_DAY);
-    Some(day / e.point?.step.rate_per_accelerator() / HOUR)
 }
 
 /// A run's cost over the tokens of all its stages, for a million of them.
@@ -787,6 +831,14 @@ fn offload_wait(e: &Evaluation) -> Option<Value> {
 #[allow(clippy::unnecessary_wraps, reason = "extractors give an option: not every scenario has every figure")]
 const fn number(number: f64) -> Option<Value> {
     Some(Value::Number(number))
+}
+
+fn kwh(footprint: Footprint) -> Option<Value> {
+    footprint.energy.in_unit("kWh").and_then(number)
+}
+
+fn gco2e(footprint: Footprint) -> Option<Value> {
+    footprint.emissions.in_unit("gCO2e").and_then(number)
 }
 
 /// A price of a token as that of a million.

@@ -13,7 +13,7 @@ pub(crate) fn is_conditional(metric: &Metric) -> bool {
         "cost.break_even_utilisation",
     ];
     let kept_by_hosts = metric.key == "training.other_host_s";
-    let asked_for = metric.key.starts_with("facility.budget_");
+    let asked_for = ["facility.budget_", "_per_task", "_per_success"].iter().any(|part| metric.key.contains(part));
     kept_by_hosts
         || asked_for
         || matches!(metric.group, Group::Serving | Group::Agents)

@@ -3,7 +3,8 @@
 use super::Work;
 use super::file::ApiFile;
 use crate::evaluate::Evaluation;
-use crate::units::{Seconds, Usd};
+use crate::tco::TokenPrices;
+use crate::units::{Seconds, Tokens, Usd};
 
 /// A year's tokens at an API's prices.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +13,8 @@ pub struct Metered {
     pub from: String,
     /// The day of the prices.
     pub date: String,
+    /// The prices.
+    pub prices: TokenPrices,
     /// Tokens of prompts that are not in the cache.
     pub input: Usd,
     /// Tokens of prompts that are.
@@ -31,14 +34,21 @@ impl Metered {
         let serving = evaluation.serving.as_ref()?;
         // Requests of the hours in use; the base number, because they are counted.
         let requests = serving.request_rate().value() * (work.useful / Seconds::new(1.0));
-        let millions = |tokens: f64| requests * tokens / 1e6;
+        let million = Tokens::new(1e6);
+        let prices = TokenPrices {
+            input: wanted.input / million,
+            cached: wanted.cached.unwrap_or(wanted.input) / million,
+            output: wanted.output / million,
+        };
+        let of = |tokens: f64| Tokens::new(requests * tokens);
         let request = &serving.request;
         Some(Self {
             from: wanted.source.clone(),
             date: wanted.date.0.clone(),
-            input: wanted.input * millions(request.input),
-            cached: wanted.cached.unwrap_or(wanted.input) * millions(request.cached),
-            output: wanted.output * millions(request.output),
+            prices,
+            input: prices.input * of(request.input),
+            cached: prices.cached * of(request.cached),
+            output: prices.output * of(request.output),
         })
     }
 }

@@ -10,6 +10,8 @@ use crate::units::{Fraction, SECONDS_PER_YEAR, Seconds, Usd};
 pub enum OfferTurn {
     /// Owning costs less from this share of the hours in use on; above one it never does.
     Utilisation(f64),
+    /// Hours that are not in use are paid for either way, so that no share of them turns the order: whether owning costs less.
+    Whatever(bool),
     /// What has been paid for owning, from the beginning on, is less than for renting after this time; at the job's
     /// utilisation, not discounted. None where it never is.
     Time(Option<Seconds>),
@@ -35,10 +37,15 @@ pub(super) fn all(offers: &[PricedOffer]) -> Vec<OfferBreakEven> {
             let between = (own_name.clone(), rent_name.clone());
             // For the same work: an hour here may do more or less of it than an hour there.
             let price = price.here(own.work);
-            found.push(OfferBreakEven {
-                between: between.clone(),
-                turn: OfferTurn::Utilisation(utilisation(own, price)),
-            });
+            let turn = match &rent.bought {
+                // A year of serving is held either way.
+                Bought::Rent(rented) if !rented.by_the_hour() && rent.evaluation.point.is_none() => {
+                    let used = own.evaluation.scenario.finance.utilisation;
+                    OfferTurn::Whatever(utilisation(own, price) < used.get())
+                }
+                _ => OfferTurn::Utilisation(utilisation(own, price)),
+            };
+            found.push(OfferBreakEven { between: between.clone(), turn });
             found.push(OfferBreakEven { between, turn: OfferTurn::Time(time(own, price)) });
         }
     }

@@ -20,10 +20,10 @@ use std::sync::Arc;
 use crate::catalog::{Catalog, Currency, Entry};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::{Node, Value};
-use crate::evaluate::{Evaluation, Infeasible, TokenCosts};
+use crate::evaluate::{Evaluation, Footprint, Infeasible, TokenCosts};
 use crate::scenario::{Scenario, ScenarioFile};
 use crate::search::evaluate;
-use crate::units::{CarbonMass, Factor, Fraction, Joules, SECONDS_PER_DAY, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
+use crate::units::{Factor, Fraction, SECONDS_PER_DAY, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
 use file::OfferFile;
 use rent::Rent;
 
@@ -62,19 +62,26 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What the facility draws for an accelerator's hour of useful work: of what is rented, as if it stood at the job's site
-    /// and were used as the job says.
-    pub fn energy_per_useful_hour(&self) -> Joules {
-        self.evaluation.built.facility.energy_per_year / self.useful_hours()
+    /// What the facility draws for the job, end to end, and emissions of that by the intensity of the site's grid: of what is
+    /// rented, as if it stood at the job's site and were used as the job says; none where tokens are bought.
+    pub fn of_job(&self) -> Option<Footprint> {
+        let hours = self.work.useful / Seconds::new(3_600.0) * f64::from(self.work.accelerators);
+        (!matches!(self.bought, Bought::Api(_))).then(|| self.evaluation.useful_hour().times(hours))
     }
 
-    /// Emissions of that, by the intensity of the site's grid.
-    pub fn emissions_per_useful_hour(&self) -> CarbonMass {
-        self.evaluation.built.facility.emissions_per_year / self.useful_hours()
+    /// What 10^15 model FLOPs a second for a day cost, where anything is trained.
+    pub fn pflop_day(&self) -> Option<Usd> {
+        Some(self.per_useful_gpu_hour.over(self.evaluation.pflop_day()?))
     }
 
-    fn useful_hours(&self) -> f64 {
-        self.evaluation.useful_hours_per_year()
+    /// What a task and a success of agents cost, where there are agents.
+    pub fn task(&self) -> Option<(Usd, Usd)> {
+        let prices = match &self.bought {
+            Bought::Api(metered) => metered.prices,
+            _ => self.tokens?.prices(),
+        };
+        let (task, success) = self.evaluation.task_at(&prices)?;
+        Some((task.total(), success))
     }
 }
 
@@ -85,6 +92,8 @@ pub struct Work {
     pub wall: Seconds,
     /// Time of it that is of use: without failures in training; at the share of hours in use in serving.
     pub useful: Seconds,
+    /// Time that whoever rents by the hour pays for: all of a run; of serving the hours in use.
+    pub in_use: Seconds,
     /// Accelerators that it takes.
     pub accelerators: u32,
     /// Requests that are served in a second; one where nothing is served.
@@ -99,13 +108,11 @@ impl Work {
         let requests = evaluation.serving.filter(|_| evaluation.point.is_none());
         let requests = requests.map_or(1.0, |serving| serving.request_rate().value());
         match (evaluation.point, evaluation.effective_duration()) {
-            (Some(point), Some(wall)) => Self { wall, useful: point.duration, accelerators, requests },
-            _ => Self {
-                wall: year,
-                useful: year * evaluation.scenario.finance.utilisation.get(),
-                accelerators,
-                requests,
-            },
+            (Some(point), Some(wall)) => Self { wall, useful: point.duration, in_use: wall, accelerators, requests },
+            _ => {
+                let useful = year * evaluation.scenario.finance.utilisation.get();
+                Self { wall: year, useful, in_use: useful, accelerators, requests }
+            }
         }
     }
 
@@ -164,6 +171,7 @@ pub fn price(study: &StudyFile, job: &Node, catalog: &Catalog, sink: &Sink) -> O
         .map(|wanted| (wanted.id.to_ascii_lowercase(), &wanted.at))
         .filter(|(id, _)| id != "usd")
         .and_then(|(id, at)| catalog.currencies.find(&id, at, sink));
+    let job = &with(job, &study.set, sink);
     let bound: Vec<Option<Bound>> = study.offers.iter().map(|offer| Bound::new(offer, job, catalog, sink)).collect();
     if !sink.is_empty() {
         return None;
@@ -181,6 +189,20 @@ pub fn price(study: &StudyFile, job: &Node, catalog: &Catalog, sink: &Sink) -> O
     sink.is_empty().then(|| PricingStudy { title: study.title.clone(), job, currency, offers, break_even })
 }
 
+/// The job with some of its keys set otherwise.
+fn with(job: &Node, set: &[(String, Node)], sink: &Sink) -> Node {
+    let mut document = job.clone();
+    if let Value::Table(table) = &mut document.value {
+        for (key, value) in set {
+            if let Err(error) = table.set(key, value.clone()) {
+                let message = format!("`{key}` cannot be set: {error}");
+                sink.push(Diagnostic::new(Code::UnknownKey, message).at(&value.at, "its value"));
+            }
+        }
+    }
+    document
+}
+
 /// An offer with the job bound to it.
 struct Bound<'a> {
     name: Arc<str>,
@@ -192,15 +214,7 @@ struct Bound<'a> {
 
 impl<'a> Bound<'a> {
     fn new(offer: &'a OfferFile, job: &Node, catalog: &Catalog, sink: &Sink) -> Option<Self> {
-        let mut document = job.clone();
-        if let Value::Table(table) = &mut document.value {
-            for (key, value) in &offer.set {
-                if let Err(error) = table.set(key, value.clone()) {
-                    let message = format!("`{key}` cannot be set: {error}");
-                    sink.push(Diagnostic::new(Code::UnknownKey, message).at(&value.at, "its value"));
-                }
-            }
-        }
+        let document = with(job, &offer.set, sink);
         let own = Sink::default();
         let file = ScenarioFile::read(&document, &own);
         let scenario = Scenario::resolve(&file, catalog, &own);
@@ -244,7 +258,7 @@ impl<'a> Bound<'a> {
     fn answer(&self, evaluated: Evaluated, rented: &[Alternative], paths: &[PathFile], sink: &Sink) -> Answer {
         let Evaluated { evaluation, work } = evaluated;
         let (bought, total, per_gpu_hour, usual_wait) = if let Some(rent) = &self.rent {
-            let rented = rent.rented(&evaluation, work.wall);
+            let rented = rent.rented(&evaluation, &work);
             (Bought::Rent(rented.clone()), rented.total(), Some(rented.hour.price), rent.usual_wait)
         } else if let Some(metered) = self.metered(&evaluation, &work) {
             (Bought::Api(metered.clone()), metered.total(), None, None)
@@ -312,7 +326,7 @@ impl OtherPrice {
     fn of(answer: &Answer) -> Option<Self> {
         let price = match &answer.bought {
             Bought::Own(_) => return None,
-            Bought::Rent(rented) => rented.hour.price,
+            Bought::Rent(rented) => rented.hour_in_use,
             Bought::Api(metered) => answer.work.per_useful_hour(metered.total()),
         };
         Some(Self(price, answer.work))
@@ -323,7 +337,7 @@ impl Alternative {
     fn of((bound, evaluated): &(Bound<'_>, Result<Evaluated, Infeasible>)) -> Option<Self> {
         let Evaluated { evaluation, work } = evaluated.as_ref().ok()?;
         let price = match &bound.rent {
-            Some(rent) => rent.hour.price,
+            Some(rent) => rent.rented(evaluation, work).hour_in_use,
             None => work.per_useful_hour(bound.metered(evaluation, work)?.total()),
         };
         Some(Self { name: bound.name.clone(), price: OtherPrice(price, *work) })

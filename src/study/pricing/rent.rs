@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::Work;
 use super::file::{PricedBy, RentFile};
 use crate::catalog::provider::{Offer, Provider, ProviderClass, Term};
 use crate::catalog::{Catalog, Entry};
@@ -45,6 +46,8 @@ pub(super) struct Rent {
 pub struct Rented {
     /// The price of an hour.
     pub hour: HourPrice,
+    /// An accelerator's hour in use: dearer than that where more is paid for than is used.
+    pub hour_in_use: UsdPerHour,
     /// The time that is paid for.
     pub paid: Seconds,
     /// The least time that would be.
@@ -58,6 +61,11 @@ pub struct Rented {
 }
 
 impl Rented {
+    /// Whether only hours in use are paid for.
+    pub fn by_the_hour(&self) -> bool {
+        self.hour_in_use <= self.hour.price * (1.0 + 1e-9)
+    }
+
     /// All of it.
     pub fn total(&self) -> Usd {
         self.compute + self.egress + self.storage
@@ -118,23 +126,25 @@ impl Rent {
         Self { hour: HourPrice { price, ..self.hour.clone() }, ..self.clone() }
     }
 
-    /// What a job of so long costs on it.
-    pub(super) fn rented(&self, evaluation: &Evaluation, run: Seconds) -> Rented {
-        let committed = self.minimum.saturating_sub(run);
-        let paid = run + committed * (1.0 - self.wanted.reused.get());
+    /// What a job costs on it: hours in use at their price, and what of the least time is not used, but for the part that
+    /// other work uses.
+    pub(super) fn rented(&self, evaluation: &Evaluation, work: &Work) -> Rented {
+        let unused = self.minimum.saturating_sub(work.in_use);
+        let paid = work.in_use + unused * (1.0 - self.wanted.reused.get());
         let accelerators = f64::from(evaluation.scenario.cluster.accelerators);
         let charged = |of: fn(&Provider) -> Option<crate::units::Ranged<Usd>>| {
             self.provider.as_deref().and_then(|provider| of(provider)).map_or(Usd::ZERO, |range| range.value)
         };
         Rented {
             hour: self.hour.clone(),
+            hour_in_use: self.hour.price * (paid / work.in_use),
             paid,
             minimum: self.minimum,
             compute: (self.hour.price * accelerators).over(paid),
             egress: charged(|provider| provider.egress_per_tb) * (self.wanted.egress / TERABYTE),
             storage: charged(|provider| provider.storage_per_tb_month)
                 * (self.wanted.storage / TERABYTE)
-                * (run / MONTH),
+                * (work.wall / MONTH),
         }
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn of(scenario: &Scenario, rent: Option<&Rent>, typical: UsdPerHour) 
                 let evaluation = evaluate(scenario).ok()?;
                 let work = Work::of(&evaluation);
                 let total = match rent {
-                    Some(rent) => rent.rented(&evaluation, work.wall).total(),
+                    Some(rent) => rent.rented(&evaluation, &work).total(),
                     None => work.owned(&evaluation),
                 };
                 Some(work.per_useful_hour(total))
@@ -88,7 +88,7 @@ fn list_price(scenario: &Scenario, rent: &Rent) -> Option<Sensitivity> {
     let (range, count) = rent.hour.others?;
     let evaluation = evaluate(scenario.clone()).ok()?;
     let work = Work::of(&evaluation);
-    let at = |price: UsdPerHour| work.per_useful_hour(rent.at(price).rented(&evaluation, work.wall).total());
+    let at = |price: UsdPerHour| work.per_useful_hour(rent.at(price).rented(&evaluation, &work).total());
     let assumption = format!("list price, of {count} in the catalog");
     Some(Sensitivity { assumption, ends: ends(range), low: at(range.low), high: at(range.high) })
 }

@@ -165,7 +165,7 @@ pub struct ProForma {
 }
 
 impl Debt {
-    /// Borrows against deliveries, each when it is paid, and pays back. Sculpted debt is against those of year 0.
+    /// Borrows against deliveries, each when it is paid, and pays back.
     fn borrow(&self, outlays: &[Outlay], years: &mut [Year]) {
         let last = years.len() - 1;
         let delivered = |year: usize| -> Usd {
@@ -186,21 +186,32 @@ impl Debt {
                 }
             }
             Repayment::Sculpted { cover } => {
-                let most = delivered(0) * self.share.get();
-                let serviced = years.len().min(self.tenor as usize + 1);
-                let cash: Vec<Usd> = years[1..serviced].iter().map(Year::available).collect();
-                let sculpted = finance::sculpted_debt(&cash, self.rate, cover);
-                // Where all of it is not needed, each year serves its part of the smaller amount.
-                let part = if sculpted.borrowed > most { most / sculpted.borrowed } else { 1.0 };
-                let scaled = |one: &Instalment| Instalment {
-                    interest: one.interest * part,
-                    principal: one.principal * part,
-                    owed: one.owed * part,
-                };
-                let instalments: Vec<Instalment> = sculpted.instalments.iter().map(scaled).collect();
-                self.serve(sculpted.borrowed * part, &instalments, years);
+                for drawn in 0..last {
+                    let most = delivered(drawn) * self.share.get();
+                    if most > Usd::ZERO {
+                        self.sculpt(most, cover, &mut years[drawn..]);
+                    }
+                }
             }
         }
+    }
+
+    /// Draws no more than `most` in the first of the years, served by what the cash of those after it leaves beside the
+    /// service of what was drawn before.
+    fn sculpt(&self, most: Usd, cover: Factor, years: &mut [Year]) {
+        let serviced = years.len().min(self.tenor as usize + 1);
+        let free = |year: &Year| year.available() - (year.interest + year.principal) * cover.get();
+        let cash: Vec<Usd> = years[1..serviced].iter().map(free).collect();
+        let sculpted = finance::sculpted_debt(&cash, self.rate, cover);
+        // Where all of it is not needed, each year serves its part of the smaller amount.
+        let part = if sculpted.borrowed > most { most / sculpted.borrowed } else { 1.0 };
+        let scaled = |one: &Instalment| Instalment {
+            interest: one.interest * part,
+            principal: one.principal * part,
+            owed: one.owed * part,
+        };
+        let instalments: Vec<Instalment> = sculpted.instalments.iter().map(scaled).collect();
+        self.serve(sculpted.borrowed * part, &instalments, years);
     }
 
     /// Draws an amount in the first of the years and serves it in those after it. What is owed when the project ends is paid

@@ -95,6 +95,28 @@ fn sculpted_debt_covers_every_year_alike() {
 }
 
 #[test]
+fn sculpted_debt_is_drawn_for_each_delivery() {
+    // Half now and half a year later; by then the first draw's service takes its part of the cash.
+    let delivery =
+        |year: u32| Outlay { year, amount: Usd::new(500.0), resale: Usd::ZERO, ..project().outlays.remove(0) };
+    let outlays = vec![delivery(0), delivery(1)];
+    let shape = |cover: f64| Debt { repayment: Repayment::Sculpted { cover: Factor::new(cover).unwrap() }, ..debt() };
+    let plenty = Project { outlays: outlays.clone(), debt: Some(shape(1.2)), ..project() }.pro_forma();
+    // 300 a year are enough for 70% of both: 350 each, less 2%.
+    for drawn in [0, 1] {
+        assert!((plenty.years[drawn].borrowed.value() - 343.0).abs() < 1e-9, "{:?}", plenty.years[drawn]);
+    }
+    assert!(plenty.years.iter().filter_map(Year::cover).all(|cover| cover > 1.2 - 1e-9));
+    // At a cover of 3, a hundred a year: 331.2 now, which leaves nothing to serve more with.
+    let scarce = Project { outlays, debt: Some(shape(3.0)), ..project() }.pro_forma();
+    assert!((scarce.years[0].borrowed.value() / 0.98 - 331.212_684).abs() < 1e-5, "{:?}", scarce.years[0]);
+    assert!(scarce.years[1].borrowed.value().abs() < 1e-9);
+    assert!(scarce.years.iter().filter_map(Year::cover).all(|cover| (cover - 3.0).abs() < 1e-9));
+    let paid: f64 = scarce.years.iter().map(|year| year.principal.value()).sum();
+    assert!((paid - 331.212_684).abs() < 1e-5);
+}
+
+#[test]
 fn interest_and_depreciation_are_deducted() {
     let answer = Project { debt: Some(debt()), tax: Some(tax()), ..project() }.pro_forma();
     // 400 - 100 - 250 = 50: 12.5 without debt; interest of 56 leaves a loss of 6.

@@ -36,6 +36,8 @@ pub struct StudyFile {
     pub title: String,
     /// The scenario of the job, a path from the study's folder.
     pub job: Reference,
+    /// Keys of the job's scenario that are otherwise in the whole study.
+    pub set: Vec<(String, Node)>,
     /// The currency that amounts are shown in; dollars where none is named.
     pub currency: Option<Reference>,
     /// The ways to buy it.
@@ -85,6 +87,7 @@ impl StudyFile {
         let study = Self {
             title: r.get("title"),
             job: r.get("job"),
+            set: settings(&mut r),
             currency: r.optional("currency"),
             offers: r.tables("offer", OfferFile::read),
             paths: r.tables("path", |r| PathFile { name: r.get("name"), prices: r.get("prices") }),
@@ -137,7 +140,7 @@ impl OfferFile {
     }
 }
 
-/// The keys of the job that an offer sets.
+/// The keys of the job that a study or an offer sets.
 fn settings(r: &mut Reader<'_>) -> Vec<(String, Node)> {
     let Some(node) = r.node("set") else { return Vec::new() };
     let Value::Table(table) = &node.value else {

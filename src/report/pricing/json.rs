@@ -1,0 +1,207 @@
+//! A pricing study as JSON and as CSV.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::super::infeasible::advice;
+use super::super::page::Grid;
+use super::side_by_side::{housed, tokens};
+use super::{against_first, owned, rented, years};
+use crate::evaluate::{Evaluation, Footprint};
+use crate::study::pricing::{Answer, OfferTurn, PricedOffer, PricingStudy};
+use crate::tco::{ProForma, Year};
+use crate::units::{Quantity, SECONDS_PER_DAY, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
+
+/// A study as JSON.
+pub fn pricing_json(study: &PricingStudy) -> String {
+    let offer = |offer: &PricedOffer| {
+        let mut object = offer_object(offer);
+        object["total_against_first_ratio"] = against_first(study, offer).into();
+        object
+    };
+    let offers: Vec<Json> = study.offers.iter().map(offer).collect();
+    let break_even: Vec<Json> = study.break_even.iter().map(break_even_object).collect();
+    let mut object = json!({ "title": study.title, "job": study.job, "offers": offers, "break_even": break_even });
+    if let Some(currency) = &study.currency {
+        object["currency"] = json!({ "code": currency.code, "usd": currency.usd.get(), "date": currency.date.0 });
+    }
+    format!("{object:#}\n")
+}
+
+/// The figures of an offer by key; those that it does not have are none.
+fn figures(offer: &PricedOffer) -> Vec<(&'static str, Option<f64>)> {
+    let answer = offer.outcome.as_ref().ok();
+    let of = |figure: fn(&Answer) -> Option<f64>| answer.and_then(figure);
+    vec![
+        ("total_usd", of(|answer| Some(answer.total.value()))),
+        ("usd_per_gpu_hour", of(|answer| answer.per_gpu_hour.map(UsdPerHour::value))),
+        ("usd_per_useful_gpu_hour", of(|answer| Some(answer.per_useful_gpu_hour.value()))),
+        ("usd_per_run", of(|answer| Some(answer.total.value()))),
+        ("usd_per_mtok_input", of(|answer| answer.tokens.map(|tokens| tokens.input.value()))),
+        ("usd_per_mtok_cached", of(|answer| answer.tokens?.cached.map(Usd::value))),
+        ("usd_per_mtok_output", of(|answer| answer.tokens.map(|tokens| tokens.output.value()))),
+        ("usd_per_mtok_blended", of(|answer| answer.tokens.map(|tokens| tokens.blended.value()))),
+        ("usd_per_pflop_day", of(|answer| answer.pflop_day().map(Usd::value))),
+        ("usd_per_task", of(|answer| answer.task().map(|(task, _)| task.value()))),
+        ("usd_per_success", of(|answer| answer.task().map(|(_, success)| success.value()))),
+        ("accelerators_count", of(|answer| Some(f64::from(answer.work.accelerators)))),
+        (
+            "bought_accelerators_count",
+            of(|answer| owned(answer).map(|_| answer.evaluation.built.drivers.accelerators as f64)),
+        ),
+        ("effective_days", of(|answer| Some(days(answer.work.wall)))),
+        ("ready_after_days", of(|answer| Some(days(answer.ready_after)))),
+        ("goodput_ratio", of(|answer| answer.evaluation.point.map(|point| point.goodput.ratio))),
+        ("kwh_per_gpu_hour", of(|answer| kwh(housed(answer).map(Evaluation::owned_hour)))),
+        ("gco2e_per_gpu_hour", of(|answer| gco2e(housed(answer).map(Evaluation::owned_hour)))),
+        ("kwh_per_useful_gpu_hour", of(|answer| kwh(housed(answer).map(Evaluation::useful_hour)))),
+        ("gco2e_per_useful_gpu_hour", of(|answer| gco2e(housed(answer).map(Evaluation::useful_hour)))),
+        (
+            "embodied_gco2e_per_useful_gpu_hour",
+            of(|answer| housed(answer)?.embodied_of_useful_hour()?.in_unit("gCO2e")),
+        ),
+        ("kwh_per_pflop_day", of(|answer| kwh(housed(answer).and_then(Evaluation::pflop_day_footprint)))),
+        ("gco2e_per_pflop_day", of(|answer| gco2e(housed(answer).and_then(Evaluation::pflop_day_footprint)))),
+        ("kwh_per_mtok_input", of(|answer| kwh(Some(tokens(answer)?.input)))),
+        ("gco2e_per_mtok_input", of(|answer| gco2e(Some(tokens(answer)?.input)))),
+        ("kwh_per_mtok_cached", of(|answer| kwh(tokens(answer)?.cached))),
+        ("gco2e_per_mtok_cached", of(|answer| gco2e(tokens(answer)?.cached))),
+        ("kwh_per_mtok_output", of(|answer| kwh(Some(tokens(answer)?.output)))),
+        ("gco2e_per_mtok_output", of(|answer| gco2e(Some(tokens(answer)?.output)))),
+        ("kwh_per_mtok_blended", of(|answer| kwh(Some(tokens(answer)?.blended)))),
+        ("gco2e_per_mtok_blended", of(|answer| gco2e(Some(tokens(answer)?.blended)))),
+        ("kwh_per_task", of(|answer| kwh(housed(answer).and_then(Evaluation::task_footprint)))),
+        ("gco2e_per_task", of(|answer| gco2e(housed(answer).and_then(Evaluation::task_footprint)))),
+        ("kwh_per_success", of(|answer| kwh(housed(answer).and_then(Evaluation::success_footprint)))),
+        ("gco2e_per_success", of(|answer| gco2e(housed(answer).and_then(Evaluation::success_footprint)))),
+        ("kwh_per_run", of(|answer| kwh(answer.of_job()))),
+        ("gco2e_per_run", of(|answer| gco2e(answer.of_job()))),
+        (
+            "it_kw",
+            of(|answer| owned(answer).and_then(|_| answer.evaluation.built.facility.provisioned_it.in_unit("kW"))),
+        ),
+        (
+            "facility_kw",
+            of(|answer| owned(answer).and_then(|_| answer.evaluation.built.facility.provisioned_total.in_unit("kW"))),
+        ),
+        ("capex_usd", of(|answer| owned(answer).map(|_| answer.evaluation.built.costs.capex.value()))),
+        ("npv_usd", of(|answer| years(answer).map(|years| years.net_present_value.value()))),
+        ("irr_ratio", of(|answer| years(answer)?.unlevered_return.as_ref().ok().map(|rate| rate.get()))),
+        ("levered_irr_ratio", of(|answer| years(answer)?.levered_return.as_ref().ok().map(|rate| rate.get()))),
+        ("payback_years", of(|answer| years(answer)?.payback)),
+        ("least_debt_cover_ratio", of(|answer| years(answer)?.least_cover)),
+        ("levelised_usd_per_gpu_hour", of(|answer| owned(answer)?.levelised.map(UsdPerHour::value))),
+        ("break_even_utilisation_ratio", of(|answer| owned(answer)?.break_even_utilisation)),
+        ("floor_usd_per_gpu_hour", of(|answer| owned(answer)?.floor.map(UsdPerHour::value))),
+        ("paid_days", of(|answer| rented(answer).map(|rented| days(rented.paid)))),
+        ("egress_usd", of(|answer| rented(answer).map(|rented| rented.egress.value()))),
+        ("storage_usd", of(|answer| rented(answer).map(|rented| rented.storage.value()))),
+    ]
+}
+
+fn kwh(footprint: Option<Footprint>) -> Option<f64> {
+    footprint?.energy.in_unit("kWh")
+}
+
+fn gco2e(footprint: Option<Footprint>) -> Option<f64> {
+    footprint?.emissions.in_unit("gCO2e")
+}
+
+fn days(time: Seconds) -> f64 {
+    time / Seconds::new(SECONDS_PER_DAY)
+}
+
+fn offer_object(offer: &PricedOffer) -> Json {
+    let mut object = Map::new();
+    object.insert("name".to_owned(), (*offer.name).into());
+    object.insert("kind".to_owned(), offer.kind.word().into());
+    for (key, value) in figures(offer) {
+        object.insert(key.to_owned(), value.into());
+    }
+    match &offer.outcome {
+        Err(infeasible) => {
+            let why = json!({ "reason": infeasible.to_string(), "advice": advice(infeasible) });
+            object.insert("infeasible".to_owned(), why);
+        }
+        Ok(answer) => {
+            if let Some(rented) = rented(answer) {
+                let hour = &rented.hour;
+                let price = json!({
+                    "usd_per_gpu_hour": hour.price.value(), "from": hour.from, "date": hour.date, "basis": hour.basis.word(),
+                });
+                object.insert("price".to_owned(), price);
+            }
+            if let Some(owned) = owned(answer) {
+                let years = owned.years.as_ref().map_or(Json::Null, years_object);
+                object.insert("years".to_owned(), years);
+                let path = |path: &crate::study::pricing::OnPath| {
+                    json!({
+                        "name": path.name,
+                        "npv_usd": path.years.net_present_value.value(),
+                        "irr_ratio": path.years.unlevered_return.as_ref().ok().map(|rate| rate.get()),
+                        "levered_irr_ratio": path.years.levered_return.as_ref().ok().map(|rate| rate.get()),
+                        "least_debt_cover_ratio": path.years.least_cover,
+                        "short_in_year": path.years.short_in,
+                    })
+                };
+                object.insert("paths".to_owned(), owned.paths.iter().map(path).collect());
+            }
+            let moved = |found: &crate::study::pricing::Sensitivity| {
+                json!({
+                    "assumption": found.assumption,
+                    "low": found.ends[0], "high": found.ends[1],
+                    "usd_per_useful_gpu_hour_low": found.low.value(), "usd_per_useful_gpu_hour_high": found.high.value(),
+                })
+            };
+            object.insert("sensitivity".to_owned(), answer.sensitivities.iter().map(moved).collect());
+        }
+    }
+    Json::Object(object)
+}
+
+fn years_object(years: &ProForma) -> Json {
+    let year = |(index, year): (usize, &Year)| {
+        json!({
+            "year": index,
+            "revenue_usd": year.revenue.value(),
+            "running_usd": year.running.value(),
+            "prepayment_usd": year.prepayment.value(),
+            "bought_usd": year.bought.value(),
+            "resale_usd": year.resale.value(),
+            "written_off_usd": year.written_off.value(),
+            "tax_usd": year.tax.value(),
+            "borrowed_usd": year.borrowed.value(),
+            "interest_usd": year.interest.value(),
+            "principal_usd": year.principal.value(),
+            "unlevered_usd": year.unlevered().value(),
+            "owners_usd": year.owners().value(),
+            "debt_cover_ratio": year.cover(),
+        })
+    };
+    years.years.iter().enumerate().map(year).collect()
+}
+
+fn break_even_object(found: &crate::study::pricing::OfferBreakEven) -> Json {
+    let (own, rent) = &found.between;
+    let (variable, value) = match found.turn {
+        OfferTurn::Utilisation(share) => ("finance.utilisation", (share <= 1.0).then_some(share)),
+        OfferTurn::Whatever(less) => ("finance.utilisation", less.then_some(0.0)),
+        OfferTurn::Time(time) => ("held_months", time.map(|time| time / Seconds::new(SECONDS_PER_YEAR / 12.0))),
+    };
+    json!({ "between": [&**own, &**rent], "variable": variable, "value": value })
+}
+
+/// A study as CSV: a row an offer.
+pub fn pricing_grid(study: &PricingStudy) -> Grid {
+    let mut grid = Grid::new(&["name", "kind"], 2);
+    for (index, offer) in study.offers.iter().enumerate() {
+        let mut row = vec![offer.name.to_string(), offer.kind.word().to_owned()];
+        for (key, value) in figures(offer) {
+            if index == 0 {
+                grid.header.push(key.to_owned());
+            }
+            row.push(value.map_or_else(String::new, |value| value.to_string()));
+        }
+        grid.rows.push(row);
+    }
+    grid
+}

@@ -1,0 +1,201 @@
+//! A pricing study as a page, as JSON and as CSV.
+
+mod json;
+mod project;
+mod side_by_side;
+
+pub use json::{pricing_grid, pricing_json};
+
+use super::figure::percent;
+use super::page::{Block, Grid, Page, Section};
+use crate::finance::NoReturn;
+use crate::study::pricing::{Answer, Bought, Metered, OfferTurn, Owned, PricedOffer, PricingStudy, Rented};
+use crate::tco::ProForma;
+use crate::units::{Rate, SECONDS_PER_YEAR, Seconds, Usd};
+use project::project;
+use side_by_side::side_by_side;
+
+/// Stands where an offer has no such figure.
+const NONE: &str = "–";
+/// The assumptions of an offer that a page shows.
+const SHOWN: usize = 8;
+
+/// A study as a page.
+pub fn pricing_page(study: &PricingStudy) -> Page {
+    let money = Money { study };
+    let mut sections = vec![
+        Section::new("", Block::Text(format!("The job: {}", study.job))),
+        Section::new("Side by side", Block::Grid(side_by_side(study, &money))),
+    ];
+    if !study.break_even.is_empty() {
+        sections.push(Section::new("Where renting turns into owning", Block::List(break_even(study))));
+    }
+    for (offer, answer) in answered(study) {
+        if let Bought::Own(owned) = &answer.bought {
+            sections.extend(project(offer, owned, &money));
+        }
+    }
+    for (offer, answer) in answered(study) {
+        if !answer.sensitivities.is_empty() {
+            let heading = format!("{}: what the hour of useful work hangs on", offer.name);
+            sections.push(Section::new(heading, Block::Grid(tornado(answer))));
+        }
+    }
+    sections.push(Section::new("Notes", Block::List(notes(study))));
+    Page { title: study.title.clone(), sections }
+}
+
+/// Offers that can be, with their answers.
+fn answered(study: &PricingStudy) -> impl Iterator<Item = (&PricedOffer, &Answer)> {
+    study.offers.iter().filter_map(|offer| Some((offer, offer.outcome.as_ref().ok()?)))
+}
+
+/// Amounts in dollars, and in the study's currency where it names another.
+struct Money<'a> {
+    study: &'a PricingStudy,
+}
+
+impl Money<'_> {
+    fn show(&self, amount: Usd) -> String {
+        match &self.study.currency {
+            Some(currency) => format!("{amount} ({})", currency.show(amount)),
+            None => amount.to_string(),
+        }
+    }
+}
+
+fn owned(answer: &Answer) -> Option<&Owned> {
+    match &answer.bought {
+        Bought::Own(owned) => Some(owned),
+        Bought::Rent(_) | Bought::Api(_) => None,
+    }
+}
+
+fn rented(answer: &Answer) -> Option<&Rented> {
+    match &answer.bought {
+        Bought::Rent(rented) => Some(rented),
+        Bought::Own(_) | Bought::Api(_) => None,
+    }
+}
+
+fn metered(answer: &Answer) -> Option<&Metered> {
+    match &answer.bought {
+        Bought::Api(metered) => Some(metered),
+        Bought::Own(_) | Bought::Rent(_) => None,
+    }
+}
+
+fn years(answer: &Answer) -> Option<&ProForma> {
+    owned(answer)?.years.as_ref()
+}
+
+/// What the job costs more on an offer than on the first that can be, over that; less where it is negative.
+fn against_first(study: &PricingStudy, offer: &PricedOffer) -> Option<f64> {
+    let (_, first) = answered(study).next()?;
+    Some(offer.outcome.as_ref().ok()?.total / first.total - 1.0)
+}
+
+fn in_words(rate: &Result<Rate, NoReturn>) -> String {
+    match rate {
+        Ok(rate) => percent(rate.get()),
+        Err(NoReturn::NoChangeOfSign | NoReturn::NoRate | NoReturn::ReceivesFirst) => "none".to_owned(),
+        Err(NoReturn::Several(_)) => "not unique".to_owned(),
+    }
+}
+
+fn years_text(years: f64) -> String {
+    Seconds::new(years * SECONDS_PER_YEAR).to_string()
+}
+
+fn break_even(study: &PricingStudy) -> Vec<String> {
+    let text = |found: &crate::study::pricing::OfferBreakEven| {
+        let (own, rent) = &found.between;
+        match found.turn {
+            OfferTurn::Utilisation(share) if share <= 1.0 => {
+                format!(
+                    "\"{own}\" costs less an hour of use than \"{rent}\" from {} of the hours in use on.",
+                    percent(share)
+                )
+            }
+            OfferTurn::Utilisation(_) => {
+                format!("\"{own}\" costs more an hour of use than \"{rent}\" even with every hour in use.")
+            }
+            OfferTurn::Whatever(less) => format!(
+                "\"{own}\" costs {} than \"{rent}\" whatever share of the hours is in use: all are paid for either way.",
+                if less { "less" } else { "more" }
+            ),
+            OfferTurn::Time(Some(time)) => {
+                format!(
+                    "What is paid for \"{own}\" is less than for \"{rent}\" after {time}, at the job's utilisation."
+                )
+            }
+            OfferTurn::Time(None) => format!("What is paid for \"{own}\" never falls below that for \"{rent}\"."),
+        }
+    };
+    study.break_even.iter().map(text).collect()
+}
+
+fn tornado(answer: &Answer) -> Grid {
+    let mut grid = Grid::new(&["Assumption", "Low", "High", "Hour at low", "typical", "at high"], 1);
+    for found in answer.sensitivities.iter().take(SHOWN) {
+        let [low, high] = &found.ends;
+        grid.rows.push(vec![
+            found.assumption.clone(),
+            low.clone(),
+            high.clone(),
+            found.low.to_string(),
+            answer.per_useful_gpu_hour.to_string(),
+            found.high.to_string(),
+        ]);
+    }
+    grid
+}
+
+fn notes(study: &PricingStudy) -> Vec<String> {
+    let mut notes = Vec::new();
+    for offer in &study.offers {
+        match &offer.outcome {
+            Err(infeasible) => notes.push(format!("\"{}\" cannot be: {infeasible}", offer.name)),
+            Ok(answer) => {
+                notes.extend(without_return(offer, answer));
+                if let Some(metered) = metered(answer) {
+                    notes.push(format!("\"{}\": {} (of {}).", offer.name, metered.from, metered.date));
+                }
+                if let Some(rented) = rented(answer) {
+                    let hour = &rented.hour;
+                    notes.push(format!(
+                        "\"{}\": {} an accelerator's hour, {} (of {}, {}).",
+                        offer.name, hour.price, hour.from, hour.date, hour.basis
+                    ));
+                }
+            }
+        }
+    }
+    let projects = answered(study).any(|(_, answer)| years(answer).is_some());
+    if projects {
+        notes.push(
+            "A project's amounts are nominal. What is delivered first is paid now (year 0); all else falls at the end of \
+             its year. Its present value is taken at the job's cost of capital, after tax and before debt."
+                .to_owned(),
+        );
+    }
+    notes.push(
+        "Owned hours carry all lines of the price book, each over its own life at the cost of capital, and the hours that \
+         nobody uses; rented ones the time that is paid for."
+            .to_owned(),
+    );
+    if let Some(currency) = &study.currency {
+        notes.push(format!("Other amounts are dollars at a fixed rate: {}.", currency.rate()));
+    }
+    notes
+}
+
+/// Why an offer has no return, in full.
+fn without_return(offer: &PricedOffer, answer: &Answer) -> Vec<String> {
+    let Some(years) = years(answer) else { return Vec::new() };
+    let returns = [("without debt", &years.unlevered_return), ("of owners", &years.levered_return)];
+    let told = |(what, rate): (&str, &Result<Rate, NoReturn>)| {
+        rate.as_ref().err().map(|why| format!("\"{}\" has no return {what}: {why}.", offer.name))
+    };
+    returns.into_iter().filter_map(told).collect()
+}
