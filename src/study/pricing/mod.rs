@@ -107,13 +107,11 @@ impl Work {
         // The base number, because rates are held against each other.
         let requests = evaluation.serving.filter(|_| evaluation.point.is_none());
         let requests = requests.map_or(1.0, |serving| serving.request_rate().value());
-        match (evaluation.point, evaluation.effective_duration()) {
-            (Some(point), Some(wall)) => Self { wall, useful: point.duration, in_use: wall, accelerators, requests },
-            _ => {
-                let useful = year * evaluation.scenario.finance.utilisation.get();
-                Self { wall: year, useful, in_use: useful, accelerators, requests }
-            }
+        if let (Some(point), Some(wall)) = (evaluation.point, evaluation.effective_duration()) {
+            return Self { wall, useful: point.duration, in_use: wall, accelerators, requests };
         }
+        let useful = year * evaluation.scenario.finance.utilisation.get();
+        Self { wall: year, useful, in_use: useful, accelerators, requests }
     }
 
     /// What an hour of an accelerator here is worth where the same work may be done at another's price: that price, times
