@@ -226,7 +226,7 @@ fn energy_and_emissions_are_told_of_every_unit_and_add_up() {
 fn a_hundred_thousand_h100_take_the_power_that_was_published() {
     let study = priced("studies/campus-100k-h100.toml");
     let of = |key: &str| number(&study, 0, key);
-    assert_eq!(of("bought_accelerators_count"), 100_000.0);
+    assert!((of("bought_accelerators_count") - 100_000.0).abs() < 0.5);
     // 100,000 x (700 + 575) W x 1.1 (SemiAnalysis, June 2024, restated): 140.25 MW of IT.
     assert!((of("it_kw") / 140_250.0 - 1.0).abs() < 0.01, "{}", of("it_kw"));
     // 150 MW with what cools them; a hyperscaler's 1.10 makes 154 MW of it.
