@@ -182,3 +182,82 @@ fn what_an_engine_cannot_do_is_refused_with_a_hint() {
         assert!(stderr.contains(said) && stderr.contains(hint), "{settings:?}: {stderr}");
     }
 }
+
+const TIERS: &str = "scenarios/serve-llama3.1-70b-64-h100-prefix-tiers.toml";
+
+fn cached(settings: &[&str]) -> (i32, Value, String) {
+    let set: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    let answer = program::run(&[&["eval", TIERS, "--format", "json"], &set[..]].concat());
+    (answer.code, serde_json::from_str(&answer.stdout).unwrap_or(Value::Null), answer.stderr)
+}
+
+#[test]
+fn tiers_find_more_prefixes_and_are_paid_for() {
+    let of = |tiers: &str| {
+        let (code, json, stderr) = cached(&[&format!("serving.cache.tiers={tiers}")]);
+        assert_eq!(code, 0, "{stderr}");
+        json
+    };
+    let none = of("[]");
+    let host = of("[{ tier = \"host-dram-pcie5\" }]");
+    let more = of("[{ tier = \"host-dram-pcie5\", capacity = \"1 TB\" }]");
+    let hit = |json: &Value| json["serving"]["prefix_found_ratio"].as_f64().unwrap();
+    assert!(hit(&none) < hit(&host) && hit(&host) < hit(&more) && hit(&more) <= 0.75);
+    assert!(figure(&more, "ttft_s") < figure(&none, "ttft_s"));
+    assert!(figure(&more, "requests_per_s") > figure(&none, "requests_per_s"));
+    // What the nodes have, 2 TB for eight GPUs, costs nothing more. A terabyte a GPU is 750 GB more, on the 72 GPUs of nine
+    // nodes, a spare among them: 54 TB in kits of 4.096 TB, 14 of $76,999.
+    let price = |json: &Value| json["cost"]["memory_tiers_usd"].as_f64().unwrap();
+    assert!(price(&none).abs() < 1e-9 && price(&host).abs() < 1e-9);
+    assert!((price(&more) - 14.0 * 76_999.0).abs() < 1e-6, "{}", price(&more));
+    let capex = |json: &Value| json["cost"]["capex_usd"].as_f64().unwrap();
+    assert!(capex(&more) - capex(&host) >= price(&more));
+    // The link of a prefix of 6,000 tokens: 80 layers x 2 x 8 heads x 128 bytes a token over four links of 55.4 GB/s, and 2 us.
+    let load = 80.0 * 2.0 * 8.0 * 128.0 * 6_000.0 / (4.0 * 55.4e9) + 2e-6;
+    let waited = figure(&host, "cache_load_s") / figure(&host, "hits.tier_1_ratio");
+    assert!((waited / load - 1.0).abs() < 1e-6, "{waited} {load}");
+}
+
+#[test]
+fn routing_to_caches_finds_more_and_loads_unevenly() {
+    let of = |routing: &str| {
+        cached(&[
+            &format!("serving.cache.routing=\"{routing}\""),
+            "serving.cache.tiers=[{ tier = \"host-dram-pcie5\" }]",
+        ])
+        .1
+    };
+    let (anywhere, aware) = (of("balanced"), of("cache-aware"));
+    assert!(figure(&aware, "prefix_found_ratio") > 2.0 * figure(&anywhere, "prefix_found_ratio"));
+    // Both shares stand in both answers.
+    for json in [&anywhere, &aware] {
+        assert!(figure(json, "hits.cache_aware_ratio") > figure(json, "hits.balanced_ratio"));
+        assert!(figure(json, "busiest_replica_ratio") > 1.0);
+    }
+    // Replicas that are not the busiest wait: shares of the time still add up, and costs of tokens to what is owned.
+    let shares = ["weights", "kv", "compute", "network", "idle"];
+    let all: f64 = shares.iter().map(|part| figure(&aware, &format!("time_share.{part}_ratio"))).sum();
+    assert!((all - 1.0).abs() < 1e-9, "{all}");
+    let of = |key: &str| aware["cost"][key].as_f64().unwrap();
+    let found = figure(&aware, "prefix_found_ratio");
+    let paid = figure(&aware, "requests_per_s")
+        * (8_000.0 * ((1.0 - found) * of("usd_per_mtok_input") + found * of("usd_per_mtok_cached"))
+            + 400.0 * of("usd_per_mtok_output"));
+    let owned = of("usd_per_useful_gpu_hour") * 64.0 / 3_600.0 * 1e6;
+    assert!((paid / owned - 1.0).abs() < 1e-9, "{paid} and {owned}");
+}
+
+#[test]
+fn caches_that_cannot_be_are_refused_with_a_hint() {
+    for (setting, said, hint) in [
+        ("serving.prefix_hit=0.2", "follows from `serving.cache`", "leave serving.prefix_hit out"),
+        ("serving.cache.prefix_tokens=8000", "is all of a prompt of 8000", "below serving.input_tokens"),
+        ("serving.cache.tiers=[{ tier = \"hbm3-h100\" }]", "no tier beyond it", "serving.cache.own_share"),
+        ("serving.cache.tiers=[{ tier = \"grace-lpddr\", capacity = \"4 TB\" }]", "is bought as", "no more than that"),
+        ("serving.cache.popularity=-1", "serving.cache.popularity", ""),
+    ] {
+        let (code, _, stderr) = cached(&[setting]);
+        assert_eq!(code, 2, "{setting}: {stderr}");
+        assert!(stderr.contains(said) && stderr.contains(hint), "{setting}: {stderr}");
+    }
+}

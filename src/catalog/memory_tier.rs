@@ -1,5 +1,6 @@
 //! Memory tiers: where keys, values and weights may lie, from the accelerator's own memory to drives across the network.
 
+use super::Reference;
 use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
 use crate::units::{Bandwidth, Bytes, Ranged, Seconds};
@@ -21,7 +22,7 @@ choices! {
 }
 
 /// A memory tier, as one accelerator sees it: its share of what a node or a store has.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MemoryTier {
     /// What it is made of.
     pub medium: TierMedium,
@@ -36,6 +37,8 @@ pub struct MemoryTier {
     /// What of an optimizer's states the host's processors move through this memory while they update them, where they
     /// can: one accelerator's share.
     pub update_bandwidth: Option<Ranged<Bandwidth>>,
+    /// The component that it is bought as, where it does not come with the node: a price book has its price.
+    pub unit: Option<Reference>,
 }
 
 impl MemoryTier {
@@ -49,6 +52,7 @@ impl MemoryTier {
             write_bandwidth: reader.get("write_bandwidth"),
             latency: reader.get("latency"),
             update_bandwidth: reader.optional("update_bandwidth"),
+            unit: reader.optional("unit"),
         };
         let always = [("read_bandwidth", tier.read_bandwidth), ("write_bandwidth", tier.write_bandwidth)];
         let rates = always.into_iter().chain(tier.update_bandwidth.map(|rate| ("update_bandwidth", rate)));

@@ -86,7 +86,8 @@ impl Evidence {
         let prices = built.parts.iter().map(|part| Input { name: format!("price of {}", part.id), basis: part.basis });
         let lines = built.costs.lines.iter().map(|line| Input { name: line.name.clone(), basis: line.basis });
         let serving = served.map_or_else(Vec::new, |serving| {
-            [memory.clone(), accelerator.clone(), fields(&serving.efficiency)].concat()
+            let tiers = cluster.memory_tiers.iter().flat_map(|tier| fields(&tier.entry)).collect();
+            [memory.clone(), accelerator.clone(), fields(&serving.efficiency), tiers].concat()
         });
         let lines: Vec<Input> = lines.collect();
         Self {

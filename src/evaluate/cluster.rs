@@ -121,6 +121,11 @@ impl BuiltCluster {
         Ok(Self { nodes, spare_nodes, each, topology, parts, side, racks, facility, capacity, drivers, costs })
     }
 
+    /// Price of memory tiers that are bought beside the nodes.
+    pub fn memory_tier_capex(&self, cluster: &Cluster) -> Usd {
+        memory_tiers(cluster, self.nodes).map(|part| part.unit_price * part.count as f64).sum()
+    }
+
     /// Power of the fabric's parts in use.
     pub fn fabric_power(&self) -> Watts {
         self.parts.iter().map(PartLine::draw).sum()
@@ -265,6 +270,24 @@ fn loads(cluster: &Cluster, at_work: u32, spares: u32, parts: &[&PartLine], fina
     loads
 }
 
+/// Memory tiers that are bought, in whole units over all nodes.
+fn memory_tiers(cluster: &Cluster, nodes: u32) -> impl Iterator<Item = PartCost> {
+    let accelerators = f64::from(nodes) * f64::from(cluster.node.accelerators);
+    cluster.memory_tiers.iter().filter_map(move |tier| {
+        let unit = tier.unit.as_ref()?;
+        let price = cluster.prices.price(&unit.id)?;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of modules or drives")]
+        let count = (tier.bought * accelerators / unit.capacity?).ceil() as u64;
+        Some(PartCost {
+            name: format!("Memory tier, {}: {}", tier.entry.id, unit.id),
+            per: Driver::Cluster,
+            count,
+            unit_price: price.usd.value,
+            basis: price.evidence.basis,
+        })
+    })
+}
+
 /// What is bought, by cost line.
 fn part_costs(cluster: &Cluster, nodes: u32, fabric: &[PartLine], side: &[SideBill]) -> Vec<PartCost> {
     let whole = |name: String, per: Driver, count: u64, id: &str| {
@@ -293,6 +316,7 @@ fn part_costs(cluster: &Cluster, nodes: u32, fabric: &[PartLine], side: &[SideBi
         unit_price: part.unit_price,
         basis: part.basis,
     };
+    lines.extend(memory_tiers(cluster, nodes));
     lines.extend(fabric.iter().map(|part| {
         let (what, per) = match part.kind {
             PartKind::Nic => ("Network cards", Driver::Nic),

@@ -1,24 +1,23 @@
 //! Serving on a cluster: replicas of one layout, what each holds at once, how fast it answers, and what a token costs.
 
+mod caching;
 mod engine;
 mod holding;
+mod joined;
 
 use engine::Shapes;
 use holding::{Holding, footprint};
+use joined::joined;
 
 use super::Infeasible;
-use super::cluster::{Occupancy, network};
 use super::pools::{transfer, workers};
-use super::step::{reach, wires};
-use crate::inference::{
-    Across, Hardware, Latencies, Load, Replica, Request, Room, Scatter, Separate, Spread, SteadyState,
-};
+use crate::inference::{Latencies, Load, Replica, Request, Room, Scatter, Separate, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::ServingLayout;
-use crate::parallelism::RankGroup;
-use crate::scenario::{Arrivals, Cluster, Communication, Limits, Serving};
+use crate::scenario::{Arrivals, Cluster, Limits, Serving};
 use crate::units::{Bytes, RequestRate, Seconds};
 
+pub use caching::CachePoint;
 pub use engine::EnginePoint;
 
 /// Figures of serving.
@@ -50,6 +49,8 @@ pub struct ServingPoint {
     pub engine: EnginePoint,
     /// Share of the cache of a sequence in decode that is the empty end of its last blocks.
     pub block_waste: f64,
+    /// Prefixes that are kept, where hits follow from that.
+    pub caching: Option<CachePoint>,
 }
 
 /// A pool of prefill workers.
@@ -92,6 +93,20 @@ impl TimeShares {
             compute: share(step.arithmetic + state.stall),
             network: share(step.network),
             idle: share(step.overhead) + empty,
+        }
+    }
+}
+
+impl TimeShares {
+    /// The mean over replicas of which the busiest has so much more to do.
+    fn beside_idle(self, busiest: f64) -> Self {
+        let share = |time: f64| time / busiest;
+        Self {
+            weights: share(self.weights),
+            cache: share(self.cache),
+            compute: share(self.compute),
+            network: share(self.network),
+            idle: share(self.idle) + 1.0 - busiest.recip(),
         }
     }
 }
@@ -161,6 +176,28 @@ const MOST: f64 = 2_048.0;
 /// When the accelerators are no whole number of replicas, a replica holds no request of the asked length, or more requests
 /// come than are served.
 pub fn serving_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoint, Infeasible> {
+    match &serving.cache {
+        Some(caching) => caching::settled(serving, caching, cluster),
+        None => {
+            let hit = serving.prefix_hit.get();
+            answered(serving, cluster, &Reuse { hit, wait: Seconds::ZERO, busiest: 1.0 })
+        }
+    }
+}
+
+/// What requests find of their prompts, and how evenly they come to replicas.
+#[derive(Clone, Copy, Debug)]
+struct Reuse {
+    /// Share of a prompt's tokens whose keys and values are at hand.
+    hit: f64,
+    /// Wait until they are.
+    wait: Seconds,
+    /// Requests of the busiest replica over the mean.
+    busiest: f64,
+}
+
+/// Serving with so much of the prompts at hand. Latencies are those of the busiest replica.
+fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<ServingPoint, Infeasible> {
     let layout = serving.layout;
     let (accelerators, each) = (u64::from(cluster.accelerators), layout.ranks());
     if serving.prefill.is_none() && !accelerators.is_multiple_of(each) {
@@ -178,20 +215,17 @@ pub fn serving_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoin
         return Err(Infeasible::NoRequestFits { tokens, request, pool, footprint: memory, usable });
     }
     let room = holding.room(&layout, (input, output), &found);
-    let hit = serving.prefix_hit.get();
+    let hit = reuse.hit;
     let request = Request { input: input * (1.0 - hit), cached: input * hit, output };
     let shapes = Shapes::new(serving);
-    let links = cluster.node.scale_up.bandwidth_per_direction;
-    let hardware = Hardware::bind(&serving.efficiency, &cluster.accelerator, links, serving.engine.word())?;
-    let joined =
-        |layout| across(layout, serving, cluster).map(|found| found.map_or(hardware, |over| hardware.across(over)));
+    let joined = |layout| Ok::<_, Infeasible>(joined(layout, serving, cluster)?.after(reuse.wait));
     let joined_decode = joined(layout)?;
     let replica = Replica::new(&shapes.model, &joined_decode, Spread::from(layout))
         .with(shapes.features(serving, serving.prefill.is_none()));
     let cached_share = 1.0 - replica.prefill(request.input, 0.0) / replica.prefill(request.input, request.cached);
     let scatter = Scatter { input: serving.input.cv, output: serving.output.cv };
     let (mut pool, mut joined_prefill, mut takes_in) = (None, None, replica);
-    let (replicas, state, latencies) = if let Some(wanted) = &serving.prefill {
+    let (replicas, mut state, latencies) = if let Some(wanted) = &serving.prefill {
         let prompt = tokens_up(input);
         draft_fits(serving, wanted.layout)?;
         let own = holding.fits(&wanted.layout, prompt);
@@ -220,18 +254,19 @@ pub fn serving_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoin
             Arrivals::Concurrency(open) => (pools.closed(&request, f64::from(open)), None),
             Arrivals::Rate(asked) => {
                 let (state, latencies) = pools
-                    .at_rate(&request, asked, scatter)
-                    .map_err(|over| Infeasible::Overload { asked, most: over.most, replicas })?;
+                    .at_rate(&request, asked * reuse.busiest, scatter)
+                    .map_err(|over| Infeasible::Overload { asked, most: over.most / reuse.busiest, replicas })?;
                 (state, Some(latencies))
             }
         };
         (replicas, state, latencies)
     } else {
         let replicas = accelerators / each;
-        let (state, latencies) = together(&replica, serving, &request, room, (replicas, scatter))?;
+        let (state, latencies) = together(&replica, serving, &request, room, (replicas, scatter, reuse.busiest))?;
         (replicas, state, latencies)
     };
-    let shares = TimeShares::of(&state, matches!(serving.arrivals, Arrivals::Rate(_)));
+    state.requests_per_second /= reuse.busiest;
+    let shares = TimeShares::of(&state, matches!(serving.arrivals, Arrivals::Rate(_))).beside_idle(reuse.busiest);
     let engine = EnginePoint::new(&replica, &takes_in, &request, &state);
     let block_waste = holding.block_waste(&layout, request.context());
     let max_concurrency = found.requests * replicas;
@@ -249,6 +284,7 @@ pub fn serving_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoin
         cached_share,
         engine,
         block_waste,
+        caching: None,
     })
 }
 
@@ -264,7 +300,7 @@ fn together(
     serving: &Serving,
     request: &Request,
     room: Room,
-    (replicas, scatter): (u64, Scatter),
+    (replicas, scatter, busiest): (u64, Scatter, f64),
 ) -> Result<(SteadyState, Option<Latencies>), Infeasible> {
     let per_replica = replicas as f64;
     Ok(match serving.arrivals {
@@ -275,10 +311,10 @@ fn together(
             (replica.closed_loop(&load, room), None)
         }
         Arrivals::Rate(all) => {
-            let rate = all / per_replica;
-            let state = replica
-                .open_loop(request, rate, serving.input.cv, room)
-                .map_err(|over| Infeasible::Overload { asked: all, most: over.most * per_replica, replicas })?;
+            let rate = all * (busiest / per_replica);
+            let state = replica.open_loop(request, rate, serving.input.cv, room).map_err(|over| {
+                Infeasible::Overload { asked: all, most: over.most * (per_replica / busiest), replicas }
+            })?;
             (state, Some(replica.latencies(request, &state, rate, scatter, room)))
         }
     })
@@ -289,25 +325,4 @@ fn tokens_up(tokens: f64) -> u64 {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be at most 2e8")]
     let count = tokens.ceil() as u64;
     count
-}
-
-/// The network that joins the ranks of a replica, where they lie in several scale-up domains.
-fn across(layout: ServingLayout, serving: &Serving, cluster: &Cluster) -> Result<Option<Across>, Infeasible> {
-    let (node, fabric) = (&cluster.node, &cluster.fabric);
-    let stage = layout.tensor.saturating_mul(layout.attention_data);
-    let domain = node.scale_up.domain;
-    if stage <= domain {
-        return Ok(None);
-    }
-    let at_work = Occupancy::new(cluster.accelerators, node)?;
-    let topology = network(node, fabric, &cluster.topology, at_work.nodes)?;
-    let group = RankGroup { size: stage, stride: 1 };
-    let placed = reach(&topology, node, at_work.each, fabric).of_job(cluster.accelerators).place(group);
-    let card = wires(&cluster.collectives, node, &cluster.accelerator, fabric, Communication::USUAL).network;
-    let cards = placed.nics_per_domain / f64::from(placed.ranks_per_domain);
-    Ok(Some(Across {
-        domain: f64::from(placed.ranks_per_domain),
-        rate: card.line_rate * (card.efficiency.payload.get() * placed.all_to_all_share * cards),
-        latency: serving.efficiency.part.exchange + card.switch_latency * placed.more_switches,
-    }))
 }

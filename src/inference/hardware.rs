@@ -131,6 +131,12 @@ impl Hardware {
         Self { across: Some(across), ..self }
     }
 
+    /// The same where requests wait so long before they are begun.
+    #[must_use]
+    pub fn after(self, wait: Seconds) -> Self {
+        Self { first_token: self.first_token + wait, ..self }
+    }
+
     pub(super) const fn class(&self, class: Class) -> ClassRates {
         match class {
             Class::Wide => self.wide,

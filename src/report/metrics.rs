@@ -247,6 +247,42 @@ metrics! {
         "serving.block_waste_ratio": Ratio, "Cache in part-filled blocks", "Share of a sequence's cache that is the empty end of its last blocks.";
             "half a block / (tokens held on average + half a block)" from ["serving.block_tokens", "serving.input_tokens", "serving.output_tokens", "efficiency/memory.engines"]
             => |e| number(e.serving?.block_waste);
+        "serving.prefix_found_ratio": Ratio, "Prompts' tokens found", "Share of prompts' tokens whose keys and values are at hand or loaded, by what is kept.";
+            "requests that find their prefix x tokens of it / tokens of a prompt" from ["serving.cache.popularity", "serving.cache.prefix_tokens", "serving.input_tokens"]
+            => |e| { let point = e.serving?; number(point.caching?.reused.share * point.caching?.tokens / (point.request.input + point.request.cached)) };
+        "serving.hits.own_ratio": Ratio, "  Hits in the GPU's memory", "Share of requests whose prefix the accelerators' own memory has.";
+            "Che's approximation of a cache of last used prefixes" from ["serving.cache.own_share", "serving.cache.prefixes", "serving.cache.popularity", "memory.kv_cache_bytes"]
+            => |e| number(e.serving?.caching?.hits().own);
+        "serving.hits.tier_1_ratio": Ratio, "  Hits in the first tier", "Share whose prefix the first tier beyond has.";
+            "found by a cache of all sizes down to it - found before it" from ["serving.cache.tiers", "serving.cache.popularity"]
+            => |e| tier(e, 0);
+        "serving.hits.tier_2_ratio": Ratio, "  Hits in the second tier", "The same of the second.";
+            "found by a cache of all sizes down to it - found before it" from ["serving.cache.tiers", "serving.cache.popularity"]
+            => |e| tier(e, 1);
+        "serving.hits.tier_3_ratio": Ratio, "  Hits in the third tier", "The same of the third.";
+            "found by a cache of all sizes down to it - found before it" from ["serving.cache.tiers", "serving.cache.popularity"]
+            => |e| tier(e, 2);
+        "serving.hits.tier_4_ratio": Ratio, "  Hits in the fourth tier", "The same of the fourth.";
+            "found by a cache of all sizes down to it - found before it" from ["serving.cache.tiers", "serving.cache.popularity"]
+            => |e| tier(e, 3);
+        "serving.hits.recomputed_ratio": Ratio, "  Found and computed again", "Share whose prefix is in a tier and is computed all the same: sooner, or the links are full.";
+            "hits of tiers whose load takes longer than computing, and loads beyond what links carry" from ["serving.cache.tiers", "memory_tiers.read_bandwidth", "serving.prefill_s"]
+            => |e| number(e.serving?.caching?.reused.recomputed);
+        "serving.hits.balanced_ratio": Ratio, "Hits with requests sent anywhere", "Share that find their prefix where every replica keeps what is popular.";
+            "found by one replica's memory and tiers" from ["serving.cache.tiers", "serving.cache.popularity"]
+            => |e| number(e.serving?.caching?.balanced);
+        "serving.hits.cache_aware_ratio": Ratio, "Hits with requests sent to their cache", "Share that find their prefix where each is kept by one replica.";
+            "found by all replicas' memory and tiers together" from ["serving.cache.tiers", "serving.cache.popularity", "serving.replicas_count"]
+            => |e| number(e.serving?.caching?.aware);
+        "serving.busiest_replica_ratio": Ratio, "Busiest replica then", "Requests of the busiest over the mean where requests are sent to their cache.";
+            "1 + sqrt(2 ln n (n - 1) sum of p^2)" from ["serving.cache.popularity", "serving.cache.prefixes", "serving.replicas_count"]
+            => |e| number(e.serving?.caching?.busiest);
+        "serving.cache_load_s": Seconds, "Wait for loads", "The mean over all requests, in the time to the first token.";
+            "hits of a tier x (latency + bytes of a prefix / bandwidth of the group's links), over tiers" from ["memory_tiers.read_bandwidth", "memory_tiers.latency", "serving.cache.prefix_tokens"]
+            => |e| seconds(e.serving?.caching?.reused.wait);
+        "serving.cache_links_busy_ratio": Ratio, "Busiest links of a tier", "Loads over what the links of a tier carry.";
+            "requests a second of a group x hits x time of a transfer" from ["serving.requests_per_s", "memory_tiers.read_bandwidth"]
+            => |e| number(e.serving?.caching?.busy.into_iter().fold(0.0, f64::max));
         "serving.queue_s": Seconds, "Wait before the first token", "For prefills before it, and for room in the cache.";
             "mean wait of the queue" from ["serving.arrivals", "serving.prefill_s"] => |e| seconds(e.serving?.state.queue);
         "serving.batch_count": Count, "Sequences in decode", "Of one replica, on average.";
@@ -675,6 +711,9 @@ metrics! {
             "sum over lines of capex x capital recovery factor of its life, and level opex"
             from ["cost.capex_usd", "cost.opex_per_year_usd", "finance.cost_of_capital", "finance.accelerator_life", "finance.horizon"]
             => |e| usd(e.built.costs.annualised);
+        "cost.memory_tiers_usd": Usd, "Memory tiers", "Bought to keep prefixes, beside what the nodes have: part of capex.";
+            "bytes a GPU beyond the node's own x GPUs / bytes of a unit, rounded up x its price" from ["serving.cache.tiers", "memory_tiers.unit", "cluster.prices"]
+            => |e| { e.serving?.caching?; usd(e.built.memory_tier_capex(&e.scenario.cluster)) };
         "cost.total_usd": Usd, "Paid over the horizon", "Capex, again whenever a life ends within the horizon, and every year's opex; not discounted, without interest and without resale.";
             "capex of each life begun within the horizon + opex of every year of it" from ["cost.capex_usd", "cost.opex_per_year_usd", "finance.horizon", "finance.accelerator_life"]
             => |e| usd(e.built.costs.total);
@@ -810,6 +849,12 @@ fn of_failures(e: &Evaluation, per_day: f64) -> Option<f64> {
 fn lost_to_host_part(e: &Evaluation, per_day: f64) -> Option<Value> {
     let spares = e.point?.goodput.lost.spares * (per_day / e.failures?.interruptions.of_hosts());
     lost(e, of_failures(e, per_day)? + spares)
+}
+
+/// Hits of a tier beyond the accelerators' memory, where there is one.
+fn tier(e: &Evaluation, index: usize) -> Option<Value> {
+    let tiers = &e.scenario.serving.as_ref()?.cache.as_ref()?.tiers;
+    number(*e.serving?.caching?.hits().tiers.get(..tiers.len())?.get(index)?)
 }
 
 /// The figure of that key.

@@ -5,7 +5,7 @@ use crate::catalog::side_network::Purpose;
 use crate::evaluate::{Evaluation, ServingPoint};
 use crate::parallelism::Layout;
 use crate::scenario::{
-    Agents, KEYS, Lengths, RunPlan, Scenario, Serving, Software, TierCount, TokenPricesFile, Training,
+    Agents, KEYS, Lengths, PrefixCaching, RunPlan, Scenario, Serving, Software, TierCount, TokenPricesFile, Training,
 };
 use crate::units::{Tokens, significant};
 
@@ -172,8 +172,18 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         ("serving.input_tokens", lengths(serving.input)),
         ("serving.output_tokens", lengths(serving.output)),
         ("serving.arrivals", serving.arrivals.to_string()),
-        ("serving.prefix_hit", serving.prefix_hit.get().to_string()),
     ];
+    match &serving.cache {
+        Some(caching) => all.extend([
+            ("serving.cache.prefixes", caching.prefixes.to_string()),
+            ("serving.cache.prefix_tokens", caching.tokens.to_string()),
+            ("serving.cache.popularity", caching.popularity.to_string()),
+            ("serving.cache.own_share", caching.own_share.get().to_string()),
+            ("serving.cache.tiers", tiers_in_words(caching)),
+            ("serving.cache.routing", caching.routing.to_string()),
+        ]),
+        None => all.push(("serving.prefix_hit", serving.prefix_hit.get().to_string())),
+    }
     let features = &serving.features;
     all.extend(features.speculation.iter().flat_map(|asked| {
         [
@@ -205,6 +215,13 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         all.extend(given);
     }
     all
+}
+
+/// Tiers and what each accelerator has of them.
+fn tiers_in_words(caching: &PrefixCaching) -> String {
+    let tiers: Vec<String> =
+        caching.tiers.iter().map(|tier| format!("{} of {} a GPU", tier.entry.id, tier.capacity)).collect();
+    if tiers.is_empty() { "none".to_owned() } else { tiers.join(", ") }
 }
 
 /// The dotted key of a limit.

@@ -19,6 +19,8 @@ pub(super) struct Holding<'a> {
     formats: CacheFormats,
     /// What a process can have of an accelerator.
     pub(super) usable: Bytes,
+    /// Share of the pool that keeps prefixes of requests to come, where prompts are taken in beside decode.
+    kept: f64,
 }
 
 impl<'a> Holding<'a> {
@@ -28,6 +30,11 @@ impl<'a> Holding<'a> {
             engine: Engine::new(&serving.engine_memory),
             formats: CacheFormats::of(&serving.model),
             usable: cluster.accelerator.memory_capacity.saturating_sub(serving.memory.driver_reserve.value),
+            kept: serving
+                .cache
+                .as_ref()
+                .filter(|_| serving.prefill.is_none())
+                .map_or(0.0, |cache| cache.own_share.get()),
         }
     }
 
@@ -39,13 +46,19 @@ impl<'a> Holding<'a> {
     fn fits_in(&self, layout: &ServingLayout, tokens: u64, pages: Pages) -> Fits {
         let model = &self.serving.model;
         let Some(draft) = &self.serving.features.speculation else {
-            return fits(model, layout, &Engine { pages, ..self.engine }, &self.formats, self.usable, (tokens, 0));
+            let engine = Engine { pages, ..self.engine };
+            let found = fits(model, layout, &engine, &self.formats, self.usable, (tokens, 0));
+            return if self.kept > 0.0 { found.beside(Bytes::ZERO, self.kept, layout) } else { found };
         };
         let weights = draft_weights(draft, &self.serving.model, layout);
         let engine = Engine { pages, outside: self.engine.outside + weights, ..self.engine };
         let found = fits(model, layout, &engine, &self.formats, self.usable, (tokens, 0));
         let cached = sequence_bytes(&draft.model, &CacheFormats::of(&draft.model), pages, layout, tokens);
-        Fits { weights: found.weights + weights, outside: self.engine.outside, ..found.beside(cached, layout) }
+        Fits {
+            weights: found.weights + weights,
+            outside: self.engine.outside,
+            ..found.beside(cached, self.kept, layout)
+        }
     }
 
     /// Room for requests of those mean lengths, of which as many fit at their full length as `whole` says.

@@ -28,11 +28,13 @@ pub struct Fits {
 }
 
 impl Fits {
-    /// The same where each request takes so much more of the pool, as the cache of what drafts for it does.
+    /// The same where each request takes so much more of the pool, as the cache of what drafts for it does, and a share of the
+    /// pool is kept for others.
     #[must_use]
-    pub fn beside(self, more: Bytes, layout: &ServingLayout) -> Self {
+    pub fn beside(self, more: Bytes, kept: f64, layout: &ServingLayout) -> Self {
         let request = self.request + more;
-        let requests = whole(self.pool.saturating_sub(self.prefix), request) * u64::from(layout.attention_data);
+        let requests =
+            whole((self.pool * (1.0 - kept)).saturating_sub(self.prefix), request) * u64::from(layout.attention_data);
         let tokens = self.tokens.checked_div(self.requests).unwrap_or(0);
         Self { request, requests, tokens: requests.saturating_mul(tokens), ..self }
     }

@@ -1,6 +1,7 @@
 //! What the user typed: ids with their places, quantities with their units, nothing bound yet.
 
 mod agents;
+mod cache;
 mod cluster;
 mod compare;
 mod engine;
@@ -14,6 +15,8 @@ mod training;
 mod uncertainty;
 
 pub(super) use agents::{AgentsFile, RunFile};
+pub use cache::Routing;
+pub(super) use cache::{CacheFile, CacheTierFile};
 pub(super) use cluster::{ClusterFile, SitesFile, TopologyFile};
 pub use cluster::{NetworksFile, PowerBudget, Tenancy, TierCount, TopologyKind};
 pub use compare::CompareFile;

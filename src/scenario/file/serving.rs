@@ -1,5 +1,6 @@
 //! `[serving]` as it stands in its file.
 
+use super::cache::CacheFile;
 use super::engine::EngineFile;
 use crate::catalog::Reference;
 use crate::catalog::model::Format;
@@ -47,6 +48,8 @@ pub(crate) struct ServingFile {
     pub prefix_hit: Option<Fraction>,
     /// What latencies must stay below.
     pub limits: Option<Limits>,
+    /// Prefixes of requests, and where they are kept.
+    pub(in crate::scenario) cache: Option<CacheFile>,
     /// How a replica is spread.
     pub layout: ServingLayoutFile,
     /// What the engine does beside its plain loop.
@@ -254,6 +257,7 @@ impl ServingFile {
             arrivals: r.optional("arrivals"),
             prefix_hit: r.optional("prefix_hit"),
             limits: r.optional_table("limits", Limits::read),
+            cache: r.optional_table("cache", CacheFile::read),
             layout: layout(r),
             features: EngineFile::read(r),
             at: r.at().clone(),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::cache::BoundTier;
 use super::side_networks::{self, BoundSideNetwork, check_side_prices};
 use super::{Defaults, Share, by_default, default_share};
 use crate::catalog::collective_efficiency::CollectiveEfficiency;
@@ -200,6 +201,8 @@ pub struct Cluster {
     pub power: Arc<Entry<PowerProfile>>,
     /// What collectives reach.
     pub collectives: Arc<Entry<CollectiveEfficiency>>,
+    /// Memory tiers that keep what is served, nearest first.
+    pub memory_tiers: Vec<BoundTier>,
 }
 
 pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaults, sink: &Sink) -> Option<Cluster> {
@@ -280,5 +283,6 @@ pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaul
         tenancy: defaults.or("cluster.tenancy", wanted.tenancy, Tenancy::Dedicated),
         power: power?,
         collectives: collectives?,
+        memory_tiers: Vec::new(),
     })
 }

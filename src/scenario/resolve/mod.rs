@@ -1,6 +1,7 @@
 //! Binding: every id found, every default applied and written down, every clash of fields reported.
 
 mod agents;
+mod cache;
 mod cluster;
 mod engine;
 mod finance;
@@ -12,6 +13,7 @@ mod split;
 mod training;
 
 pub use agents::Agents;
+pub use cache::{BoundTier, PrefixCaching};
 pub use cluster::{
     BoundFabric, BoundLongHaul, Cluster, FABRIC_SPARES, LinkParts, SiteChoice, TopologyChoice, USUAL_LONG_HAUL,
 };
@@ -106,7 +108,9 @@ impl Scenario {
             serving::bind(wanted, &asked, cluster.as_ref(), &file.cluster.node, catalog, &mut defaults, sink)
         });
         let finance = finance::bind(&file.finance, &mut defaults);
-        let cluster = cluster?;
+        let mut cluster = cluster?;
+        let caching = serving.as_ref().and_then(|serving| serving.cache.as_ref());
+        cluster.memory_tiers = caching.map(|caching| caching.tiers.clone()).unwrap_or_default();
         let title = file.title.clone();
         let (margin, token_prices) = (file.finance.margin, file.finance.token_prices);
         let assumed = defaults.0;

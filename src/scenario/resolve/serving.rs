@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Cluster;
 use super::agents::Requests;
+use super::cache::{self, PrefixCaching};
 use super::engine::{self, EngineFeatures, Layouts};
 use super::{Defaults, Share};
 use crate::catalog::Reference;
@@ -47,6 +48,8 @@ pub struct Serving {
     pub search: bool,
     /// Prefill's own pool, where it has one; the layout above is then that of decode.
     pub prefill: Option<PrefillPool>,
+    /// Prefixes of requests and where they are kept, where hits follow from that.
+    pub cache: Option<PrefixCaching>,
     /// What the engine does beside its plain loop.
     pub features: EngineFeatures,
     /// The constants that engines are bound with.
@@ -118,6 +121,12 @@ pub(super) fn bind(
     let given: Vec<ServingLayout> = [layout].into_iter().chain(prefill.map(|pool| pool.layout)).collect();
     let layouts = Layouts { given: &given, search: wanted.layout.search, at: &wanted.layout.at };
     let features = engine::bind(&wanted.features, &model, &layouts, &mut engine_memory, catalog, sink)?;
+    let caching = match &wanted.cache {
+        Some(wanted) => {
+            Some(cache::bind(wanted, (asked.input, asked.hit.is_some()), cluster, catalog, defaults, sink)?)
+        }
+        None => None,
+    };
     let limits = wanted.limits.unwrap_or_default();
     if limits.of_shares() && !matches!(asked.arrivals, Some(Arrivals::Rate(_))) {
         let message = "limits of a share of requests need requests that come at a rate";
@@ -134,11 +143,15 @@ pub(super) fn bind(
         input: asked.input,
         output: asked.output,
         arrivals: defaults.or("serving.arrivals", asked.arrivals, Arrivals::Most),
-        prefix_hit: defaults.or("serving.prefix_hit", asked.hit.map(Share), Share(Fraction::ZERO)).0,
+        prefix_hit: match &caching {
+            Some(_) => Fraction::ZERO,
+            None => defaults.or("serving.prefix_hit", asked.hit.map(Share), Share(Fraction::ZERO)).0,
+        },
         limits,
         layout,
         search: wanted.layout.search,
         prefill,
+        cache: caching,
         features,
         efficiency,
     })

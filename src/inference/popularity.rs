@@ -1,0 +1,179 @@
+//! How popular prefixes are, and how many requests find theirs in a cache that keeps the last used ones.
+
+/// Ranks that are taken one by one; those behind in groups that widen.
+const SINGLE: f64 = 32.0;
+/// Each group's last rank over its first.
+const WIDENING: f64 = 1.15;
+/// Groups of ranks: enough for 10^13 of them.
+const GROUPS: usize = 224;
+/// Steps in which a cache's time is found.
+const STEPS: u32 = 200;
+
+/// Prefixes that requests begin with: the `i`-th most popular is asked for with a probability in proportion to `i^-exponent`
+/// (Zipf's law), each request by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Popularity {
+    /// Prefixes of a group, and the probability of each.
+    groups: [(f64, f64); GROUPS],
+    used: usize,
+    count: f64,
+}
+
+impl Popularity {
+    /// So many prefixes with that exponent; 0 for all alike.
+    pub fn zipf(count: f64, exponent: f64) -> Self {
+        let mut groups = [(0.0, 0.0); GROUPS];
+        let (mut used, mut first, mut all) = (0, 1.0, 0.0);
+        while first <= count && used < GROUPS {
+            let next = if first < SINGLE { first + 1.0 } else { (first * WIDENING).floor() + 1.0 };
+            let last = if used + 1 == GROUPS { count + 1.0 } else { next.min(count + 1.0) };
+            let members = last - first;
+            let weight = if members > 1.5 { between(first, last, exponent) } else { first.powf(-exponent) };
+            groups[used] = (members, weight / members);
+            all += weight;
+            used += 1;
+            first = last;
+        }
+        for group in &mut groups[..used] {
+            group.1 /= all;
+        }
+        Self { groups, used, count }
+    }
+
+    fn groups(&self) -> &[(f64, f64)] {
+        &self.groups[..self.used]
+    }
+
+    /// Share of requests that find their prefix among the `kept` last used ones.
+    ///
+    /// Che's approximation: a prefix is in the cache if it was asked for within a time, the same for all, in which as many
+    /// different ones are asked for as the cache keeps (Che, Tung and Wang, Hierarchical Web Caching Systems, IEEE JSAC 20(7),
+    /// 2002; why it is so good: Fricker, Robert and Roberts, arXiv 1202.3974). Time is counted in requests.
+    pub fn found(&self, kept: f64) -> f64 {
+        if kept >= self.count {
+            return 1.0;
+        }
+        if kept <= 0.0 {
+            return 0.0;
+        }
+        // What is in the cache grows ever slower with the time, so that Newton's steps come from below.
+        let mut time = kept;
+        for _ in 0..STEPS {
+            let (mut held, mut slope) = (0.0, 0.0);
+            for (members, probability) in self.groups() {
+                let out = (-probability * time).exp();
+                held += members * (1.0 - out);
+                slope += members * probability * out;
+            }
+            let step = (kept - held) / slope;
+            if !step.is_finite() || step <= time * 1e-9 {
+                break;
+            }
+            time += step;
+        }
+        self.groups().iter().map(|(members, probability)| members * probability * -(-probability * time).exp_m1()).sum()
+    }
+
+    /// What the busiest of so many caches has to do over the mean where each prefix has its own: one more popular than a
+    /// cache's fair part has as many caches as it takes.
+    ///
+    /// Prefixes fall to caches at random, so that a cache's part deviates by `sqrt((n - 1) sum of p^2)` of the mean, and the
+    /// largest of `n` by `sqrt(2 ln n)` times as much (the usual bound of the largest of normal numbers).
+    pub fn busiest(&self, caches: f64) -> f64 {
+        if caches <= 1.0 {
+            return 1.0;
+        }
+        let squares: f64 = self
+            .groups()
+            .iter()
+            .map(|(members, probability)| {
+                let copies = (probability * caches).ceil().max(1.0);
+                members * probability * probability / copies
+            })
+            .sum();
+        (1.0 + (2.0 * caches.ln() * (caches - 1.0) * squares).sqrt()).min(caches)
+    }
+}
+
+/// Sum of `i^-exponent` over whole numbers from `first` to before `last`, as the integral between their middles.
+fn between(first: f64, last: f64, exponent: f64) -> f64 {
+    let (low, high) = (first - 0.5, last - 0.5);
+    let power = 1.0 - exponent;
+    if power.abs() < 1e-9 { (high / low).ln() } else { (high.powf(power) - low.powf(power)) / power }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The share found by a cache of last used ones, counted over requests that a fixed sequence of numbers draws.
+    fn counted(prefixes: usize, exponent: f64, kept: usize) -> f64 {
+        let weights: Vec<f64> = (1..=prefixes).map(|rank| (rank as f64).powf(-exponent)).collect();
+        let all: f64 = weights.iter().sum();
+        let mut cumulated = Vec::new();
+        weights.iter().fold(0.0, |sum, weight| {
+            cumulated.push(sum + weight / all);
+            sum + weight / all
+        });
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut used = vec![0_usize; prefixes];
+        let mut order: std::collections::BTreeMap<usize, usize> = std::collections::BTreeMap::new();
+        let (mut found, warm, requests) = (0, 40_000, 140_000);
+        for now in 1..=requests {
+            // Xorshift (Marsaglia 2003).
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let draw = (state >> 11) as f64 / (1_u64 << 53) as f64;
+            let prefix = cumulated.partition_point(|sum| *sum < draw).min(prefixes - 1);
+            if used[prefix] > 0 {
+                order.remove(&used[prefix]);
+                found += usize::from(now > warm);
+            }
+            used[prefix] = now;
+            order.insert(now, prefix);
+            if order.len() > kept {
+                let (_, oldest) = order.pop_first().unwrap();
+                used[oldest] = 0;
+            }
+        }
+        found as f64 / (requests - warm) as f64
+    }
+
+    #[test]
+    fn what_is_found_is_what_a_cache_of_last_used_ones_counts() {
+        for (exponent, kept) in [(0.8, 200), (0.8, 1_000), (1.2, 100), (0.0, 500)] {
+            let (counted, found) =
+                (counted(2_000, exponent, kept), Popularity::zipf(2_000.0, exponent).found(kept as f64));
+            assert!((counted - found).abs() < 0.01, "{exponent}, {kept}: {counted} counted, {found} found");
+        }
+    }
+
+    #[test]
+    fn all_alike_are_found_as_far_as_they_are_kept() {
+        let alike = Popularity::zipf(1e6, 0.0);
+        for kept in [0.0, 1e3, 3e5, 1e6, 1e7] {
+            assert!((alike.found(kept) - (kept / 1e6).min(1.0)).abs() < 1e-6, "{kept}");
+        }
+    }
+
+    #[test]
+    fn more_is_found_in_larger_caches_and_where_few_are_popular() {
+        let of = |exponent: f64| [1e2, 1e3, 1e5, 1e7].map(|kept| Popularity::zipf(1e9, exponent).found(kept));
+        let (flat, steep) = (of(0.6), of(1.1));
+        for index in 0..4 {
+            assert!(flat[index] < steep[index] && (index == 0 || flat[index] > flat[index - 1]), "{flat:?} {steep:?}");
+        }
+        let all: f64 = Popularity::zipf(1e9, 0.9).groups().iter().map(|(members, each)| members * each).sum();
+        assert!((all - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn routing_to_caches_is_uneven_by_what_is_popular() {
+        // A million prefixes alike over 16: sqrt(2 ln 16 x 15 / 1e6) = 0.9%.
+        assert!((Popularity::zipf(1e6, 0.0).busiest(16.0) - 1.0091).abs() < 1e-3);
+        let popular = Popularity::zipf(1e4, 1.0).busiest(16.0);
+        assert!(popular > 1.2 && popular < 2.0, "{popular}");
+        assert!((Popularity::zipf(1e4, 1.0).busiest(1.0) - 1.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,62 @@
+//! `serving.cache` as it stands in its file.
+
+use crate::catalog::Reference;
+use crate::diagnostics::Span;
+use crate::document::{Reader, choices};
+use crate::units::{Bytes, Factor, Fraction};
+
+choices! {
+    /// Where a router sends requests.
+    pub enum Routing {
+        /// Anywhere, as the load is least.
+        Balanced = "balanced",
+        /// To the replica that keeps their prefix.
+        Aware = "cache-aware",
+    }
+}
+
+/// The most prefixes, and tokens of one.
+const PREFIXES: std::ops::RangeInclusive<u64> = 1..=1_000_000_000_000;
+const TOKENS: std::ops::RangeInclusive<u32> = 1..=100_000_000;
+
+/// `serving.cache`: prefixes of requests and where they are kept.
+#[derive(Clone, Debug, Default)]
+pub(in crate::scenario) struct CacheFile {
+    /// Different prefixes.
+    pub(in crate::scenario) prefixes: u64,
+    /// Tokens of one.
+    pub(in crate::scenario) prefix_tokens: u32,
+    /// Exponent of Zipf's law.
+    pub(in crate::scenario) popularity: Factor,
+    /// Share of the engine's pool that keeps prefixes.
+    pub(in crate::scenario) own_share: Option<Fraction>,
+    /// Tiers beyond the accelerators' own memory, the nearest first.
+    pub(in crate::scenario) tiers: Vec<CacheTierFile>,
+    /// Where requests go.
+    pub(in crate::scenario) routing: Option<Routing>,
+    /// Place of the table.
+    pub(in crate::scenario) at: Span,
+}
+
+/// An entry of `serving.cache.tiers`.
+#[derive(Clone, Debug, Default)]
+pub(in crate::scenario) struct CacheTierFile {
+    /// Id of a memory tier.
+    pub(in crate::scenario) tier: Reference,
+    /// Capacity for each accelerator, where it is not what is usual.
+    pub(in crate::scenario) capacity: Option<Bytes>,
+}
+
+impl CacheFile {
+    pub(super) fn read(r: &mut Reader<'_>) -> Self {
+        Self {
+            prefixes: r.within("prefixes", &PREFIXES),
+            prefix_tokens: r.within("prefix_tokens", &TOKENS),
+            popularity: r.get("popularity"),
+            own_share: r.optional("own_share"),
+            tiers: r.tables("tiers", |r| CacheTierFile { tier: r.get("tier"), capacity: r.optional("capacity") }),
+            routing: r.optional("routing"),
+            at: r.at().clone(),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Binding of `serving.cache`: prefixes, and the tiers that keep them.
+
+use std::sync::Arc;
+
+use super::{Cluster, Defaults, Share, default_share};
+use crate::catalog::memory_tier::TierMedium;
+use crate::catalog::{Catalog, Component, Entry, MemoryTier, Node};
+use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::scenario::file::{CacheFile, CacheTierFile, Lengths, Routing};
+use crate::units::{Bytes, Fraction};
+
+/// Share of the engine's pool that keeps prefixes where a scenario does not say: a judgement.
+const OWN_SHARE: f64 = 0.2;
+/// Tiers at most.
+const MOST: usize = 4;
+
+/// Prefixes of requests, and where they are kept.
+#[derive(Clone, Debug)]
+pub struct PrefixCaching {
+    /// Different prefixes.
+    pub prefixes: f64,
+    /// Tokens of one.
+    pub tokens: f64,
+    /// Exponent of Zipf's law.
+    pub popularity: f64,
+    /// Share of the engine's pool that keeps prefixes.
+    pub own_share: Fraction,
+    /// Tiers beyond, the nearest first.
+    pub tiers: Vec<BoundTier>,
+    /// Where requests go.
+    pub routing: Routing,
+}
+
+/// A memory tier, and what is bought of it.
+#[derive(Clone, Debug)]
+pub struct BoundTier {
+    /// The tier.
+    pub entry: Arc<Entry<MemoryTier>>,
+    /// Its capacity for each accelerator.
+    pub capacity: Bytes,
+    /// What of it is not in the nodes anyway, for each accelerator.
+    pub bought: Bytes,
+    /// What it is bought as, where any of it is.
+    pub unit: Option<Arc<Entry<Component>>>,
+}
+
+pub(super) fn bind(
+    wanted: &CacheFile,
+    (input, hit_given): (Lengths, bool),
+    cluster: Option<&Cluster>,
+    catalog: &Catalog,
+    defaults: &mut Defaults,
+    sink: &Sink,
+) -> Option<PrefixCaching> {
+    let before = sink.len();
+    let refuse = |message: String, hint: &str| {
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "in this table").hint(hint));
+    };
+    if hit_given {
+        refuse(
+            "`serving.prefix_hit` follows from `serving.cache`".to_owned(),
+            "leave serving.prefix_hit out (agents say their own hits), or serving.cache",
+        );
+    }
+    let tokens = f64::from(wanted.prefix_tokens);
+    if tokens >= input.mean {
+        refuse(
+            format!("a prefix of {tokens} tokens is all of a prompt of {} tokens", input.mean),
+            "prefix_tokens is below serving.input_tokens: at least a token is computed",
+        );
+    }
+    if wanted.tiers.len() > MOST {
+        refuse(format!("{} tiers beyond the accelerators' own memory", wanted.tiers.len()), "at most 4 are taken");
+    }
+    let tiers = wanted.tiers.iter().filter_map(|tier| bound(tier, cluster, catalog, sink)).collect();
+    if sink.len() > before {
+        return None;
+    }
+    let own = wanted.own_share.map(Share);
+    Some(PrefixCaching {
+        prefixes: wanted.prefixes as f64,
+        tokens,
+        popularity: wanted.popularity.get(),
+        own_share: defaults.or("serving.cache.own_share", own, Share(default_share(OWN_SHARE))).0,
+        tiers,
+        routing: defaults.or("serving.cache.routing", wanted.routing, Routing::Balanced),
+    })
+}
+
+fn bound(wanted: &CacheTierFile, cluster: Option<&Cluster>, catalog: &Catalog, sink: &Sink) -> Option<BoundTier> {
+    let refuse = |code, message: String, hint: String| {
+        sink.push(Diagnostic::new(code, message).at(&wanted.tier.at, "this tier").hint(hint));
+        None
+    };
+    let entry = catalog.memory_tiers.find(&wanted.tier, &wanted.tier.at, sink)?;
+    if entry.medium == TierMedium::Hbm {
+        let message = "the accelerators' own memory is no tier beyond it".to_owned();
+        return refuse(
+            Code::Inconsistent,
+            message,
+            "serving.cache.own_share says what of it keeps prefixes".to_owned(),
+        );
+    }
+    let included = cluster.map_or(Bytes::ZERO, |cluster| included(entry.medium, &cluster.node));
+    let usual = if included > Bytes::ZERO { included } else { entry.capacity.value };
+    let capacity = wanted.capacity.unwrap_or(usual);
+    if capacity <= Bytes::ZERO {
+        return refuse(Code::OutOfRange, "a tier of no capacity".to_owned(), "leave it out".to_owned());
+    }
+    let bought = capacity.saturating_sub(included);
+    if bought <= Bytes::ZERO {
+        return Some(BoundTier { entry, capacity, bought, unit: None });
+    }
+    let Some(unit) = &entry.unit else {
+        let message = format!("nothing says what {} is bought as, and the node has {included} of it a GPU", entry.id);
+        let hint = "ask for no more than that, or give the tier a `unit`, a component, in an overlay with --catalog";
+        return refuse(Code::NotInCatalog, message, hint.to_owned());
+    };
+    let unit = catalog.components.find(unit, &wanted.tier.at, sink)?;
+    let priced = cluster.is_none_or(|cluster| cluster.prices.price(&unit.id).is_some());
+    if !priced || unit.capacity.is_none() {
+        let message = format!("no price of a byte of {}, which {} is bought as", unit.id, entry.id);
+        let hint = format!("add a [[price]] of \"{}\" to the price book, and its capacity to the component", unit.id);
+        return refuse(Code::NotInCatalog, message, hint);
+    }
+    Some(BoundTier { entry, capacity, bought, unit: Some(unit) })
+}
+
+/// What of a medium comes with the node, for each accelerator.
+fn included(medium: TierMedium, node: &Node) -> Bytes {
+    let all = match medium {
+        TierMedium::Dram => node.host_memory,
+        TierMedium::LocalNvme => node.local_storage.map(|drives| drives.size * f64::from(drives.count)),
+        TierMedium::Hbm | TierMedium::Cxl | TierMedium::Remote => None,
+    };
+    all.unwrap_or_default() / f64::from(node.accelerators)
+}
