@@ -176,13 +176,11 @@ const MOST: f64 = 2_048.0;
 /// When the accelerators are no whole number of replicas, a replica holds no request of the asked length, or more requests
 /// come than are served.
 pub fn serving_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoint, Infeasible> {
-    match &serving.cache {
-        Some(caching) => caching::settled(serving, caching, cluster),
-        None => {
-            let hit = serving.prefix_hit.get();
-            answered(serving, cluster, &Reuse { hit, wait: Seconds::ZERO, busiest: 1.0 })
-        }
+    if let Some(caching) = &serving.cache {
+        return caching::settled(serving, caching, cluster);
     }
+    let hit = serving.prefix_hit.get();
+    answered(serving, cluster, &Reuse { hit, wait: Seconds::ZERO, busiest: 1.0 })
 }
 
 /// What requests find of their prompts, and how evenly they come to replicas.

@@ -49,7 +49,7 @@ pub(super) fn settled(
     let recompute = recompute(serving, caching, layout, cluster)?;
     let mut round = 0;
     loop {
-        let cache = PrefixCache { groups, popularity, recompute, ..kept(serving, caching, layout, cluster) };
+        let cache = PrefixCache { popularity, groups, recompute, ..kept(serving, caching, layout, cluster) };
         let [balanced, aware] = [false, true].map(|aware| cache.hits(aware));
         let busiest = popularity.busiest(groups);
         let (hits, uneven) = if caching.routing == Routing::Aware { (aware, busiest) } else { (balanced, 1.0) };
