@@ -131,6 +131,7 @@ fn finance(rate: f64, life: f64) -> Finance {
         accelerator_life: life,
         cost_of_capital: Fraction::new(rate).unwrap(),
         method: Amortisation::Annuity,
+        hardware_age: Seconds::ZERO,
         utilisation: Fraction::new(0.8).unwrap(),
     }
 }

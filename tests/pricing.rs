@@ -232,3 +232,83 @@ fn a_hundred_thousand_h100_take_the_power_that_was_published() {
     // 150 MW with what cools them; a hyperscaler's 1.10 makes 154 MW of it.
     assert!((of("facility_kw") / 150_000.0 - 1.0).abs() < 0.035, "{}", of("facility_kw"));
 }
+
+#[test]
+fn dpus_are_weighed_against_the_host_cores_that_they_free() {
+    let dpus = "[offer.dpus]\nper_node = 2\nprice = \"$2,800\"\ncores_freed = { value = 8, low = 2, high = 34 }\ncore_hour = \"$0.03/h\"\n\
+                date = 2026-11-01\nbasis = \"assumed\"\nsource = \"a test\"\n";
+    let own = "kind = \"own\"\nset = { \"finance.cost_of_capital\" = 0 }\n";
+    let study = priced_of(JOB, &format!("[[offer]]\nname = \"a\"\n{own}[[offer]]\nname = \"b\"\n{own}{dpus}"));
+    // Two nodes, two cards each at $2,800 over five years: $2,240 a year. Eight cores a card at $0.03 for 8,760 h: $8,409.60.
+    // The price book's shares of what parts cost do not move: DPUs are a line.
+    let (spent, freed) = (number(&study, 1, "dpus_usd_per_year"), number(&study, 1, "dpus_freed_usd_per_year"));
+    assert!((spent - 2_240.0).abs() < 1e-6 && (freed - 8_409.6).abs() < 1e-6, "{spent} {freed}");
+    let hours = number(&study, 0, "bought_accelerators_count") * 8_760.0;
+    let saved = (number(&study, 0, "usd_per_gpu_hour") - number(&study, 1, "usd_per_gpu_hour")) * hours;
+    assert!((saved / (freed - spent) - 1.0).abs() < 1e-9, "{saved}");
+    let moved = |offer: usize, what: &str| {
+        let all = study["offers"][offer]["sensitivity"].as_array().unwrap();
+        all.iter().find(|one| one["assumption"] == what).cloned()
+    };
+    let cores = moved(1, "Host cores that DPUs free").unwrap();
+    assert!(cores["usd_per_useful_gpu_hour_low"].as_f64() > cores["usd_per_useful_gpu_hour_high"].as_f64());
+}
+
+/// The sensitivity of the first offer to an assumption: at its low and its high end.
+fn sensitivity(study: &Value, assumption: &str) -> [f64; 2] {
+    let all = study["offers"][0]["sensitivity"].as_array().unwrap();
+    let one = all.iter().find(|one| one["assumption"] == assumption).unwrap_or_else(|| panic!("{assumption}: {all:?}"));
+    ["usd_per_useful_gpu_hour_low", "usd_per_useful_gpu_hour_high"].map(|key| one[key].as_f64().unwrap())
+}
+
+#[test]
+fn the_more_often_spot_instances_are_taken_back_the_more_an_hour_of_use_costs() {
+    let spot = |rate: &str| {
+        format!(
+            "[[offer]]\nname = \"spot\"\nkind = \"rent\"\nterm = \"spot\"\nprice = \"$2/h\"\ndate = 2026-11-01\ninterruptions_per_day = {rate}\n"
+        )
+    };
+    let study = priced_of("train-gpt3-175b-1k-h100", &spot("{ value = 0.02, low = 0.005, high = 0.05 }"));
+    let [low, high] = sensitivity(&study, "interruptions of an instance a day");
+    let typical = number(&study, 0, "usd_per_useful_gpu_hour");
+    assert!(low < typical && typical < high, "{low} {typical} {high}");
+    // The ends are what a study with that rate alone says.
+    for (end, rate) in [(low, "0.005"), (high, "0.05")] {
+        let alone = number(&priced_of("train-gpt3-175b-1k-h100", &spot(rate)), 0, "usd_per_useful_gpu_hour");
+        assert!((end / alone - 1.0).abs() < 1e-9, "{rate}: {end} {alone}");
+    }
+}
+
+#[test]
+fn prices_of_tokens_have_ranges() {
+    let api = |input: &str, output: &str| {
+        format!(
+            "[[offer]]\nname = \"API\"\nkind = \"api\"\ninput = {input}\noutput = {output}\ndate = 2026-11-01\nsource = \"a list\"\n"
+        )
+    };
+    let study = priced_of(SERVING, &api("{ value = \"$0.6\", low = \"$0.1\", high = \"$0.9\" }", "\"$0.8\""));
+    let [low, high] = sensitivity(&study, "price of a million tokens of prompts");
+    for (end, input) in [(low, "\"$0.1\""), (high, "\"$0.9\"")] {
+        let alone = number(&priced_of(SERVING, &api(input, "\"$0.8\"")), 0, "usd_per_useful_gpu_hour");
+        assert!((end / alone - 1.0).abs() < 1e-9);
+    }
+    assert_eq!(study["offers"][0]["sensitivity"].as_array().unwrap().len(), 1, "a price without a range does not move");
+}
+
+#[test]
+fn an_owned_hour_is_told_by_every_way_of_amortisation() {
+    let own = |set: &str| format!("[[offer]]\nname = \"own\"\nkind = \"own\"\nset = {{ {set} }}\n");
+    let study = priced_of(JOB, &own(""));
+    for (word, key) in [("annuity", "annuity"), ("epoch", "epoch"), ("monthly-loan", "monthly_loan")] {
+        let chosen = priced_of(JOB, &own(&format!("\"finance.method\" = \"{word}\"")));
+        let told = number(&study, 0, &format!("usd_per_gpu_hour_{key}"));
+        assert!((number(&chosen, 0, "usd_per_gpu_hour") / told - 1.0).abs() < 1e-12, "{word}");
+    }
+    // A year before the first hour costs 10^-0.14 of what is written off with the accelerators: 27.6%.
+    let aged = priced_of(JOB, &own("\"finance.method\" = \"epoch\", \"finance.hardware_age\" = \"1 year\""));
+    let ratio = number(&aged, 0, "usd_per_gpu_hour") / number(&study, 0, "usd_per_gpu_hour_epoch");
+    assert!((0.724..0.85).contains(&ratio), "{ratio}");
+    let dir = study_of(JOB, &own("\"finance.hardware_age\" = \"1 year\""));
+    let refused = program::run(&["price", dir.path().join("study.toml").to_str().unwrap()]);
+    assert!(refused.code == 2 && refused.stderr.contains("says nothing but with method"), "{}", refused.stderr);
+}

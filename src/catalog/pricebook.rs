@@ -14,6 +14,8 @@ choices! {
         Capex = "capex",
         /// Every year.
         Opex = "opex",
+        /// Earned, or not spent elsewhere, every year: it lowers the opex.
+        Saving = "saving",
     }
 }
 
@@ -65,7 +67,8 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+    /// Reads what stands behind a price, of a price book or of a study.
+    pub fn read(reader: &mut Reader<'_>) -> Self {
         Self {
             basis: reader.get("basis"),
             source: reader.get("source"),

@@ -240,7 +240,7 @@ fn line_grid(quote: &FabricQuote) -> Grid {
     for line in &quote.lines {
         grid.rows.push(vec![
             line.name.clone(),
-            if line.category == Category::Opex { "a year" } else { "once" }.to_owned(),
+            if line.category == Category::Capex { "once" } else { "a year" }.to_owned(),
             line.per.word().to_owned(),
             line.basis.word().to_owned(),
             line.quantity.to_string(),

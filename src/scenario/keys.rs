@@ -180,6 +180,7 @@ pub const KEYS: &[&str] = &[
     "finance.accelerator_life",
     "finance.cost_of_capital",
     "finance.method",
+    "finance.hardware_age",
     "finance.utilisation",
     "finance.margin",
     "finance.token_prices",

@@ -15,8 +15,12 @@ pub(super) fn yearly_share(finance: &Finance, life: Seconds) -> f64 {
     let (rate, lasts) = (finance.cost_of_capital, years(life));
     match finance.method {
         Amortisation::Annuity => capital_recovery_factor(rate, lasts),
-        // The share of its value that it loses in a moment, over a year: 0.14 ln 10 = 32.2%.
-        Amortisation::Epoch if life == finance.accelerator_life => PERFORMANCE_A_DOLLAR * std::f64::consts::LN_10,
+        // The share of its value that it loses in a moment, over a year: 0.14 ln 10 = 32.2%; of what is left of its price when
+        // its first hour comes.
+        Amortisation::Epoch if life == finance.accelerator_life => {
+            let left = 10.0_f64.powf(-PERFORMANCE_A_DOLLAR * years(finance.hardware_age));
+            PERFORMANCE_A_DOLLAR * std::f64::consts::LN_10 * left
+        }
         Amortisation::Epoch => 1.0 / lasts,
         Amortisation::MonthlyLoan => {
             let monthly = Rate::new(rate.get() / MONTHS).unwrap_or_default();
@@ -53,6 +57,7 @@ mod tests {
             accelerator_life: lasting(4.0),
             cost_of_capital: Fraction::new(rate).unwrap(),
             method,
+            hardware_age: Seconds::ZERO,
             utilisation: Fraction::ONE,
         }
     }
@@ -83,6 +88,31 @@ mod tests {
         assert!((per_watt_month(costs.annualised) - 0.8823).abs() < 1e-4);
         // Of eight GPUs in months of 720 hours: $1.56.
         assert!((costs.annualised.value() / (8.0 * 12.0 * 720.0) - 1.5624).abs() < 1e-3);
+    }
+
+    #[test]
+    fn epoch_by_its_own_factors_and_decay_before_training() {
+        // A chip of $25,000; its server as a factor of 1.64 on it, the network as 19% of all three: x 0.19 / 0.81. Bought half a
+        // year before: x 10^-0.07 = 0.851138. Over 1,000 chips for 1,000 hours of 8,760 a year (Epoch's year has 8,766):
+        // 25e6 x 1.64 / 0.81 = 50,617,284; x 0.851138 = 43,082,297; x 0.322362 = 13,888,100 a year; / 8.76 = $1,585,400.
+        let chips = (1_000.0, Usd::new(25_000.0));
+        let spent = 25e6;
+        let lines = vec![
+            CostLine::once("Chips", Driver::Accelerator, chips, lasting(4.0), Basis::Secondary),
+            CostLine::once("Servers", Driver::CapexRatio, (spent, Usd::new(0.64)), lasting(4.0), Basis::Secondary),
+            CostLine::once(
+                "Network",
+                Driver::CapexRatio,
+                (spent * 1.64, Usd::new(0.19 / 0.81)),
+                lasting(4.0),
+                Basis::Secondary,
+            ),
+        ];
+        let aged = Finance { hardware_age: lasting(0.5), ..finance(Amortisation::Epoch, 0.11) };
+        let costs = CostBreakdown::of(lines, &aged);
+        assert!((costs.capex.value() / 50_617_284.0 - 1.0).abs() < 1e-8);
+        let run = costs.annualised.value() * (1_000.0 / 8_760.0);
+        assert!((run / 1_585_400.0 - 1.0).abs() < 1e-4, "{run}");
     }
 
     #[test]

@@ -189,12 +189,13 @@ fn purchases(horizon: Seconds, life: Seconds) -> f64 {
 fn priced(line: &Line, parts: Usd, inputs: &Inputs<'_>) -> CostLine {
     let spending = match line.category {
         Category::Capex => Spending::Capex { life: line.life.unwrap_or(inputs.finance.accelerator_life) },
-        Category::Opex => Spending::Opex { escalation: line.escalation },
+        Category::Opex | Category::Saving => Spending::Opex { escalation: line.escalation },
     };
-    let unit_amount = match line.amount {
+    let paid = match line.amount {
         Amount::Money(amount) => amount.value,
         Amount::ShareOfParts(share) => Usd::new(share.value.get()),
     };
+    let unit_amount = if line.category == Category::Saving { -paid } else { paid };
     let amount = (inputs.drivers.quantity(line.per, parts), unit_amount);
     CostLine::new(line.name.clone(), spending, line.per, amount, line.evidence.basis)
 }

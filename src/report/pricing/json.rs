@@ -4,9 +4,10 @@ use serde_json::{Map, Value as Json, json};
 
 use super::super::infeasible::advice;
 use super::super::page::Grid;
-use super::side_by_side::{housed, tokens};
+use super::side_by_side::{hour_by_method, housed, tokens};
 use super::{against_first, owned, rented, years};
 use crate::evaluate::{Evaluation, Footprint};
+use crate::scenario::Amortisation;
 use crate::study::pricing::{Answer, OfferTurn, PricedOffer, PricingStudy};
 use crate::tco::{ProForma, Year};
 use crate::units::{Quantity, SECONDS_PER_DAY, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
@@ -34,6 +35,12 @@ fn figures(offer: &PricedOffer) -> Vec<(&'static str, Option<f64>)> {
     vec![
         ("total_usd", of(|answer| Some(answer.total.value()))),
         ("usd_per_gpu_hour", of(|answer| answer.per_gpu_hour.map(UsdPerHour::value))),
+        ("usd_per_gpu_hour_annuity", of(|answer| hour_by_method(answer, Amortisation::Annuity).map(UsdPerHour::value))),
+        ("usd_per_gpu_hour_epoch", of(|answer| hour_by_method(answer, Amortisation::Epoch).map(UsdPerHour::value))),
+        (
+            "usd_per_gpu_hour_monthly_loan",
+            of(|answer| hour_by_method(answer, Amortisation::MonthlyLoan).map(UsdPerHour::value)),
+        ),
         ("usd_per_useful_gpu_hour", of(|answer| Some(answer.per_useful_gpu_hour.value()))),
         ("usd_per_run", of(|answer| Some(answer.total.value()))),
         ("usd_per_mtok_input", of(|answer| answer.tokens.map(|tokens| tokens.input.value()))),
@@ -83,6 +90,8 @@ fn figures(offer: &PricedOffer) -> Vec<(&'static str, Option<f64>)> {
             "facility_kw",
             of(|answer| owned(answer).and_then(|_| answer.evaluation.built.facility.provisioned_total.in_unit("kW"))),
         ),
+        ("dpus_usd_per_year", of(|answer| answer.dpus.map(|(spent, _)| spent.value()))),
+        ("dpus_freed_usd_per_year", of(|answer| answer.dpus.map(|(_, freed)| freed.value()))),
         ("capex_usd", of(|answer| owned(answer).map(|_| answer.evaluation.built.costs.capex.value()))),
         ("npv_usd", of(|answer| years(answer).map(|years| years.net_present_value.value()))),
         ("irr_ratio", of(|answer| years(answer)?.unlevered_return.as_ref().ok().map(|rate| rate.get()))),

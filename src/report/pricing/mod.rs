@@ -158,6 +158,13 @@ fn notes(study: &PricingStudy) -> Vec<String> {
             Err(infeasible) => notes.push(format!("\"{}\" cannot be: {infeasible}", offer.name)),
             Ok(answer) => {
                 notes.extend(without_return(offer, answer));
+                if let Some((spent, freed)) = answer.dpus {
+                    notes.push(format!(
+                        "\"{}\": DPUs cost {spent} a year, and the host cores that they free are worth {freed} in it: {} for them.",
+                        offer.name,
+                        if freed > spent { "that speaks" } else { "nothing of that speaks" }
+                    ));
+                }
                 if let Some(metered) = metered(answer) {
                     notes.push(format!("\"{}\": {} (of {}).", offer.name, metered.from, metered.date));
                 }

@@ -4,7 +4,9 @@ use super::super::figure::{change, percent};
 use super::super::page::Grid;
 use super::{Money, NONE, against_first, in_words, metered, owned, rented, years, years_text};
 use crate::evaluate::{ByToken, Evaluation, Footprint};
+use crate::scenario::Amortisation;
 use crate::study::pricing::{Answer, PricedOffer, PricingStudy};
+use crate::units::UsdPerHour;
 
 const END_TO_END: &str = "The job, end to end";
 
@@ -13,6 +15,9 @@ type Row = (&'static str, fn(&Answer, &Money<'_>) -> Option<String>);
 
 const ROWS: &[Row] = &[
     ("An accelerator's hour, owned or rented", |answer, _| answer.per_gpu_hour.map(|price| price.to_string())),
+    ("  by level payments", |answer, _| by_method(answer, Amortisation::Annuity)),
+    ("  by progress, as Epoch AI", |answer, _| by_method(answer, Amortisation::Epoch)),
+    ("  by monthly loans, as The Datacenter as a Computer", |answer, _| by_method(answer, Amortisation::MonthlyLoan)),
     ("An accelerator's hour of useful work", |answer, _| Some(answer.per_useful_gpu_hour.to_string())),
     (END_TO_END, |answer, money| Some(money.show(answer.total))),
     ("  accelerators' hours", |answer, money| rented(answer).map(|rented| money.show(rented.compute))),
@@ -106,4 +111,13 @@ pub(super) fn housed(answer: &Answer) -> Option<&Evaluation> {
 /// Energy of tokens, of those that are served and not bought.
 pub(super) fn tokens(answer: &Answer) -> Option<ByToken<Footprint>> {
     housed(answer)?.token_footprint()
+}
+
+fn by_method(answer: &Answer, method: Amortisation) -> Option<String> {
+    hour_by_method(answer, method).map(|price| price.to_string())
+}
+
+/// An owned hour by a way to spread purchases over their years.
+pub(super) fn hour_by_method(answer: &Answer, method: Amortisation) -> Option<UsdPerHour> {
+    owned(answer)?.by_method.iter().find(|(own, _)| *own == method).map(|(_, price)| *price)
 }

@@ -33,6 +33,8 @@ pub struct FinanceFile {
     pub cost_of_capital: Option<Fraction>,
     /// How what is bought is spread over its years.
     pub method: Option<Amortisation>,
+    /// From the purchase to the first hour, over which accelerators lose value already; by Epoch AI's method.
+    pub hardware_age: Option<Seconds>,
     /// Share of hours sold or used.
     pub utilisation: Option<Fraction>,
     /// Share of the income that is to be left of tokens sold.
@@ -60,6 +62,7 @@ impl FinanceFile {
             accelerator_life: r.optional_within("accelerator_life", &(shortest..=longest)),
             cost_of_capital: r.optional("cost_of_capital"),
             method: r.optional("method"),
+            hardware_age: r.optional_within("hardware_age", &(Seconds::ZERO..=longest)),
             utilisation: None,
             margin: r.optional("margin"),
             token_prices: r.optional_table("token_prices", |r| TokenPricesFile {
@@ -71,6 +74,10 @@ impl FinanceFile {
         if read.margin == Some(Fraction::ONE) {
             let message = "`finance.margin` is 1: no price leaves all of itself";
             r.report("margin", Code::OutOfRange, message, "such as 0.4");
+        }
+        if read.hardware_age.is_some() && read.method != Some(Amortisation::Epoch) {
+            let message = "`finance.hardware_age` says nothing but with method = \"epoch\"";
+            r.report("hardware_age", Code::Inconsistent, message, "remove it, or set finance.method = \"epoch\"");
         }
         let before = r.sink().len();
         let read = Self { utilisation: r.optional("utilisation"), ..read };

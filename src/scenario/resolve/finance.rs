@@ -15,6 +15,8 @@ pub struct Finance {
     pub cost_of_capital: Fraction,
     /// How what is bought is spread over its years.
     pub method: Amortisation,
+    /// From the purchase to the first hour; of Epoch AI's method alone.
+    pub hardware_age: Seconds,
     /// Share of the owned hours that are sold, or at work on a job; more than zero.
     pub utilisation: Fraction,
 }
@@ -29,6 +31,7 @@ pub(super) fn bind(wanted: &FinanceFile, defaults: &mut Defaults) -> Finance {
         accelerator_life: defaults.or("finance.accelerator_life", wanted.accelerator_life, years(5.0)),
         cost_of_capital: share(wanted.cost_of_capital, 0.11, "finance.cost_of_capital", defaults),
         method: wanted.method.unwrap_or(Amortisation::Annuity),
+        hardware_age: wanted.hardware_age.unwrap_or(Seconds::ZERO),
         utilisation: share(wanted.utilisation, 0.8, "finance.utilisation", defaults),
     }
 }

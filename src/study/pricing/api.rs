@@ -1,10 +1,10 @@
 //! Tokens bought by the million: what a job of serving costs at an API's prices.
 
-use super::Work;
 use super::file::ApiFile;
+use super::{Sensitivity, Work};
 use crate::evaluate::Evaluation;
 use crate::tco::TokenPrices;
-use crate::units::{Seconds, Tokens, Usd};
+use crate::units::{Ranged, Seconds, Tokens, Usd};
 
 /// A year's tokens at an API's prices.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,9 +36,9 @@ impl Metered {
         let requests = serving.request_rate().value() * (work.useful / Seconds::new(1.0));
         let million = Tokens::new(1e6);
         let prices = TokenPrices {
-            input: wanted.input / million,
-            cached: wanted.cached.unwrap_or(wanted.input) / million,
-            output: wanted.output / million,
+            input: wanted.input.value / million,
+            cached: wanted.cached.unwrap_or(wanted.input).value / million,
+            output: wanted.output.value / million,
         };
         let of = |tokens: f64| Tokens::new(requests * tokens);
         let request = &serving.request;
@@ -51,4 +51,41 @@ impl Metered {
             output: prices.output * of(request.output),
         })
     }
+}
+
+/// How the hour of useful work moves with each price between its ends, the widest first.
+pub(super) fn sensitivities(wanted: &ApiFile, evaluation: &Evaluation, work: &Work) -> Vec<Sensitivity> {
+    let hour = |prices: &ApiFile| {
+        Metered::new(prices, evaluation, work).map(|metered| work.per_useful_hour(metered.total())).unwrap_or_default()
+    };
+    type Ends = [ApiFile; 2];
+    let moved = |change: fn(&mut ApiFile, Usd), range: Ranged<Usd>| -> Ends {
+        [range.low, range.high].map(|end| {
+            let mut prices = wanted.clone();
+            change(&mut prices, end);
+            prices
+        })
+    };
+    // Without a price of their own cached tokens move with the others.
+    let cached = wanted.cached.map(|range| {
+        ("million cached tokens", range, moved(|prices, usd| prices.cached = Some(Ranged::exact(usd)), range))
+    });
+    let all = [
+        ("million tokens of prompts", wanted.input, moved(|prices, usd| prices.input.value = usd, wanted.input)),
+        ("million tokens of answers", wanted.output, moved(|prices, usd| prices.output.value = usd, wanted.output)),
+    ];
+    let mut found: Vec<Sensitivity> = all
+        .into_iter()
+        .chain(cached)
+        .filter(|(_, range, _)| range.low < range.high)
+        .map(|(what, range, [low, high])| Sensitivity {
+            assumption: format!("price of a {what}"),
+            ends: [range.low.to_string(), range.high.to_string()],
+            low: hour(&low),
+            high: hour(&high),
+        })
+        .collect();
+    // Base numbers, because only their order matters.
+    found.sort_by(|a, b| b.span().value().total_cmp(&a.span().value()));
+    found
 }

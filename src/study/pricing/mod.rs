@@ -24,7 +24,7 @@ use crate::evaluate::{Evaluation, Footprint, Infeasible, TokenCosts};
 use crate::scenario::{Scenario, ScenarioFile};
 use crate::search::evaluate;
 use crate::units::{Factor, Fraction, SECONDS_PER_DAY, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
-use file::OfferFile;
+use file::{DPUS, DpusFile, FREED, OfferFile};
 use rent::Rent;
 
 /// What one way of buying comes to.
@@ -55,6 +55,8 @@ pub struct Answer {
     pub per_useful_gpu_hour: UsdPerHour,
     /// What tokens cost, where anything is served and they are not bought by themselves.
     pub tokens: Option<TokenCosts>,
+    /// Data processing units: what a year of them costs, and what the host cores that they free are worth in it.
+    pub dpus: Option<(Usd, Usd)>,
     /// From the order until the job is done.
     pub ready_after: Seconds,
     /// How the hour of useful work moves with each assumption, the widest first.
@@ -231,7 +233,7 @@ impl<'a> Bound<'a> {
             }
         };
         if let Some(taken_back) = offer.rent.interruptions_per_day {
-            interrupt(&mut scenario, taken_back);
+            interrupt(&mut scenario, Factor::default(), taken_back.value);
         }
         price_own(&mut scenario, offer, sink);
         if let Some(pooling) = offer.own.pooling {
@@ -282,11 +284,17 @@ impl<'a> Bound<'a> {
                 Bought::Api(_) => None,
                 _ => evaluation.serving.map(|serving| TokenCosts::new(&serving, per_useful_gpu_hour)),
             },
-            sensitivities: if matches!(bought, Bought::Api(_)) {
-                Vec::new()
-            } else {
-                sensitivity::of(&evaluation.scenario, self.rent.as_ref(), per_useful_gpu_hour)
+            sensitivities: match &self.file.api {
+                Some(api) => api::sensitivities(api, &evaluation, &work),
+                None => sensitivity::of(&evaluation.scenario, self.rent.as_ref(), per_useful_gpu_hour),
             },
+            dpus: self.file.dpus.as_ref().map(|_| {
+                let lines = &evaluation.built.costs.lines;
+                let of = |name: &str| -> Usd {
+                    lines.iter().filter(|line| line.name == name).map(|line| line.annualised).sum()
+                };
+                (of(DPUS), -of(FREED))
+            }),
             bought,
             total,
             per_gpu_hour,
@@ -344,7 +352,7 @@ impl Alternative {
 
 /// Puts an offer's own prices and cost lines into the price book, instead of those of the same part or name.
 fn price_own(scenario: &mut Scenario, offer: &OfferFile, sink: &Sink) {
-    if offer.lines.is_empty() && offer.prices.is_empty() {
+    if offer.lines.is_empty() && offer.prices.is_empty() && offer.dpus.is_none() {
         return;
     }
     let mut book = (*scenario.cluster.prices).clone();
@@ -357,10 +365,10 @@ fn price_own(scenario: &mut Scenario, offer: &OfferFile, sink: &Sink) {
             sink.push(Diagnostic::new(Code::NotInCatalog, message).at(&price.part.at, "this part").hint(hint));
         }
     }
-    for line in &offer.lines {
+    for line in offer.lines.iter().cloned().chain(offer.dpus.iter().flat_map(DpusFile::lines)) {
         match book.part.lines.iter_mut().find(|old| old.name == line.name) {
-            Some(old) => *old = line.clone(),
-            None => book.part.lines.push(line.clone()),
+            Some(old) => *old = line,
+            None => book.part.lines.push(line),
         }
     }
     scenario.cluster.prices = Arc::new(book);
@@ -379,16 +387,17 @@ fn pool(scenario: &mut Scenario, pooling: Factor, offer: &OfferFile, sink: &Sink
     }
 }
 
-/// Adds interruptions of each instance, as spot instances are taken back, to those of the hosts.
-fn interrupt(scenario: &mut Scenario, per_day: Factor) {
-    if per_day == Factor::default() {
+/// Adds interruptions of each instance, as spot instances are taken back, to those of the hosts, instead of others that were
+/// added before.
+pub(super) fn interrupt(scenario: &mut Scenario, before: Factor, per_day: Factor) {
+    if per_day == before {
         return;
     }
     let day = Seconds::new(SECONDS_PER_DAY);
     let mut reliability = (*scenario.cluster.reliability).clone();
     let host = &mut reliability.part.mtbf.host;
     for time in [&mut host.value, &mut host.low, &mut host.high] {
-        *time = day / (day / *time + per_day.get());
+        *time = day / (day / *time - before.get() + per_day.get());
     }
     scenario.cluster.reliability = Arc::new(reliability);
 }

@@ -7,7 +7,10 @@ use roots::{SimpleConvergency, find_root_brent};
 use super::file::{DebtFile, OwnFile, PathFile, RepaymentWord, SellFile};
 use crate::evaluate::Evaluation;
 use crate::finance::present_value;
-use crate::tco::{Contract, CostLine, Debt, Income, Outlay, ProForma, Project, Repayment, Spending, Year};
+use crate::scenario::{Amortisation, Finance};
+use crate::tco::{
+    Contract, CostBreakdown, CostLine, CostTotals, Debt, Income, Outlay, ProForma, Project, Repayment, Spending, Year,
+};
 use crate::units::{Factor, Fraction, Rate, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
 
 /// What an hour is sold for, or saves.
@@ -51,6 +54,8 @@ pub struct Owned {
     /// The share of hours in use at which the project is worth nothing at its discount rate, its prices staying; none where
     /// no share is. Electricity stays that of the job's share.
     pub break_even_utilisation: Option<f64>,
+    /// An accelerator's hour of calendar time by each way to spread purchases over their years.
+    pub by_method: Vec<(Amortisation, UsdPerHour)>,
     /// Each path of the study.
     pub paths: Vec<OnPath>,
 }
@@ -97,8 +102,21 @@ pub(super) fn owned(
         floor: target.and_then(|target| ground.price_for(target, Year::owners)),
         price: income.as_ref().map(|income| income.price(0)),
         break_even_utilisation: income.as_ref().and_then(|income| ground.break_even_utilisation(income)),
+        by_method: by_method(evaluation),
         paths,
     }
+}
+
+/// An accelerator's hour, all else being the same.
+fn by_method(evaluation: &Evaluation) -> Vec<(Amortisation, UsdPerHour)> {
+    let (scenario, built) = (&evaluation.scenario, &evaluation.built);
+    let at_work = u64::from(scenario.cluster.accelerators);
+    let hour = |method: Amortisation| {
+        let finance = Finance { method, ..scenario.finance };
+        let costs = CostBreakdown::of(built.costs.lines.clone(), &finance);
+        (method, CostTotals::new(&costs, &built.drivers, at_work, &finance).unit_costs(1.0).per_gpu_hour)
+    };
+    Amortisation::ALL.iter().copied().map(hour).collect()
 }
 
 /// What does not depend on what hours are sold for.

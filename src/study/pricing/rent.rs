@@ -9,7 +9,7 @@ use crate::catalog::{Catalog, Entry};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::evaluate::Evaluation;
 use crate::provenance::Basis;
-use crate::units::{Bytes, Ranged, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
+use crate::units::{Bytes, Factor, Ranged, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
 
 /// A price of an hour, and where it comes from.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +38,8 @@ pub(super) struct Rent {
     pub minimum: Seconds,
     /// From the order to the first hour, as is usual with the provider.
     pub usual_wait: Option<Seconds>,
+    /// Of spot instances: interruptions of one instance a day.
+    pub interruptions_per_day: Option<Ranged<Factor>>,
     wanted: RentFile,
 }
 
@@ -117,6 +119,7 @@ impl Rent {
             minimum: wanted.minimum.unwrap_or(Seconds::ZERO).max(term),
             usual_wait,
             provider,
+            interruptions_per_day: wanted.interruptions_per_day,
             wanted: wanted.clone(),
         })
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Work;
 use super::rent::Rent;
+use super::{Work, interrupt};
 use crate::catalog::pricebook::Amount;
 use crate::catalog::site::Housing;
 use crate::evaluate::evaluate;
@@ -58,7 +58,7 @@ const USE: [f64; 2] = [0.65, 0.95];
 
 /// Of an offer, the widest first; assumptions without a range are left out.
 pub(super) fn of(scenario: &Scenario, rent: Option<&Rent>, typical: UsdPerHour) -> Vec<Sensitivity> {
-    let mut found: Vec<Sensitivity> = assumptions(scenario, rent.is_some())
+    let mut found: Vec<Sensitivity> = assumptions(scenario, rent)
         .into_iter()
         .filter_map(|(assumption, ends, moved)| {
             let at = |end: End| {
@@ -93,9 +93,10 @@ fn list_price(scenario: &Scenario, rent: &Rent) -> Option<Sensitivity> {
     Some(Sensitivity { assumption, ends: ends(range), low: at(range.low), high: at(range.high) })
 }
 
-fn assumptions(scenario: &Scenario, rented: bool) -> Vec<(String, [String; 2], Move)> {
+fn assumptions(scenario: &Scenario, rent: Option<&Rent>) -> Vec<(String, [String; 2], Move)> {
     let mut all = failures(scenario);
-    if rented {
+    if let Some(rent) = rent {
+        all.extend(taken_back(rent));
         return all;
     }
     let book = &scenario.cluster.prices;
@@ -195,6 +196,14 @@ fn failures(scenario: &Scenario) -> Vec<(String, [String; 2], Move)> {
             moved(|recovery, time| recovery.restart.value = time, recovery.restart),
         ),
     ]
+}
+
+/// How often spot instances are taken back.
+fn taken_back(rent: &Rent) -> Option<(String, [String; 2], Move)> {
+    let range = rent.interruptions_per_day?;
+    let ends = [range.low, range.high].map(|per_day| per_day.get().to_string());
+    let moved: Move = Box::new(move |scenario, end| interrupt(scenario, range.value, end.of(range)));
+    Some(("interruptions of an instance a day".to_owned(), ends, moved))
 }
 
 /// What owners assume of money and use.

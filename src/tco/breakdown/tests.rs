@@ -97,6 +97,7 @@ fn finance(rate: f64, life: f64, horizon: f64) -> Finance {
         accelerator_life: Seconds::new(life * SECONDS_PER_YEAR),
         cost_of_capital: Fraction::new(rate).unwrap(),
         method: Amortisation::Annuity,
+        hardware_age: Seconds::ZERO,
         utilisation: Fraction::new(0.8).unwrap(),
     }
 }

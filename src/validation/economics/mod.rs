@@ -238,6 +238,7 @@ fn plain(years: f64) -> Finance {
         accelerator_life: life,
         cost_of_capital: Fraction::ZERO,
         method: Amortisation::Annuity,
+        hardware_age: Seconds::ZERO,
         utilisation: Fraction::ONE,
     }
 }

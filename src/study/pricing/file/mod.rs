@@ -1,8 +1,10 @@
 //! A pricing study as it stands in its file: the job, the ways to buy it, and how the market's price may go.
 
+mod dpus;
 mod own;
 mod rent;
 
+pub(super) use dpus::{DPUS, DpusFile, FREED};
 pub(super) use own::{ContractFile, DebtFile, DepreciationWord, OwnFile, RepaymentWord, SellFile};
 pub(super) use rent::{ApiFile, PricedBy, RentFile};
 
@@ -63,6 +65,8 @@ pub struct OfferFile {
     pub prices: Vec<Price>,
     /// Cost lines beside those of the price book, or instead of those of the same name.
     pub lines: Vec<Line>,
+    /// Data processing units of the nodes of an owned one.
+    pub dpus: Option<DpusFile>,
     /// Of an owned one.
     pub own: OwnFile,
     /// Of a rented one.
@@ -133,6 +137,7 @@ impl OfferFile {
             set,
             prices,
             lines,
+            dpus: if own { r.optional_table("dpus", DpusFile::read) } else { None },
             own: if own { OwnFile::read(r) } else { OwnFile::default() },
             rent: if kind == OfferKind::Rent { RentFile::read(r) } else { RentFile::default() },
             api: (kind == OfferKind::Api).then(|| ApiFile::read(r)),

@@ -4,7 +4,7 @@ use crate::catalog::Reference;
 use crate::catalog::provider::Term;
 use crate::diagnostics::Code;
 use crate::document::{Date, Reader, choices};
-use crate::units::{Bytes, Factor, Fraction, Seconds, Usd, UsdPerHour};
+use crate::units::{Bytes, Factor, Fraction, Ranged, Seconds, Usd, UsdPerHour};
 
 choices! {
     /// What a price of an hour is the price of.
@@ -42,7 +42,7 @@ pub struct RentFile {
     /// Data kept over the run.
     pub storage: Bytes,
     /// Of spot instances: interruptions of one instance a day.
-    pub interruptions_per_day: Option<Factor>,
+    pub interruptions_per_day: Option<Ranged<Factor>>,
 }
 
 impl RentFile {
@@ -112,11 +112,11 @@ impl RentFile {
 #[derive(Clone, Debug, Default)]
 pub struct ApiFile {
     /// Of prompts.
-    pub input: Usd,
+    pub input: Ranged<Usd>,
     /// Of prompts that are in the cache; as others where it is not said.
-    pub cached: Option<Usd>,
+    pub cached: Option<Ranged<Usd>>,
     /// Of answers.
-    pub output: Usd,
+    pub output: Ranged<Usd>,
     /// The day of the prices.
     pub date: Date,
     /// Where they were read.
