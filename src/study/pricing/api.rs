@@ -58,8 +58,7 @@ pub(super) fn sensitivities(wanted: &ApiFile, evaluation: &Evaluation, work: &Wo
     let hour = |prices: &ApiFile| {
         Metered::new(prices, evaluation, work).map(|metered| work.per_useful_hour(metered.total())).unwrap_or_default()
     };
-    type Ends = [ApiFile; 2];
-    let moved = |change: fn(&mut ApiFile, Usd), range: Ranged<Usd>| -> Ends {
+    let moved = |change: fn(&mut ApiFile, Usd), range: Ranged<Usd>| -> [ApiFile; 2] {
         [range.low, range.high].map(|end| {
             let mut prices = wanted.clone();
             change(&mut prices, end);
