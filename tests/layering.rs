@@ -61,7 +61,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("toml::", &["load"]),
     ("clap::", &["cli"]),
     ("levenberg_marquardt::", &["calibration"]),
-    ("nalgebra::", &["calibration"]),
+    ("nalgebra::", &["sweep", "calibration"]),
     ("sketches_ddsketch::", &["sweep"]),
     ("sobol_burley::", &["sweep"]),
     ("indicatif::", &["cli"]),

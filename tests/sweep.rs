@@ -19,6 +19,39 @@ axes = [
 ]
 "#;
 
+/// Axes of requests, of what serves them, and of money, some turning within others.
+const REQUESTS: &str = r#"
+[sweep]
+axes = [
+  { key = "serving.arrivals", values = ["max", { rate = "2 request/s" }, { rate = "1000 request/s" }, { concurrency = 64 }] },
+  { key = "finance.margin", values = [0.2, 0.5] },
+  { zip = [
+    { key = "serving.input_tokens", values = [512, 4096] },
+    { key = "serving.output_tokens", values = [256, 1024] },
+  ] },
+  { key = "serving.prefix_hit", values = [0.0, 0.6] },
+  { key = "finance.cost_of_capital", values = [0.05, 0.15] },
+]
+"#;
+const REQUEST_KEYS: [&str; 6] = [
+    "serving.arrivals",
+    "finance.margin",
+    "serving.input_tokens",
+    "serving.output_tokens",
+    "serving.prefix_hit",
+    "finance.cost_of_capital",
+];
+
+/// Agents ask for their own requests.
+const OF_AGENTS: &str = r#"
+[sweep]
+axes = [
+  { key = "agents.retries", values = [1.0, 1.05] },
+  { key = "finance.utilisation", values = [0.5, 0.9] },
+]
+"#;
+const AGENT_KEYS: [&str; 2] = ["agents.retries", "finance.utilisation"];
+
 /// Few layouts of GPT-3 on 64 GPUs.
 const LAYOUTS: &str = r#"
 [sweep]
@@ -72,21 +105,21 @@ fn rows(text: &str) -> Vec<BTreeMap<String, String>> {
 }
 
 const GPT: &str = "train-gpt3-175b-1k-h100.toml";
+const SERVED: &str = "serve-llama3.1-70b-64-h100.toml";
+const AGENTS: &str = "serve-coding-agents-64-h200.toml";
 const SEARCHED: &str = "train-gpt3-175b-512-h100-layout.toml";
 
-#[test]
-fn a_row_is_what_eval_says_of_its_point() {
-    let bench = Bench::new();
-    let path = bench.scenario(GPT, AXES);
+/// Holds every row of a sweep against `eval` of its point; how many can be, and how many not.
+fn against_eval(path: &Path, keys: &[&str]) -> (usize, usize) {
     let found = rows(&stdout(&["sweep", path.to_str().unwrap(), "--figures", "all"]));
-    assert_eq!(found.len(), 24);
     let (mut feasible, mut not) = (0, 0);
     for row in &found {
-        let keys = ["cluster.accelerators", "cluster.fabric", "training.layout.tensor", "finance.utilisation"];
         let mut arguments =
             vec!["eval".to_owned(), path.display().to_string(), "--format".to_owned(), "csv".to_owned()];
         for key in keys {
-            arguments.extend(["--set".to_owned(), format!("{key}={}", row[key])]);
+            // Rows show texts within tables without their quotes.
+            let value = row[*key].replace("{ rate = ", "{ rate = \"").replace(" request/s }", " request/s\" }");
+            arguments.extend(["--set".to_owned(), format!("{key}={value}")]);
         }
         let output = clusterplan(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).output().unwrap();
         let alone = rows(&String::from_utf8(output.stdout).unwrap()).remove(0);
@@ -101,7 +134,29 @@ fn a_row_is_what_eval_says_of_its_point() {
             assert_eq!(row["reason"], alone["reason"]);
         }
     }
+    (feasible, not)
+}
+
+#[test]
+fn a_row_is_what_eval_says_of_its_point() {
+    let bench = Bench::new();
+    let path = bench.scenario(GPT, AXES);
+    let keys = ["cluster.accelerators", "cluster.fabric", "training.layout.tensor", "finance.utilisation"];
+    let (feasible, not) = against_eval(&path, &keys);
+    assert_eq!(feasible + not, 24);
     assert!(feasible > 8 && not > 0, "{feasible} feasible, {not} not");
+}
+
+#[test]
+fn axes_of_requests_and_of_money_say_what_eval_says() {
+    let bench = Bench::new();
+    for (name, axes, keys) in [(SERVED, REQUESTS, &REQUEST_KEYS[..]), (AGENTS, OF_AGENTS, &AGENT_KEYS[..])] {
+        let path = bench.scenario(name, axes);
+        let (feasible, not) = against_eval(&path, keys);
+        assert!(feasible > 3, "{name}: {feasible} feasible, {not} not");
+        // The most requests are more than are served.
+        assert!(not > 0 || name == AGENTS, "{name}");
+    }
 }
 
 #[test]
@@ -268,7 +323,7 @@ fn a_sweep_that_is_killed_goes_on_where_it_was() {
     let sweep = |output: &Path| {
         let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("clusterplan"));
         command.args(["sweep", path, "--set", "cluster.accelerators=64", "--set", "training.layout.micro_batch=1"]);
-        command.args(["--part-bytes", "3000", "-o", output.to_str().unwrap()]);
+        command.args(["--part-bytes", "1000", "-o", output.to_str().unwrap()]);
         command.stderr(std::process::Stdio::null());
         command
     };
@@ -283,12 +338,22 @@ fn a_sweep_that_is_killed_goes_on_where_it_was() {
                 .count()
         })
     };
-    let mut killed = 0;
-    for _ in 0..10 {
-        let before = parts();
+    // Killed ten times at whatever it is doing: after a number of further parts and of turns of this loop that are drawn.
+    let mut state = 7_u32;
+    let mut drawn = |below: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) % below
+    };
+    let (mut killed, mut tries) = (0, 0);
+    while killed < 10 {
+        tries += 1;
+        assert!(tries < 100, "killed {killed} times in {tries} tries");
+        let wanted = parts() + drawn(4) as usize;
         let mut child = sweep(&broken).spawn().unwrap();
-        // Killed at whatever it is doing once it has come a little further, each time another little.
-        while child.try_wait().unwrap().is_none() && parts() <= before + killed {
+        while child.try_wait().unwrap().is_none() && parts() <= wanted {
+            std::thread::yield_now();
+        }
+        for _ in 0..drawn(300) {
             std::thread::yield_now();
         }
         if child.try_wait().unwrap().is_none() {
@@ -296,9 +361,13 @@ fn a_sweep_that_is_killed_goes_on_where_it_was() {
             killed += 1;
         }
         child.wait().unwrap();
+        if broken.exists() {
+            // It came to its end before; the next begins anew.
+            assert!(fs::read(&whole).unwrap() == fs::read(&broken).unwrap());
+            fs::remove_file(&broken).unwrap();
+        }
     }
     assert!(sweep(&broken).status().unwrap().success());
-    assert!(killed > 2, "killed {killed} times");
     assert!(fs::read(&whole).unwrap() == fs::read(&broken).unwrap());
     assert!(!bench.path("broken.csv.parts").exists());
 }

@@ -37,6 +37,10 @@ pub struct BuiltCluster {
     pub drivers: Drivers,
     /// Cost lines and totals.
     pub costs: CostBreakdown,
+    /// What draws power, the nodes at work first.
+    loads: Vec<Load>,
+    /// What is bought.
+    bought: Vec<PartCost>,
 }
 
 /// How a job's accelerators are spread over nodes: as many on each.
@@ -96,7 +100,8 @@ impl BuiltCluster {
         let side = side_bills(&cluster.networks, &devices, &cluster.prices, cluster.fabric_spares, racks_with)?;
         let racks = racks_with(&side)?;
         let all: Vec<&PartLine> = parts.iter().chain(side.iter().flat_map(|network| &network.parts)).collect();
-        let facility = Facility::new(&loads(cluster, at_work, spare_nodes, &all, finance), &cluster.site);
+        let loads = loads(cluster, at_work, spare_nodes, &all, finance);
+        let facility = Facility::new(&loads, &cluster.site);
         let capacity = capacity(cluster, nodes, &facility)?;
         let drivers = Drivers {
             accelerators: u64::from(nodes) * u64::from(per_node),
@@ -110,15 +115,34 @@ impl BuiltCluster {
             provisioned_it: facility.provisioned_it,
             energy_per_year: facility.energy_per_year,
         };
-        let costs = tco::breakdown(&tco::Inputs {
-            parts: &part_costs(cluster, nodes, &parts, &side),
-            drivers: &drivers,
-            book: &cluster.prices,
-            site: &cluster.site,
-            transport: cluster.fabric.entry.transport,
-            finance,
-        });
-        Ok(Self { nodes, spare_nodes, each, topology, parts, side, racks, facility, capacity, drivers, costs })
+        let bought = part_costs(cluster, nodes, &parts, &side);
+        let costs = tco::breakdown(&cost_inputs(cluster, finance, &bought, &drivers));
+        Ok(Self {
+            nodes,
+            spare_nodes,
+            each,
+            topology,
+            parts,
+            side,
+            racks,
+            facility,
+            capacity,
+            drivers,
+            costs,
+            loads,
+            bought,
+        })
+    }
+
+    /// The same cluster used and financed otherwise. Nothing is allocated.
+    pub fn refinance(&mut self, cluster: &Cluster, finance: &Finance) {
+        if let Some(nodes) = self.loads.first_mut() {
+            *nodes = Load::nodes(nodes.count, nodes.maximum, &cluster.power, finance.utilisation);
+        }
+        self.facility = Facility::new(&self.loads, &cluster.site);
+        self.drivers.provisioned_it = self.facility.provisioned_it;
+        self.drivers.energy_per_year = self.facility.energy_per_year;
+        self.costs.repeat(&cost_inputs(cluster, finance, &self.bought, &self.drivers));
     }
 
     /// Price of memory tiers that are bought beside the nodes.
@@ -286,6 +310,23 @@ fn memory_tiers(cluster: &Cluster, nodes: u32) -> impl Iterator<Item = PartCost>
             basis: price.evidence.basis,
         })
     })
+}
+
+/// What costs follow from.
+fn cost_inputs<'a>(
+    cluster: &'a Cluster,
+    finance: &'a Finance,
+    parts: &'a [PartCost],
+    drivers: &'a Drivers,
+) -> tco::Inputs<'a> {
+    tco::Inputs {
+        parts,
+        drivers,
+        book: &cluster.prices,
+        site: &cluster.site,
+        transport: cluster.fabric.entry.transport,
+        finance,
+    }
 }
 
 /// What is bought, by cost line.

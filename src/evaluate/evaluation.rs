@@ -48,8 +48,6 @@ pub struct Evaluation {
     pub unit_costs: UnitCosts,
     /// Memory that a job may use on one accelerator.
     pub usable_memory: Bytes,
-    /// The weakest basis of each group.
-    pub bases: Bases,
     /// What the search of the layout came to, where it was searched.
     pub found: Option<Found>,
 }
@@ -114,6 +112,11 @@ impl Evaluation {
         Evidence::new(&self.scenario, &self.built)
     }
 
+    /// The weakest basis of each group.
+    pub fn bases(&self) -> Bases {
+        Bases::from(&self.evidence())
+    }
+
     /// Defaults that were applied.
     pub fn assumed(&self) -> &[Assumption] {
         &self.scenario.assumed
@@ -121,25 +124,36 @@ impl Evaluation {
 }
 
 /// The last check before an answer leaves: every total is a number.
-pub(super) fn check_finite(
-    built: &BuiltCluster,
-    point: Option<&Point>,
-    unit_costs: &UnitCosts,
-) -> Result<(), Infeasible> {
-    let (costs, facility) = (&built.costs, &built.facility);
+fn check_finite(built: &BuiltCluster, point: Option<&Point>, unit_costs: &UnitCosts) -> Result<(), Infeasible> {
+    point.map_or(Ok(()), check_finite_point)?;
+    check_finite_totals(built)?;
+    check_finite_hour(unit_costs)
+}
+
+/// The same of an hour.
+pub(super) fn check_finite_hour(unit_costs: &UnitCosts) -> Result<(), Infeasible> {
+    finite([("the cost of an hour of use", unit_costs.per_useful_gpu_hour.value())])
+}
+
+/// The same of what a layout decides.
+pub(super) fn check_finite_point(point: &Point) -> Result<(), Infeasible> {
     // Base numbers, because whether they are finite is the same in every unit.
-    let run = point.map(|point| {
-        [
-            ("the time of an iteration", point.step.iteration().value()),
-            ("MFU", point.step.mfu()),
-            ("HFU", point.step.hfu()),
-            ("goodput", point.goodput.ratio),
-            ("time between interruptions", point.goodput.mtbf.value()),
-            ("the time of the run", (point.duration / point.goodput.ratio).value()),
-            ("the cost of the run", point.run.value()),
-        ]
-    });
-    let totals = [
+    finite([
+        ("the time of an iteration", point.step.iteration().value()),
+        ("MFU", point.step.mfu()),
+        ("HFU", point.step.hfu()),
+        ("goodput", point.goodput.ratio),
+        ("time between interruptions", point.goodput.mtbf.value()),
+        ("the time of the run", (point.duration / point.goodput.ratio).value()),
+        ("the cost of the run", point.run.value()),
+        ("the cost of an hour of use", point.unit_costs.per_useful_gpu_hour.value()),
+    ])
+}
+
+/// The same of what no layout changes.
+pub(super) fn check_finite_totals(built: &BuiltCluster) -> Result<(), Infeasible> {
+    let (costs, facility) = (&built.costs, &built.facility);
+    finite([
         ("the power of the fabric", built.fabric_power().value()),
         ("the price of the fabric", built.fabric_capex().value()),
         ("provisioned power", facility.provisioned_total.value()),
@@ -149,9 +163,11 @@ pub(super) fn check_finite(
         ("opex", costs.opex_per_year.value()),
         ("the cost of a year", costs.annualised.value()),
         ("the cost over the horizon", costs.total.value()),
-        ("the cost of an hour of use", unit_costs.per_useful_gpu_hour.value()),
-    ];
-    let broken = run.into_iter().flatten().chain(totals).find(|(_, value)| !value.is_finite());
+    ])
+}
+
+fn finite<const N: usize>(figures: [(&'static str, f64); N]) -> Result<(), Infeasible> {
+    let broken = figures.into_iter().find(|(_, value)| !value.is_finite());
     broken.map_or(Ok(()), |(what, value)| Err(Infeasible::NotFinite { what, value }))
 }
 
@@ -192,25 +208,21 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
         |point| point.unit_costs,
     );
     check_finite(&built, point.as_ref(), &unit_costs)?;
-    let agents = match (&scenario.agents, &scenario.serving, &serving) {
+    let agents = agents_point(&scenario, serving.as_ref(), &unit_costs)?;
+    Ok(Evaluation { scenario, built, point, run, failures, serving, agents, unit_costs, usable_memory, found: None })
+}
+
+/// The agents' tasks that are served, where there are any.
+pub(super) fn agents_point(
+    scenario: &Scenario,
+    serving: Option<&ServingPoint>,
+    unit_costs: &UnitCosts,
+) -> Result<Option<AgentsPoint>, Infeasible> {
+    match (&scenario.agents, &scenario.serving, serving) {
         (Some(agents), Some(served), Some(point)) => {
             let costs = TokenCosts::new(point, unit_costs.per_useful_gpu_hour);
-            Some(AgentsPoint::new(agents, served, point, &costs, &scenario.cluster)?)
+            AgentsPoint::new(agents, served, point, &costs, &scenario.cluster).map(Some)
         }
-        _ => None,
-    };
-    let bases = Bases::from(&Evidence::new(&scenario, &built));
-    Ok(Evaluation {
-        scenario,
-        built,
-        point,
-        run,
-        failures,
-        serving,
-        agents,
-        unit_costs,
-        usable_memory,
-        bases,
-        found: None,
-    })
+        _ => Ok(None),
+    }
 }

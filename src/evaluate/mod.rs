@@ -34,6 +34,6 @@ pub use prepared::{Fit, Point, Prepared};
 pub use run::{Run, StageTime};
 pub use serving::{CachePoint, EnginePoint, PoolPoint, ServingPoint, TimeShares, serving_point};
 pub use side::{Devices, SideBill, side_bills};
-pub use staged::Staged;
+pub use staged::{Staged, StagedServing};
 pub use step::{StepInputs, reach, wires, with_efficiency};
 pub use token_costs::{CostElements, TokenCosts};

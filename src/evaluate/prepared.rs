@@ -6,9 +6,9 @@ use crate::catalog::memory_tier::TierMedium;
 use crate::memory::{self, MemoryFootprint};
 use crate::parallelism::Layout;
 use crate::reliability::Goodput;
-use crate::scenario::{Cluster, Scenario, StageKind, Training};
+use crate::scenario::{Cluster, Finance, Scenario, StageKind, Training};
 use crate::tco::{CostTotals, UnitCosts};
-use crate::training::{HostMemory, Offloaded, StepModel, TrainingEstimate, adapters};
+use crate::training::{HostMemory, Microbatch, Offloaded, Replicas, StepModel, TrainingEstimate, adapters};
 use crate::units::{Bandwidth, Bytes, Seconds, Usd};
 use crate::workload::{DataPipeline, TrainingJob};
 
@@ -28,6 +28,8 @@ pub struct Prepared {
     /// What interrupts the job, and what that costs it.
     pub failures: Failures,
     checkpoint_interval: Option<Seconds>,
+    /// The best interval between checkpoints, were an iteration no time.
+    best_interval: Seconds,
     /// The memory that keeps what is offloaded, and what of it is one accelerator's.
     host: Option<(HostMemory, Bytes)>,
     data: DataPipeline,
@@ -86,6 +88,7 @@ impl Prepared {
         let cluster = &scenario.cluster;
         let allowances =
             memory::Software::new(&training.memory, training.framework_memory, training.software.attention_kernel);
+        let failures = Failures::new(cluster, training, built);
         Self {
             step: StepInputs {
                 transformer: training.transformer,
@@ -105,13 +108,19 @@ impl Prepared {
             accelerators: cluster.accelerators,
             usable_memory: allowances.usable(cluster.accelerator.memory_capacity),
             allowances,
-            failures: Failures::new(cluster, training, built),
+            failures,
+            best_interval: failures.hazards.best_interval(),
             checkpoint_interval: training.checkpoint_interval,
             host: host_memory(training, cluster),
             data: training.plan.data,
             storage_read: cluster.storage.read_bandwidth.value * f64::from(cluster.storage_units),
             costs: CostTotals::new(&built.costs, &built.drivers, u64::from(cluster.accelerators), &scenario.finance),
         }
+    }
+
+    /// The same job on a cluster that is used and financed otherwise.
+    pub fn refinance(&mut self, built: &BuiltCluster, finance: &Finance) {
+        self.costs = CostTotals::new(&built.costs, &built.drivers, u64::from(self.accelerators), finance);
     }
 
     /// Evaluates one layout; its data-parallel degree follows from the accelerators at work.
@@ -152,8 +161,21 @@ impl Prepared {
     /// # Errors
     /// When failures leave the run no progress, or the time of something asked for is not known.
     pub fn timed(&self, fit: Fit) -> Result<Point, Infeasible> {
+        self.timed_from(fit, &self.step.microbatch(&fit.layout), &self.step.replicas(&fit.layout))
+    }
+
+    /// The same from parts of the step that other layouts share.
+    ///
+    /// # Errors
+    /// As [`Prepared::timed`].
+    pub fn timed_from(&self, fit: Fit, microbatch: &Microbatch, replicas: &Replicas) -> Result<Point, Infeasible> {
         let Fit { layout, worst_stage, memory } = fit;
-        let step = self.estimate(&self.step.job, &layout, StageKind::PreTraining);
+        let step = self.waiting(
+            &self.step,
+            self.step.assembled(&layout, microbatch, replicas),
+            &layout,
+            StageKind::PreTraining,
+        );
         let iteration = step.iteration();
         let hazards = &self.failures.hazards;
         let goodput = match self.checkpoint_interval {
@@ -162,7 +184,7 @@ impl Prepared {
             }
             // Nothing is kept within a step.
             Some(interval) => hazards.goodput_at(interval.max(iteration)),
-            None => hazards.goodput(iteration),
+            None => hazards.goodput_at(self.best_interval.max(iteration)),
         };
         if goodput.ratio < LEAST_GOODPUT || goodput.ratio.is_nan() {
             let (ratio, interval) = (goodput.ratio, goodput.checkpoint_interval);
@@ -190,10 +212,15 @@ impl Prepared {
     /// rewarded, are pre-training on other data.
     pub(super) fn estimate(&self, job: &TrainingJob, layout: &Layout, kind: StageKind) -> TrainingEstimate {
         let model = StepModel { job: *job, ..self.step };
+        self.waiting(&model, model.estimate(layout), layout, kind)
+    }
+
+    /// The step that a model gives, with its waits.
+    fn waiting(&self, model: &StepModel, step: TrainingEstimate, layout: &Layout, kind: StageKind) -> TrainingEstimate {
         let trained = kind != StageKind::Lora;
-        let mut step = model.estimate(layout);
+        let mut step = step;
         if let Some((host, _)) = &self.host {
-            let activations = memory::offloaded_activations(&model.transformer, job, layout, &self.allowances);
+            let activations = memory::offloaded_activations(&model.transformer, &model.job, layout, &self.allowances);
             step = model.with_host(step, layout, host, &Offloaded { activations, trained });
         }
         self.fed(if trained { step } else { adapters(&step) })
@@ -208,6 +235,13 @@ impl Prepared {
 
     /// The point with the time and cost of a run that is more than steps of one kind.
     pub(super) fn of_run(&self, point: &Point, duration: Seconds) -> Point {
-        Point { duration, run: self.costs.run(duration, point.goodput.ratio), ..*point }
+        let mut point = *point;
+        self.set_run(&mut point, duration);
+        point
+    }
+
+    /// Sets the time and cost of a point's run.
+    pub(super) fn set_run(&self, point: &mut Point, duration: Seconds) {
+        (point.duration, point.run) = (duration, self.costs.run(duration, point.goodput.ratio));
     }
 }

@@ -1,8 +1,10 @@
-//! One answer whose layout is set again and again: what does not depend on the layout is computed once.
+//! One answer whose layout, load or money is set again and again: what does not depend on them is computed once.
 
-use super::evaluation::check_finite;
-use super::{Bases, BuiltCluster, Evaluation, Evidence, Fit, Infeasible, Prepared};
-use crate::scenario::{Scenario, Training};
+use super::evaluation::{agents_point, check_finite_hour, check_finite_point, check_finite_totals};
+use super::{BuiltCluster, Evaluation, Infeasible, Point, Prepared, serving_point};
+use crate::scenario::{Cluster, Finance, Money, Scenario, Serving, Training};
+use crate::tco::{CostTotals, UnitCosts};
+use crate::units::Bytes;
 
 /// An answer without its layout's part.
 #[derive(Clone, Debug)]
@@ -10,6 +12,8 @@ pub struct Staged {
     evaluation: Evaluation,
     /// Whether the run is steps of one kind, so that its parts follow from the step.
     plain: bool,
+    /// Whether all that the layout does not change is a number.
+    totals: Result<(), Infeasible>,
 }
 
 impl Staged {
@@ -18,30 +22,38 @@ impl Staged {
         let plain = scenario.training.as_ref().is_some_and(|Training { plan, .. }| {
             plan.stages.is_empty() && plan.ramp.is_none() && plan.evaluation.is_none()
         });
-        let bases = Bases::from(&Evidence::new(&scenario, &built));
+        let unit_costs = prepared.unit_costs(1.0);
+        let totals = check_finite_totals(&built);
         let evaluation = Evaluation {
             point: None,
             run: None,
             failures: Some(prepared.failures),
             serving: None,
             agents: None,
-            unit_costs: prepared.unit_costs(1.0),
+            unit_costs,
             usable_memory: prepared.usable_memory,
-            bases,
             found: None,
             scenario,
             built,
         };
-        Self { evaluation, plain }
+        Self { evaluation, plain, totals }
     }
 
-    /// The answer with a layout that fits, under the choices that `prepared` was bound with. Nothing is allocated for a
-    /// run of steps of one kind, but the first time.
+    /// The same with other money. Nothing is allocated.
+    pub fn refinance(&mut self, money: &Money) -> (&BuiltCluster, &Finance) {
+        let Evaluation { scenario, built, .. } = &mut self.evaluation;
+        money.set(scenario);
+        built.refinance(&scenario.cluster, &scenario.finance);
+        self.totals = check_finite_totals(built);
+        (built, &scenario.finance)
+    }
+
+    /// The answer with a layout's figures, under the choices that `prepared` was bound with. Nothing is allocated for a run
+    /// of steps of one kind, but the first time.
     ///
     /// # Errors
     /// As [`super::evaluate`].
-    pub fn at(&mut self, prepared: &Prepared, fit: Fit) -> Result<&Evaluation, Infeasible> {
-        let point = prepared.timed(fit)?;
+    pub fn at(&mut self, prepared: &Prepared, mut point: Point) -> Result<&Evaluation, Infeasible> {
         let evaluation = &mut self.evaluation;
         let run = match (&mut evaluation.run, &evaluation.scenario.training) {
             (Some(run), _) if self.plain => {
@@ -51,10 +63,80 @@ impl Staged {
             (run, Some(training)) => run.insert(prepared.run(&training.plan, &point)?).duration,
             (_, None) => point.duration,
         };
-        let point = prepared.of_run(&point, run);
+        prepared.set_run(&mut point, run);
         evaluation.unit_costs = point.unit_costs;
+        self.totals.clone()?;
+        check_finite_point(&point)?;
         evaluation.point = Some(point);
-        check_finite(&evaluation.built, Some(&point), &point.unit_costs)?;
         Ok(evaluation)
     }
+}
+
+/// An answer of serving alone, without what the load decides.
+#[derive(Clone, Debug)]
+pub struct StagedServing {
+    evaluation: Evaluation,
+    totals: Result<(), Infeasible>,
+}
+
+impl StagedServing {
+    /// Of a scenario that serves and trains nothing.
+    ///
+    /// # Errors
+    /// When the cluster cannot be built.
+    pub fn new(scenario: Scenario) -> Result<Self, Infeasible> {
+        let built = BuiltCluster::new(&scenario.cluster, &scenario.finance)?;
+        let evaluation = Evaluation {
+            point: None,
+            run: None,
+            failures: None,
+            serving: None,
+            agents: None,
+            unit_costs: unit_costs(&scenario, &built),
+            usable_memory: Bytes::ZERO,
+            found: None,
+            scenario,
+            built,
+        };
+        let totals = check_finite_totals(&evaluation.built);
+        Ok(Self { evaluation, totals })
+    }
+
+    /// What is served, to be changed.
+    pub fn serving(&mut self) -> Option<(&mut Serving, &Cluster)> {
+        let Scenario { serving, cluster, .. } = &mut self.evaluation.scenario;
+        serving.as_mut().map(|serving| (serving, &*cluster))
+    }
+
+    /// The same with other money. Nothing is allocated.
+    pub fn refinance(&mut self, money: &Money) {
+        let Evaluation { scenario, built, .. } = &mut self.evaluation;
+        money.set(scenario);
+        built.refinance(&scenario.cluster, &scenario.finance);
+        self.totals = check_finite_totals(built);
+        self.evaluation.unit_costs = unit_costs(scenario, built);
+    }
+
+    /// The answer.
+    ///
+    /// # Errors
+    /// As [`super::evaluate`].
+    pub fn at(&mut self) -> Result<&Evaluation, Infeasible> {
+        let Evaluation { scenario, unit_costs, .. } = &self.evaluation;
+        let Some(serving) = &scenario.serving else { return Ok(&self.evaluation) };
+        let point = serving_point(serving, &scenario.cluster)?;
+        self.totals.clone()?;
+        check_finite_hour(unit_costs)?;
+        let agents = agents_point(scenario, Some(&point), unit_costs)?;
+        let evaluation = &mut self.evaluation;
+        evaluation.usable_memory = point.usable;
+        (evaluation.serving, evaluation.agents) = (Some(point), agents);
+        Ok(evaluation)
+    }
+}
+
+/// Dollars an hour where nothing is trained.
+fn unit_costs(scenario: &Scenario, built: &BuiltCluster) -> UnitCosts {
+    let at_work = u64::from(scenario.cluster.accelerators);
+    CostTotals::new(&built.costs, &built.drivers, at_work, &scenario.finance).unit_costs(1.0)
 }

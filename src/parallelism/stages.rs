@@ -89,7 +89,22 @@ impl StagePlan {
     }
 
     /// Layers on the stage of that index.
-    fn layers_on(self, stage: u32) -> u32 {
+    fn layers_on(&self, stage: u32) -> u32 {
+        let chunks = self.chunks();
+        if self.given.is_none() {
+            if self.layers.is_multiple_of(chunks) {
+                return self.layers / self.pipeline;
+            }
+            let slots = self.layers + 2;
+            let (each, left_over) = (slots / chunks, slots % chunks);
+            if each > 0 {
+                // Of the chunks after the first, those up to `left_over` hold a slot more; one slot is the embedding's, on
+                // the first stage, and one the loss's, on the last.
+                let more = if left_over >= stage { (left_over - stage) / self.pipeline + 1 } else { 0 };
+                let taken = if stage == 0 { 2 } else { 0 } + u32::from(stage + 1 == self.pipeline);
+                return self.virtual_stages * each + more - taken;
+            }
+        }
         self.of_stage(stage).map(|[from, to]| to - from).sum()
     }
 
@@ -109,11 +124,12 @@ impl StagePlan {
     }
 
     fn one_way(&self, stage: u32, model: &Transformer) -> Stage {
-        let (mut layers, mut dense_layers) = (0, 0);
-        for [from, to] in self.of_stage(stage) {
-            layers += to - from;
-            dense_layers += model.dense_before(to) - model.dense_before(from);
-        }
+        let layers = self.layers_on(stage);
+        let dense_layers = match (model.dense_layers(), model.moe_layers()) {
+            (_, 0) => layers,
+            (0, _) => 0,
+            _ => self.of_stage(stage).map(|[from, to]| model.dense_before(to) - model.dense_before(from)).sum(),
+        };
         let (embedding, head) = (stage == 0, stage + 1 == self.pipeline);
         Stage { dense_layers, moe_layers: layers - dense_layers, embedding, head }
     }
@@ -202,6 +218,9 @@ mod tests {
                 let stages = split(layers, pipeline, virtual_stages);
                 assert_eq!(stages.iter().sum::<u32>(), layers);
                 let layout = Layout { pipeline, virtual_stages, ..SINGLE };
+                let plan = StagePlan::new(layers, &layout);
+                let listed = |stage| plan.ranges(stage).map(|[from, to]| to - from).sum::<u32>();
+                assert_eq!((0..pipeline).map(listed).collect::<Vec<_>>(), stages, "{layers} on {layout:?}");
                 assert_eq!(layout.last_stage_layers(layers), stages[stages.len() - 1]);
                 let most = stages.into_iter().max().unwrap();
                 assert_eq!(layout.most_layers(layers), most, "{layers} on {pipeline} x {virtual_stages}");

@@ -84,8 +84,12 @@ impl Hazards {
     /// The goodput at the best interval between checkpoints, but not below one iteration, nor below the time in which the
     /// checkpoint before is stored.
     pub fn goodput(&self, iteration: Seconds) -> Goodput {
-        let best = best_interval(self.checkpoint.stall, self.mtbf);
-        self.goodput_at(best.max(self.checkpoint.pending).max(iteration))
+        self.goodput_at(self.best_interval().max(iteration))
+    }
+
+    /// The best interval between checkpoints, but not below the time in which the checkpoint before is stored.
+    pub fn best_interval(&self) -> Seconds {
+        best_interval(self.checkpoint.stall, self.mtbf).max(self.checkpoint.pending)
     }
 
     /// The goodput at a given interval of useful work between checkpoints.

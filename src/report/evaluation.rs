@@ -8,7 +8,7 @@ use super::page::{Block, Grid, Page, Section};
 use super::settings::{Origin, Setting, settings, work_in_words};
 use super::stages::stage_grid;
 use crate::catalog::Entry;
-use crate::evaluate::{Evaluation, PartLine};
+use crate::evaluate::{Bases, Evaluation, PartLine};
 use crate::provenance::Source;
 use crate::tco::{CostLine, Spending};
 use crate::topology::PartKind;
@@ -210,7 +210,7 @@ pub(super) fn basis(columns: &[(&str, &Evaluation)]) -> Section {
         if columns.iter().all(|(_, evaluation)| group.inputs(&evaluation.evidence()).is_empty()) {
             continue;
         }
-        let bases = columns.iter().map(|(_, evaluation)| group.basis(&evaluation.bases).to_string());
+        let bases = columns.iter().map(|(_, evaluation)| group.basis(&evaluation.bases()).to_string());
         grid.rows.push([group.word().to_owned()].into_iter().chain(bases).collect());
         let mut names: Vec<String> = Vec::new();
         for (_, evaluation) in columns {
@@ -231,7 +231,8 @@ pub(super) fn basis(columns: &[(&str, &Evaluation)]) -> Section {
 
 /// The names of a group's inputs that have its weakest basis.
 fn weakest_inputs(group: Group, evaluation: &Evaluation) -> Vec<String> {
-    let (evidence, weakest) = (evaluation.evidence(), group.basis(&evaluation.bases));
+    let evidence = evaluation.evidence();
+    let weakest = group.basis(&Bases::from(&evidence));
     let weak = group.inputs(&evidence).iter().filter(|input| input.basis == weakest);
     weak.map(|input| input.name.clone()).collect()
 }

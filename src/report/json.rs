@@ -82,6 +82,7 @@ pub(super) fn evaluation_object(evaluation: &Evaluation) -> Json {
         settings.iter().filter(|setting| setting.origin == Origin::Default).map(|setting| Json::from(setting.key));
     object.insert("assumed".to_owned(), assumed.collect());
     object.extend(evaluation.found.as_ref().map(|found| ("layout_search".to_owned(), layout_search::object(found))));
+    let bases = evaluation.bases();
     for &group in Group::ALL {
         let values =
             of_group(group).filter_map(|metric| Some((metric.name().to_owned(), bare(metric.value(evaluation)?))));
@@ -102,7 +103,7 @@ pub(super) fn evaluation_object(evaluation: &Evaluation) -> Json {
             }
             _ => {}
         }
-        fields.insert("basis".to_owned(), group.basis(&evaluation.bases).word().into());
+        fields.insert("basis".to_owned(), group.basis(&bases).word().into());
         object.insert(group.word().to_owned(), fields.into());
     }
     object.insert("notes".to_owned(), notes(&[evaluation]).into());

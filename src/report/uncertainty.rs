@@ -12,12 +12,16 @@ use crate::sweep::uncertain::{Aim, Spreading, Uncertain, Uncertainty};
 use crate::units::significant;
 
 /// The figures by which variants are told apart, and whether more is better.
-const HEADLINES: [(&str, bool); 14] = [
+const HEADLINES: [(&str, bool); 21] = [
     ("training.iteration_s", false),
     ("training.mfu_ratio", true),
     ("training.tokens_per_s", true),
     ("training.effective_days", false),
     ("serving.max_concurrency_count", true),
+    ("serving.ttft_s", false),
+    ("serving.tpot_s", false),
+    ("serving.output_tokens_per_s_per_gpu", true),
+    ("serving.requests_per_s", true),
     ("goodput.ratio", true),
     ("goodput.interruptions_per_day", false),
     ("fabric.power_w", false),
@@ -26,10 +30,13 @@ const HEADLINES: [(&str, bool); 14] = [
     ("cost.capex_usd", false),
     ("cost.opex_per_year_usd", false),
     ("cost.usd_per_gpu_hour", false),
+    ("cost.usd_per_mtok_input", false),
+    ("cost.usd_per_mtok_output", false),
+    ("cost.usd_per_mtok_blended", false),
     ("cost.usd_per_run", false),
 ];
 /// What a figure hangs on is shown for the last of these that a scenario has.
-const MAIN: [&str; 2] = ["cost.usd_per_gpu_hour", "cost.usd_per_run"];
+const MAIN: [&str; 3] = ["cost.usd_per_gpu_hour", "cost.usd_per_mtok_output", "cost.usd_per_run"];
 /// So many inputs are shown; programs get all.
 const WIDEST: usize = 12;
 
@@ -51,7 +58,7 @@ fn label(aim: &Aim) -> String {
 pub fn uncertainty_page(answer: &Uncertainty, aims: &[Aim]) -> Page {
     let Uncertainty { title, inputs, samples, variants } = answer;
     let counts = format!(
-        "{samples} samples of {} inputs that move a figure, the same draws for every variant. P10 is undercut in a tenth of them, P90 exceeded in a tenth. What is not sampled is as certain as its typical value: rates of compute and of collectives, and all prices of parts that are not bought.",
+        "{samples} samples of {} inputs that move a figure, the same draws for every variant. P10 is undercut in a tenth of them, P90 exceeded in a tenth. What is not sampled is as certain as its typical value.",
         inputs.len()
     );
     let mut sections = vec![Section::new("In short", Block::Text(counts))];

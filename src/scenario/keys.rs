@@ -205,6 +205,7 @@ pub const KEYS: &[&str] = &[
     "sweep.break_even",
     "uncertainty",
     "uncertainty.inputs",
+    "uncertainty.correlations",
     "uncertainty.catalog",
     "uncertainty.samples",
     "uncertainty.seed",

@@ -3,10 +3,11 @@
 use rayon::prelude::*;
 
 use super::front::Front;
+use super::shared::Shared;
 use crate::evaluate::{BuiltCluster, Candidate, Found, Infeasible, NoLayout, Point, Prepared, Reason, Tally};
 use crate::memory::MemoryFootprint;
 use crate::parallelism::{Layout, LayoutError, Objective, Sharding, Space};
-use crate::scenario::{LayoutSearch, Overlap, Scenario, Training};
+use crate::scenario::{Finance, LayoutSearch, Overlap, Scenario, Training};
 use crate::units::{Bytes, Seconds};
 
 /// The best of so many ways to share out the accelerators are named.
@@ -57,6 +58,18 @@ impl Variants {
     /// The choices under a sharding.
     pub(super) fn under(&self, sharding: Sharding) -> &[usize] {
         &self.by_sharding[sharding as usize]
+    }
+
+    /// The same choices on a cluster that is used and financed otherwise.
+    pub fn refinance(&mut self, built: &BuiltCluster, finance: &Finance) {
+        for variant in &mut self.variants {
+            variant.prepared.refinance(built, finance);
+        }
+    }
+
+    /// How many choices there are.
+    pub(super) const fn count_of_choices(&self) -> usize {
+        self.variants.len()
     }
 
     /// The model under the first choice; none where there is none.
@@ -188,6 +201,7 @@ fn row(variants: &Variants, prepared: &Prepared, wanted: &LayoutSearch, batch: L
     let overlaps = |sharding: &Sharding| variants.under(*sharding);
     let policies = shardings.iter().map(|sharding| overlaps(sharding).len()).sum::<usize>() * recomputes.len();
     let mut part = Part::default();
+    let mut shared = Shared::of_row(variants);
     for passes in space.passes(batch, transformer) {
         if let Err(error) = passes.check(transformer, job) {
             part.tally.reject(Reason::from(&error), policies as u64);
@@ -195,12 +209,13 @@ fn row(variants: &Variants, prepared: &Prepared, wanted: &LayoutSearch, batch: L
         }
         for &sharding in &shardings {
             let overlaps = overlaps(&sharding);
+            shared.next_sharding();
             for &recompute in &recomputes {
                 let layout = Layout { sharding, recompute, ..passes };
                 match prepared.fit(layout) {
                     Ok(fit) => {
                         for &variant in overlaps {
-                            match variants.variants[variant].prepared.timed(fit) {
+                            match shared.timed(variant, fit) {
                                 Ok(point) => {
                                     part.tally.feasible += 1;
                                     part.take(Scored {

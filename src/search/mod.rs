@@ -10,10 +10,11 @@ mod layouts;
 mod nearest;
 mod plan;
 mod serving;
+mod shared;
 mod walk;
 
 pub use answer::{evaluate, settle};
 pub use layouts::{Variant, Variants, search};
 pub use nearest::{Nearest, nearest};
 pub use plan::{Answer as PlanAnswer, Binding, Plan, plan};
-pub use serving::serving_layouts;
+pub use serving::{best_serving_layout, serving_layouts};

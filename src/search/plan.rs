@@ -14,7 +14,7 @@ use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::{Node, Value};
 use crate::evaluate::{Evaluation, Infeasible, ServingPoint, evaluate, serving_point};
 use crate::parallelism::ServingLayout;
-use crate::scenario::{Arrivals, Choice, Minimise, PlanFile, PrefillPool, Scenario, ScenarioFile, Serving};
+use crate::scenario::{Arrivals, Choice, Counts, Minimise, PlanFile, PrefillPool, Scenario, ScenarioFile, Serving};
 
 /// The most accelerators that are tried.
 const MOST_ACCELERATORS: u64 = 1 << 20;
@@ -110,6 +110,15 @@ fn check(scenario: &Scenario, wanted: &PlanFile, minimise: Minimise, document: &
     }
     if minimise == Minimise::Time {
         report("serving has no time to minimise", "minimise cost, accelerators or power, and give serving.limits");
+    }
+    if !wanted.topology.is_empty() {
+        report(
+            "a plan of serving chooses among nodes and fabrics, not among topologies",
+            "replicas of one node know no topology; give the one of the cluster as `cluster.topology`",
+        );
+    }
+    if matches!(wanted.accelerators, Some(Counts::Of(_))) {
+        report("a plan of serving finds the number of accelerators", "write \"cluster.accelerators\" = \"auto\"");
     }
     if wanted.limits.deadline.is_some() {
         report("serving has no deadline", "give limits of latencies as serving.limits");

@@ -29,14 +29,23 @@ fn tried(serving: &Serving, cluster: &Cluster, layout: ServingLayout) -> Result<
     serving_point(&Serving { layout, ..serving.clone() }, cluster)
 }
 
-/// The scenario with the best layout on its accelerators where that is left to a search: of those that keep the limits
-/// (of all where none does), the one that answers soonest where requests come at a rate, and the one that serves most else.
+/// The scenario with the best layout on its accelerators where that is left to a search.
+///
+/// # Errors
+/// As [`best_serving_layout`].
+pub(super) fn settle_serving(scenario: Scenario) -> Result<Scenario, Infeasible> {
+    let Some(serving) = scenario.serving.as_ref().filter(|serving| serving.search) else { return Ok(scenario) };
+    let layout = best_serving_layout(serving, &scenario.cluster)?;
+    let serving = Serving { layout, ..serving.clone() };
+    Ok(Scenario { serving: Some(serving), ..scenario })
+}
+
+/// The best layout on a cluster's accelerators: of those that keep the limits (of all where none does), the one that answers
+/// soonest where requests come at a rate, and the one that serves most else.
 ///
 /// # Errors
 /// That of the layout that comes nearest, where none works.
-pub(super) fn settle_serving(scenario: Scenario) -> Result<Scenario, Infeasible> {
-    let Some(serving) = scenario.serving.as_ref().filter(|serving| serving.search) else { return Ok(scenario) };
-    let cluster = &scenario.cluster;
+pub fn best_serving_layout(serving: &Serving, cluster: &Cluster) -> Result<ServingLayout, Infeasible> {
     let mut best: Option<(bool, f64, ServingLayout)> = None;
     let mut nearest: Option<Infeasible> = None;
     for layout in serving_layouts(&serving.model, cluster.node.scale_up.domain) {
@@ -57,12 +66,9 @@ pub(super) fn settle_serving(scenario: Scenario) -> Result<Scenario, Infeasible>
         }
     }
     match (best, nearest) {
-        (Some((_, _, layout)), _) => {
-            let serving = Serving { layout, ..serving.clone() };
-            Ok(Scenario { serving: Some(serving), ..scenario })
-        }
+        (Some((_, _, layout)), _) => Ok(layout),
         (None, Some(infeasible)) => Err(infeasible),
-        (None, None) => Ok(scenario),
+        (None, None) => Ok(serving.layout),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Every layout of a space with its answer, for whoever wants them all and not the best.
 
 use super::layouts::Variants;
+use super::shared::Shared;
 use crate::evaluate::{Evaluation, Infeasible, Staged};
 use crate::parallelism::{Layout, Space};
 use crate::scenario::{LayoutSearch, Overlap};
@@ -36,11 +37,13 @@ impl Variants {
         let Some(first) = self.first() else { return };
         let (transformer, job, space) = (&first.step.transformer, &first.step.job, &wanted.space);
         let (shardings, recomputes) = (space.shardings(&row), space.recomputes());
+        let mut shared = Shared::of_row(self);
         for passes in space.passes(row, transformer) {
             if passes.check(transformer, job).is_err() {
                 continue;
             }
             for &sharding in &shardings {
+                shared.next_sharding();
                 for &recompute in &recomputes {
                     let layout = Layout { sharding, recompute, ..passes };
                     // What is overlapped doesn't matter for memory.
@@ -48,7 +51,7 @@ impl Variants {
                     for variant in self.under(sharding) {
                         let (overlap, prepared) = self.variant(*variant);
                         let answer = match &fit {
-                            Ok(fit) => staged.at(prepared, *fit),
+                            Ok(fit) => shared.timed(*variant, *fit).and_then(|point| staged.at(prepared, point)),
                             Err(infeasible) => Err(infeasible.clone()),
                         };
                         take(layout, overlap, answer);

@@ -10,7 +10,7 @@ use crate::catalog::Catalog;
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::{Node, Value};
 use crate::evaluate::Evaluation;
-use crate::scenario::{AxisFile, Choice as Parts, Minimise, PlanFile, SweepFile, ValuesFile};
+use crate::scenario::{AxisFile, Choice as Parts, Counts, Minimise, PlanFile, SweepFile, ValuesFile};
 use crate::sweep::{Cursor, Row, Shard, Sweep};
 
 /// So many are told after the best.
@@ -189,16 +189,25 @@ fn axes(wanted: &PlanFile, document: &Node) -> SweepFile {
         };
         Some(AxisFile::One { key: key.to_owned(), at: document.at.clone(), values })
     };
-    let counts = wanted.accelerators.then(|| {
-        let doubled =
-            std::iter::successors(Some(8), |count| Some(count * 2)).take_while(|count| *count <= MOST_ACCELERATORS);
-        let both = doubled.flat_map(|count| [count, count / 2 * 3]).filter(|count| *count <= MOST_ACCELERATORS);
-        let values = both.map(|count| Node { value: Value::Integer(count), at: document.at.clone() }).collect();
+    let counts = wanted.accelerators.as_ref().map(|counts| {
+        let values = match counts {
+            Counts::Of(values) => values.clone(),
+            Counts::Auto => {
+                let doubled = std::iter::successors(Some(8), |count| Some(count * 2));
+                let doubled = doubled.take_while(|count| *count <= MOST_ACCELERATORS);
+                let both = doubled.flat_map(|count| [count, count / 2 * 3]).filter(|count| *count <= MOST_ACCELERATORS);
+                both.map(|count| Node { value: Value::Integer(count), at: document.at.clone() }).collect()
+            }
+        };
         let key = "cluster.accelerators".to_owned();
         AxisFile::One { key, at: document.at.clone(), values: ValuesFile::List(values) }
     });
+    let topology = wanted.topology.iter().map(|(key, values)| {
+        let values = ValuesFile::List(values.clone());
+        AxisFile::One { key: key.clone(), at: document.at.clone(), values }
+    });
     let axes = [parts("cluster.node", &wanted.nodes), counts, parts("cluster.fabric", &wanted.fabrics)];
-    SweepFile { axes: axes.into_iter().flatten().collect(), ..SweepFile::default() }
+    SweepFile { axes: axes.into_iter().flatten().chain(topology).collect(), ..SweepFile::default() }
 }
 
 /// Figures of what can be, and why the rest cannot.

@@ -21,12 +21,11 @@ pub use row::{Place, Reason, Row};
 pub use run::{Cursor, Shard, Size};
 
 use axes::Target;
-use stages::Touches;
+use stages::{Apart, Asked, Touches};
 
 use crate::catalog::Catalog;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{Node, Value};
-use crate::parallelism::Sharding;
 use crate::scenario::{Scenario, ScenarioFile, SweepFile};
 
 /// Of longer axes, so many values are tried by themselves before the sweep begins.
@@ -44,8 +43,12 @@ pub struct Sweep<'a> {
     /// Whether rows show their layouts, which are taken in turn or searched.
     pub layouts: bool,
     document: Node,
+    /// Of the document, the table of money alone.
+    money: Node,
     catalog: &'a Catalog,
     touches: Vec<Touches>,
+    /// What values of axes of requests set, by column.
+    asked: Vec<Vec<Result<Asked, String>>>,
     /// Conditions on axes.
     only: Vec<Condition>,
     /// Conditions on rows.
@@ -73,12 +76,8 @@ impl<'a> Sweep<'a> {
             open_layout(&mut document);
         }
         let scenario = Scenario::resolve(&ScenarioFile::read(&document, sink), catalog, sink)?;
-        let alone = scenario.training.as_ref().is_some_and(|training| {
-            training.search.is_none() && training.layout.sharding != Sharding::Hybrid && training.plan.stages.is_empty()
-        });
-        let sharded = |key: &str| key.starts_with("training.layout.shard");
-        let alone = alone && !axes.columns.iter().any(|column| sharded(&column.key) || column.key == "training.layout");
-        let touches = axes.columns.iter().map(|column| Touches::of(&column.key, &column.target, alone)).collect();
+        let apart = Apart::new(&scenario, &axes);
+        let touches = axes.columns.iter().map(|column| Touches::of(&column.key, &column.target, apart)).collect();
         let (mut only, mut kept) = (Vec::new(), Vec::new());
         for (text, at) in &wanted.conditions {
             match Condition::parse(text, &axes, &[]) {
@@ -92,9 +91,15 @@ impl<'a> Sweep<'a> {
         let searched = scenario.training.as_ref().is_some_and(|training| training.search.is_some());
         let varied = |column: &AxisColumn| column.key == "training.layout";
         let layouts = searched || axes.columns.iter().any(varied);
-        let sweep = Self { axes, figures, title, layouts, document, catalog, touches, only, kept };
+        let money = money_of(&document);
+        let asked = Vec::new();
+        let mut sweep = Self { axes, figures, title, layouts, document, money, catalog, touches, asked, only, kept };
         sweep.try_values(sink);
-        sink.is_empty().then_some(sweep)
+        if !sink.is_empty() {
+            return None;
+        }
+        sweep.asked = sweep.requests();
+        Some(sweep)
     }
 
     /// Rows that do not meet the condition are left out.
@@ -139,6 +144,8 @@ impl<'a> Sweep<'a> {
                 report(&format!("the catalog has no `{}`", column.key), hint, &at, sink);
                 continue;
             }
+            // The values of a range stand in one place, where one mistake is told once.
+            let mut told: Option<Diagnostic> = None;
             for value in column.values.iter().take(TRIED) {
                 let own = Sink::default();
                 match &column.target {
@@ -156,7 +163,10 @@ impl<'a> Sweep<'a> {
                     }
                 }
                 for diagnostic in own.into_diagnostics().into_iter().filter(|found| is_of_value(found.code)) {
-                    sink.push(diagnostic);
+                    if told.as_ref() != Some(&diagnostic) {
+                        told = Some(diagnostic.clone());
+                        sink.push(diagnostic);
+                    }
                 }
             }
         }
@@ -170,6 +180,15 @@ const fn is_of_value(code: Code) -> bool {
 
 fn report(message: &str, hint: &str, at: &Span, sink: &Sink) {
     sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "here").hint(hint));
+}
+
+/// A document's table of money alone.
+fn money_of(document: &Node) -> Node {
+    let mut money = document.clone();
+    if let Value::Table(table) = &mut money.value {
+        table.entries.retain(|entry| entry.key == "finance");
+    }
+    money
 }
 
 /// Leaves a layout that is given to be taken from all there are; one that is searched keeps what is settled of it.

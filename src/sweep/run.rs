@@ -244,7 +244,7 @@ impl Sweep<'_> {
             },
             Base::Mistake(mistake) => (Vec::new(), Err(mistake.clone())),
             Base::Not(infeasible) => (Vec::new(), Err(infeasible.to_string())),
-            Base::Whole(_) => (Vec::new(), Err("layouts are those of training alone".to_owned())),
+            Base::Whole(_) | Base::Serving(_) => (Vec::new(), Err("layouts are those of training alone".to_owned())),
         };
         let open =
             if rows.is_empty() { open.and(Err("no layout shares these accelerators out".to_owned())) } else { open };

@@ -6,16 +6,19 @@
 use std::sync::Arc;
 
 use super::Sweep;
-use super::axes::{ABSENT, Target};
+use rayon::prelude::*;
+
+use super::axes::{ABSENT, Axes, AxisColumn, Target};
 use super::field::with_fields;
 use super::row::{Reason, Row};
 use crate::catalog::Catalog;
 use crate::diagnostics::Sink;
 use crate::document::{Node, Value};
-use crate::evaluate::{BuiltCluster, Evaluation, Infeasible, Staged};
-use crate::parallelism::Layout;
-use crate::scenario::{CatalogField, Finance, LayoutSearch, Scenario, ScenarioFile};
+use crate::evaluate::{BuiltCluster, Evaluation, Infeasible, Staged, StagedServing};
+use crate::parallelism::{Layout, Sharding};
+use crate::scenario::{Arrivals, CatalogField, LayoutSearch, Lengths, Money, Scenario, ScenarioFile, Serving};
 use crate::search::{self, Variants};
+use crate::units::Fraction;
 
 /// Catalogs, scenarios, answers and layouts that are kept.
 const CATALOGS: usize = 16;
@@ -30,7 +33,9 @@ pub(super) enum Touches {
     /// What is built or run.
     Work,
     /// Money only.
-    Finance,
+    Money,
+    /// What requests come, and nothing that serves them.
+    Load,
     /// A degree or a policy of the layout that nothing else is bound by.
     Layout,
 }
@@ -48,14 +53,82 @@ const OWN: [&str; 9] = [
     "training.layout.sequence_parallel",
 ];
 
+/// The keys of requests that come, and of tables of them.
+const LOAD: [&str; 4] = ["serving.arrivals", "serving.input_tokens", "serving.output_tokens", "serving.prefix_hit"];
+
+/// Keys of what serves that say nothing of the requests that may come.
+const SERVES: [&str; 5] = ["serving.layout", "serving.model", "serving.engine", "serving.weights", "serving.kv_cache"];
+
+/// Whether a key is one of these, or within a table of them.
+fn is_of(key: &str, tables: &[&str]) -> bool {
+    tables.iter().any(|table| key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+}
+
+/// What of a scenario is by itself, so that keys of it touch nothing else.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Apart {
+    /// The layout of training: it is given and shards over no groups, whose size follows from the cluster.
+    layout: bool,
+    /// The requests: they are no agents', and no key is an axis that says which of them may come.
+    load: bool,
+}
+
+impl Apart {
+    /// Of a scenario and the axes over it.
+    pub(super) fn new(scenario: &Scenario, axes: &Axes) -> Self {
+        let keys = || axes.columns.iter().map(|column| column.key.as_str());
+        let alone = scenario.training.as_ref().is_some_and(|training| {
+            training.search.is_none() && training.layout.sharding != Sharding::Hybrid && training.plan.stages.is_empty()
+        });
+        let shared = |key: &str| key.starts_with("training.layout.shard") || key == "training.layout";
+        let served = scenario.serving.is_some() && scenario.training.is_none() && scenario.agents.is_none();
+        let other = |key: &str| {
+            key.starts_with("agents") || (key.starts_with("serving") && !is_of(key, &LOAD) && !is_of(key, &SERVES))
+        };
+        Self { layout: alone && !keys().any(shared), load: served && !keys().any(other) }
+    }
+}
+
 impl Touches {
-    /// Of a key; `alone` where the layout is given and shards over no groups, whose size follows from the cluster.
-    pub(super) fn of(key: &str, target: &Target, alone: bool) -> Self {
+    /// Of a key.
+    pub(super) fn of(key: &str, target: &Target, apart: Apart) -> Self {
         match target {
             Target::Catalog(_) => Self::Catalog,
-            Target::Scenario if key.starts_with("finance.") => Self::Finance,
-            Target::Scenario if alone && OWN.contains(&key) => Self::Layout,
+            Target::Scenario if key.starts_with("finance.") => Self::Money,
+            Target::Scenario if apart.load && is_of(key, &LOAD) => Self::Load,
+            Target::Scenario if apart.layout && OWN.contains(&key) => Self::Layout,
             Target::Scenario => Self::Work,
+        }
+    }
+}
+
+/// What a value of an axis of requests sets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Asked {
+    Arrivals(Arrivals),
+    Input(Lengths),
+    Output(Lengths),
+    Hit(Fraction),
+}
+
+impl Asked {
+    /// Of a key, in a scenario that has a value of it.
+    fn of(key: &str, serving: &Serving) -> Option<Self> {
+        let tables = LOAD.iter().position(|table| is_of(key, &[table]))?;
+        Some(match tables {
+            0 => Self::Arrivals(serving.arrivals),
+            1 => Self::Input(serving.input),
+            2 => Self::Output(serving.output),
+            _ => Self::Hit(serving.prefix_hit),
+        })
+    }
+
+    const fn set(self, serving: &mut Serving) {
+        match self {
+            Self::Arrivals(arrivals) => serving.arrivals = arrivals,
+            Self::Input(input) => serving.input = input,
+            Self::Output(output) => serving.output = output,
+            Self::Hit(hit) => serving.prefix_hit = hit,
         }
     }
 }
@@ -93,6 +166,15 @@ pub(super) enum Base {
     Whole(Box<Evaluation>),
     /// The layout is left open.
     Open(Box<Open>),
+    /// The requests are left open.
+    Serving(Box<StagedServing>),
+}
+
+/// An answer but for the layout or the requests, and the number of the money that it was worked out with.
+#[derive(Debug)]
+struct Financed {
+    money: u128,
+    base: Base,
 }
 
 /// What layouts are tried in.
@@ -111,8 +193,8 @@ pub(super) struct Open {
 pub(super) struct Worker {
     catalogs: Slots<Option<Arc<Catalog>>>,
     scenarios: Slots<Result<Arc<Scenario>, String>>,
-    finances: Slots<Result<Finance, String>>,
-    bases: Slots<Base>,
+    moneys: Slots<Result<Money, String>>,
+    bases: Slots<Financed>,
     layouts: Slots<Result<Layout, String>>,
     pub(super) point: Vec<u32>,
 }
@@ -122,32 +204,50 @@ impl Worker {
         Self {
             catalogs: Slots::new(CATALOGS),
             scenarios: Slots::new(KEPT),
-            finances: Slots::new(KEPT),
+            moneys: Slots::new(KEPT),
             bases: Slots::new(KEPT),
             layouts: Slots::new(LAYOUTS),
             point: vec![ABSENT; columns],
         }
     }
 
-    /// The answer of the point at hand but for its layout.
+    /// The answer of the point at hand but for its layout, or its requests.
     pub(super) fn base(&mut self, sweep: &Sweep<'_>) -> &mut Base {
-        let key = sweep.key(&self.point, |touched| touched != Touches::Layout);
-        let (catalogs, scenarios, finances) = (&mut self.catalogs, &mut self.scenarios, &mut self.finances);
-        let point = &self.point;
-        self.bases.get_or(key, || {
-            let key = sweep.key(point, |touched| touched < Touches::Finance);
-            let scenario = scenarios.get_or(key, || scenario(sweep, catalogs, point)).clone();
-            let key = sweep.key(point, |touched| touched == Touches::Finance);
-            let finance = finances.get_or(key, || {
-                let document = sweep.document(point, |touched| touched == Touches::Finance);
-                resolve(&document, sweep.catalog).map(|scenario| scenario.finance)
-            });
-            match (scenario, finance) {
-                (Err(mistake), _) => Base::Mistake(mistake),
-                (_, Err(mistake)) => Base::Mistake(mistake.clone()),
-                (Ok(scenario), Ok(finance)) => open(Scenario { finance: *finance, ..(*scenario).clone() }, sweep),
+        let key = sweep.key(&self.point, |touched| touched < Touches::Money);
+        let wanted = sweep.key(&self.point, |touched| touched == Touches::Money);
+        let Self { catalogs, scenarios, moneys, bases, point, .. } = self;
+        let mut money = || {
+            let read = || {
+                let sink = Sink::default();
+                let money =
+                    Money::resolve(&sweep.with(&sweep.money, point, |touched| touched == Touches::Money), &sink);
+                sink.is_empty().then_some(money).ok_or_else(|| first(sink))
+            };
+            sweep.has(Touches::Money).then(|| moneys.get_or(wanted, read).clone()).transpose()
+        };
+        let mut whole = |money: Result<Option<Money>, String>| {
+            let found = scenarios.get_or(key, || scenario(sweep, catalogs, point)).clone();
+            match (found, money) {
+                (Err(mistake), _) | (_, Err(mistake)) => Base::Mistake(mistake),
+                (Ok(scenario), Ok(money)) => {
+                    let mut scenario = (*scenario).clone();
+                    if let Some(money) = money {
+                        money.set(&mut scenario);
+                    }
+                    open(scenario, sweep)
+                }
             }
-        })
+        };
+        let known = bases.get_or(key, || Financed { money: wanted, base: whole(money()) });
+        if known.money != wanted {
+            known.money = wanted;
+            match (&mut known.base, money()) {
+                (Base::Open(open), Ok(Some(money))) => open.refinance(&money),
+                (Base::Serving(staged), Ok(Some(money))) => staged.refinance(&money),
+                (base, money) => *base = whole(money),
+            }
+        }
+        &mut known.base
     }
 
     /// The layout of the point at hand, where axes set some of it.
@@ -178,6 +278,11 @@ impl Worker {
             Base::Mistake(mistake) => hand_on(Err(Reason::Mistake(mistake))),
             Base::Not(infeasible) => hand_on(Err(Reason::Infeasible(infeasible))),
             Base::Whole(evaluation) => hand_on(Ok(evaluation)),
+            Base::Serving(staged) => match sweep.serve(staged, &point) {
+                Ok(evaluation) => hand_on(Ok(evaluation)),
+                Err(Unserved::Mistake(mistake)) => hand_on(Err(Reason::Mistake(mistake))),
+                Err(Unserved::Not(infeasible)) => hand_on(Err(Reason::Infeasible(&infeasible))),
+            },
             Base::Open(open) => match layout.unwrap_or(Ok(open.layout)) {
                 Err(mistake) => hand_on(Err(Reason::Mistake(&mistake))),
                 Ok(layout) => match open.at(layout) {
@@ -189,13 +294,27 @@ impl Worker {
     }
 }
 
+/// Why nothing is served at a point.
+enum Unserved<'a> {
+    /// The requests cannot be asked for.
+    Mistake(&'a str),
+    /// They cannot be served.
+    Not(Infeasible),
+}
+
 impl Open {
+    fn refinance(&mut self, money: &Money) {
+        let Self { staged, variants, .. } = self;
+        let (built, finance) = staged.refinance(money);
+        variants.refinance(built, finance);
+    }
+
     fn at(&mut self, layout: Layout) -> Result<&Evaluation, Infeasible> {
         let Some(prepared) = self.variants.first() else { return Err(Infeasible::Untimed("this software")) };
         let order = Layout { order: self.layout.order, ..layout };
         let layout = order.over(prepared.accelerators)?;
         layout.check(&prepared.step.transformer, &prepared.step.job)?;
-        self.staged.at(prepared, prepared.fit(layout)?)
+        self.staged.at(prepared, prepared.timed(prepared.fit(layout)?)?)
     }
 }
 
@@ -225,12 +344,21 @@ pub(super) fn resolve(document: &Node, catalog: &Catalog) -> Result<Scenario, St
     let sink = Sink::default();
     let file = ScenarioFile::read(document, &sink);
     let scenario = Scenario::resolve(&file, catalog, &sink);
-    scenario.filter(|_| sink.is_empty()).ok_or_else(|| {
-        sink.into_diagnostics().into_iter().next().map_or_else(String::new, |diagnostic| diagnostic.message)
-    })
+    scenario.filter(|_| sink.is_empty()).ok_or_else(|| first(sink))
+}
+
+/// The first of the mistakes.
+fn first(sink: Sink) -> String {
+    sink.into_diagnostics().into_iter().next().map_or_else(String::new, |diagnostic| diagnostic.message)
 }
 
 fn open(scenario: Scenario, sweep: &Sweep<'_>) -> Base {
+    if scenario.training.is_none() && scenario.serving.is_some() {
+        return match StagedServing::new(scenario) {
+            Ok(staged) => Base::Serving(Box::new(staged)),
+            Err(infeasible) => Base::Not(infeasible),
+        };
+    }
     let open = match &scenario.training {
         Some(training) if scenario.serving.is_none() => sweep.axes.layouts || training.search.is_none(),
         _ => false,
@@ -269,9 +397,48 @@ impl Sweep<'_> {
         })
     }
 
+    /// The answer at a point's requests.
+    fn serve<'s>(&self, staged: &'s mut StagedServing, point: &[u32]) -> Result<&'s Evaluation, Unserved<'_>> {
+        let Some((serving, cluster)) = staged.serving() else { return staged.at().map_err(Unserved::Not) };
+        for ((values, touched), value) in self.asked.iter().zip(&self.touches).zip(point) {
+            if *touched == Touches::Load && *value != ABSENT {
+                match &values[*value as usize] {
+                    Ok(asked) => asked.set(serving),
+                    Err(mistake) => return Err(Unserved::Mistake(mistake)),
+                }
+            }
+        }
+        if serving.search {
+            serving.layout = search::best_serving_layout(serving, cluster).map_err(Unserved::Not)?;
+        }
+        staged.at().map_err(Unserved::Not)
+    }
+
+    /// What each value of an axis of requests sets, by column; nothing of the others.
+    pub(super) fn requests(&self) -> Vec<Vec<Result<Asked, String>>> {
+        let of = |column: usize| {
+            let AxisColumn { key, values, .. } = &self.axes.columns[column];
+            let asked = |number: usize| {
+                let mut point = vec![ABSENT; self.axes.columns.len()];
+                point[column] = u32::try_from(number).unwrap_or(ABSENT);
+                let scenario = resolve(&self.document(&point, |touched| touched == Touches::Load), self.catalog)?;
+                let serving = scenario.serving.as_ref();
+                serving.and_then(|serving| Asked::of(key, serving)).ok_or_else(|| "nothing is served".to_owned())
+            };
+            (0..values.len()).into_par_iter().map(asked).collect()
+        };
+        let columns = self.touches.iter().enumerate();
+        columns.map(|(column, touched)| if *touched == Touches::Load { of(column) } else { Vec::new() }).collect()
+    }
+
     /// The scenario with a point's values of those axes.
     fn document(&self, point: &[u32], counts: impl Fn(Touches) -> bool) -> Node {
-        let mut document = self.document.clone();
+        self.with(&self.document, point, counts)
+    }
+
+    /// A document with a point's values of those axes.
+    fn with(&self, document: &Node, point: &[u32], counts: impl Fn(Touches) -> bool) -> Node {
+        let mut document = document.clone();
         let Value::Table(table) = &mut document.value else { return document };
         for ((column, touched), value) in self.axes.columns.iter().zip(&self.touches).zip(point) {
             if counts(*touched) && *value != ABSENT {

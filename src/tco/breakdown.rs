@@ -125,31 +125,46 @@ pub struct CostBreakdown {
 
 /// The costs of a cluster.
 pub fn breakdown(inputs: &Inputs<'_>) -> CostBreakdown {
-    let life = inputs.finance.accelerator_life;
-    let mut lines: Vec<CostLine> = inputs
-        .parts
-        .iter()
-        .map(|part| {
-            let amount = (part.count as f64, part.unit_price);
-            CostLine::new(part.name.clone(), Spending::Capex { life }, part.per, amount, part.basis)
-        })
-        .collect();
-    let parts = lines.iter().map(|line| line.amount).sum();
-    lines.extend(
-        inputs
-            .book
-            .lines
-            .iter()
-            .filter(|line| line.applies_to(inputs.transport))
-            .map(|line| priced(line, parts, inputs)),
-    );
-    lines.extend(site_lines(inputs));
+    let mut lines = Vec::new();
+    each_line(inputs, |name, line| lines.push(CostLine { name: name.to_owned(), ..line }));
     // Capex first; the order within is kept.
     lines.sort_by_key(|line| matches!(line.spending, Spending::Opex { .. }));
     CostBreakdown::of(lines, inputs.finance)
 }
 
+/// Hands on every line, its name beside it, without a yearly payment.
+fn each_line(inputs: &Inputs<'_>, mut take: impl FnMut(&str, CostLine)) {
+    let life = inputs.finance.accelerator_life;
+    let mut parts = Usd::ZERO;
+    for part in inputs.parts {
+        let amount = (part.count as f64, part.unit_price);
+        let line = CostLine::new(String::new(), Spending::Capex { life }, part.per, amount, part.basis);
+        parts += line.amount;
+        take(&part.name, line);
+    }
+    for line in inputs.book.lines.iter().filter(|line| line.applies_to(inputs.transport)) {
+        take(&line.name, priced(line, parts, inputs));
+    }
+    each_site_line(inputs, take);
+}
+
 impl CostBreakdown {
+    /// The same lines at other amounts: those of inputs that have the same parts, and lines of the same names. Nothing is
+    /// allocated.
+    pub fn repeat(&mut self, inputs: &Inputs<'_>) {
+        let mut capex = 0;
+        let mut opex = self.lines.iter().filter(|line| matches!(line.spending, Spending::Capex { .. })).count();
+        let lines = &mut self.lines;
+        each_line(inputs, |_, line| {
+            let place = if matches!(line.spending, Spending::Capex { .. }) { &mut capex } else { &mut opex };
+            if let Some(own) = lines.get_mut(*place) {
+                *own = CostLine { name: std::mem::take(&mut own.name), ..line }.annualise(inputs.finance);
+            }
+            *place += 1;
+        });
+        *self = total(std::mem::take(&mut self.lines), inputs.finance);
+    }
+
     /// Adds up lines, in their order, and spreads each over its years.
     pub fn of(lines: Vec<CostLine>, finance: &Finance) -> Self {
         total(lines.into_iter().map(|line| line.annualise(finance)).collect(), finance)
@@ -197,34 +212,32 @@ fn priced(line: &Line, parts: Usd, inputs: &Inputs<'_>) -> CostLine {
     };
     let unit_amount = if line.category == Category::Saving { -paid } else { paid };
     let amount = (inputs.drivers.quantity(line.per, parts), unit_amount);
-    CostLine::new(line.name.clone(), spending, line.per, amount, line.evidence.basis)
+    CostLine::new(String::new(), spending, line.per, amount, line.evidence.basis)
 }
 
 /// What the site adds: rent or building, and electricity.
-fn site_lines(inputs: &Inputs<'_>) -> Vec<CostLine> {
+fn each_site_line(inputs: &Inputs<'_>, mut take: impl FnMut(&str, CostLine)) {
     let level = Spending::Opex { escalation: Fraction::ZERO };
-    let line = |name: &str, spending, per, unit_amount: Usd, field: &str| {
+    let mut add = |name: &str, spending, per, unit_amount: Usd, field: &str| {
         let amount = (inputs.drivers.quantity(per, Usd::ZERO), unit_amount);
         let basis = inputs.site.source_of(field).map_or(Basis::Assumed, |source| source.basis);
-        CostLine::new(name.to_owned(), spending, per, amount, basis)
+        take(name, CostLine::new(String::new(), spending, per, amount, basis));
     };
-    let mut lines = Vec::new();
     match inputs.site.housing {
         Housing::Colocation { rent, .. } => {
-            lines.push(line("Colocation", level, Driver::Kw, of_a_kilowatt_year(rent), "colocation"));
+            add("Colocation", level, Driver::Kw, of_a_kilowatt_year(rent), "colocation");
         }
         Housing::Own(Building { cost_per_kw, life, operations }) => {
             let capex = Spending::Capex { life: life.value };
-            lines.push(line("Building", capex, Driver::Kw, cost_per_kw.value, "building.cost_per_kw"));
+            add("Building", capex, Driver::Kw, cost_per_kw.value, "building.cost_per_kw");
             let upkeep = of_a_kilowatt_year(operations);
-            lines.push(line("Building operations", level, Driver::Kw, upkeep, "building.operations"));
+            add("Building operations", level, Driver::Kw, upkeep, "building.operations");
         }
     }
     if !matches!(inputs.site.housing, Housing::Colocation { includes_power: true, .. }) {
         let tariff = inputs.site.electricity.value * Joules::new(3.6e6);
-        lines.push(line("Electricity", level, Driver::Kwh, tariff, "electricity"));
+        add("Electricity", level, Driver::Kwh, tariff, "electricity");
     }
-    lines
 }
 
 /// What a kilowatt costs over a year.

@@ -150,14 +150,15 @@ impl StepModel {
         across.max(self.collective(Collective::AllToAll, token * visits, &within)) * 4.0
     }
 
-    /// Messages between stages for one microbatch: activations forward and gradients backward, once for each chunk.
-    pub(super) fn pipeline_messages(&self, shard: &Shard, layout: &Layout, group: &Group) -> Seconds {
+    /// The message between stages for one microbatch: activations forward, and as much of gradients backward, once for each
+    /// chunk.
+    pub(super) fn pipeline_message(&self, shard: &Shard, layout: &Layout, group: &Group) -> Seconds {
         if layout.pipeline == 1 {
             return Seconds::ZERO;
         }
         let pair = Self::neighbours(group);
         let message = Bytes::new(ACTIVATION * shard.hidden * shard.share_tokens);
-        self.collective(Collective::SendRecv, message, &pair) * (2.0 * f64::from(layout.virtual_stages))
+        self.collective(Collective::SendRecv, message, &pair)
     }
 
     /// Reduction of so many bytes of gradients to shards within a shard group, and then of each shard across the copies: in

@@ -1,20 +1,17 @@
 //! A step, assembled.
 
-use super::communication::Copies;
 use super::estimate::{ExposedCommunication, OtherTime, TrainingEstimate};
 use super::idle::{Passes, idle};
 use super::layer::Pass;
+use super::parts::{Microbatch, ReplicaMessages, Replicas};
 use super::shard::Shard;
-use super::stragglers::slowest_of;
 use crate::catalog::memory_allowance::SelectiveRecompute;
 use crate::collectives::{Group, Wires};
 use crate::compute::Silicon;
-use crate::parallelism::{
-    Layout, Module, Modules, RankGroup, RankParameters, Recompute, Schedule, Sharding, StagePlan,
-};
+use crate::parallelism::{Layout, Module, Modules, RankParameters, Recompute, Schedule, Sharding, StagePlan};
 use crate::scenario::{Overlap, StepEfficiency};
 use crate::topology::Reach;
-use crate::units::{Bytes, FlopRate, Flops, Seconds, Tokens};
+use crate::units::{Bytes, FlopRate, Flops, Seconds};
 use crate::workload::{AttentionCount, LayerKind, TrainingJob, Transformer};
 
 /// Everything that a step's time depends on but the layout; `Copy`, bound once.
@@ -44,7 +41,7 @@ pub struct StepModel {
 
 /// One layer, averaged over kinds of layer, for one microbatch.
 #[derive(Clone, Copy, Debug, Default)]
-struct LayerTime {
+pub(super) struct LayerTime {
     compute: Seconds,
     /// Of the compute, the backward pass, and in it the gradients of weights.
     backward: Seconds,
@@ -61,7 +58,7 @@ impl LayerTime {
     }
 
     /// This much of it.
-    fn times(self, count: f64) -> Self {
+    pub(super) fn times(self, count: f64) -> Self {
         let exposed = ExposedCommunication {
             tensor: self.exposed.tensor * count,
             context: self.exposed.context * count,
@@ -79,7 +76,7 @@ impl LayerTime {
         }
     }
 
-    fn plus(self, other: &Self) -> Self {
+    pub(super) fn plus(self, other: &Self) -> Self {
         let (a, b) = (self.exposed, other.exposed);
         let exposed = ExposedCommunication {
             tensor: a.tensor + b.tensor,
@@ -102,25 +99,25 @@ impl LayerTime {
 impl StepModel {
     /// The step's time under a layout that has passed `Layout::check`.
     pub fn estimate(&self, layout: &Layout) -> TrainingEstimate {
-        let shard = Shard::new(&self.transformer, &self.job, layout);
+        self.assembled(layout, &self.microbatch(layout), &self.replicas(layout))
+    }
+
+    /// The same from parts that other layouts share: those of [`StepModel::microbatch`] and [`StepModel::replicas`].
+    pub fn assembled(&self, layout: &Layout, microbatch: &Microbatch, replicas: &Replicas) -> TrainingEstimate {
+        let Microbatch { kinds, layer, logits, .. } = microbatch;
+        let logits = *logits;
         let microbatches = f64::from(layout.microbatches(self.job.global_batch));
         let layers = f64::from(self.transformer.layers);
-
-        let kinds = self.layer_kinds(&shard, layout);
-        let dense_share = f64::from(self.transformer.dense_layers()) / layers;
-        let layer = kinds[0].times(dense_share).plus(&kinds[1].times(1.0 - dense_share));
-        let logits = self.logits(&shard);
         let special = StagePlan::new(self.transformer.layers, layout).is_special();
         let (stage, slow_logits) = if special {
-            self.slowest_given_stage(layout, &kinds, logits)
+            self.slowest_given_stage(layout, kinds, logits)
         } else {
-            self.slowest_stage(layout, &layer, logits)
+            self.slowest_stage(layout, layer, logits)
         };
         let stage_time = stage.total() + slow_logits;
 
         let mut exposed = stage.times(microbatches).exposed;
-        exposed.pipeline = self.pipeline_messages(&shard, layout, &self.group(layout.groups().pipeline))
-            * (self.efficiency.pipeline_exposed * microbatches);
+        exposed.pipeline = microbatch.between_stages(layout) * (self.efficiency.pipeline_exposed * microbatches);
         // The loss's gradients come at once: of the backward pass, those of the layers alone can be put off.
         let mut passes = Passes {
             whole: layer.total() * layers + logits,
@@ -134,34 +131,28 @@ impl StepModel {
         }
         let bubble = idle(layout, &passes);
         let window = if layout.virtual_stages > 1 { stage_time + bubble } else { stage_time };
-        let parameters = self.fullest_stage(layout);
         // What experts exchange in that time has the network cards to itself: two streams share one line rate.
         let [window, beside] = [window, stage_time].map(|time| time.saturating_sub(stage.cards));
-        exposed.data = self.data_parallel(layout, &parameters, window, beside, microbatches);
+        exposed.data = self.data_parallel(layout, replicas, window, beside, microbatches);
 
         let compute = (stage.compute + slow_logits) * microbatches;
-        let optimizer = self.optimizer_step(layout, &parameters);
-        let accumulation = self.accumulation(layout, &parameters) * microbatches;
+        let optimizer = replicas.optimizer;
+        let accumulation = replicas.accumulation * microbatches;
         let launch = stage.launch * microbatches;
         let before_scale =
             compute + exposed.total() + bubble + optimizer + accumulation + launch + self.efficiency.step;
-        let stragglers = before_scale * (self.scale_effect(layout) - 1.0);
-
-        let sequences = f64::from(self.job.global_batch);
-        let tokens = Tokens::new(sequences * f64::from(self.job.sequence_length));
-        let length = self.job.sequence_length;
-        let flops = |count| self.transformer.model_flops_per_token(length, count) * (sequences * f64::from(length));
+        let stragglers = before_scale * (self.scale_effect(layout, microbatch.slowest) - 1.0);
+        let work = &microbatch.work;
         TrainingEstimate {
             compute,
             exposed,
             bubble,
             optimizer,
             other: OtherTime { launch, accumulation, step: self.efficiency.step, stragglers, ..OtherTime::default() },
-            model_flops: flops(AttentionCount::Causal),
-            hardware_flops: flops(AttentionCount::Causal)
-                + self.repeated_flops(layout) * (sequences * f64::from(length)),
-            model_flops_full_attention: flops(AttentionCount::Full),
-            tokens,
+            model_flops: work.model_flops,
+            hardware_flops: work.hardware_flops,
+            model_flops_full_attention: work.model_flops_full_attention,
+            tokens: work.tokens,
             accelerators: layout.accelerators() as f64,
             peak: self.peak,
         }
@@ -177,7 +168,7 @@ impl StepModel {
 
     /// A layer with an ordinary MLP and one with experts, where the model has them: compute, exposed messages, and the wait
     /// for the host where kernels outrun it.
-    fn layer_kinds(&self, shard: &Shard, layout: &Layout) -> [LayerTime; 2] {
+    pub(super) fn layer_kinds(&self, shard: &Shard, layout: &Layout) -> [LayerTime; 2] {
         let groups = layout.groups();
         let (tensor, context) = (self.group(groups.tensor), self.group(groups.context));
         let mut kinds = [LayerTime::default(); 2];
@@ -278,7 +269,7 @@ impl StepModel {
     }
 
     /// FLOPs of one token that the backward pass carries out again, causal attention.
-    fn repeated_flops(&self, layout: &Layout) -> Flops {
+    pub(super) fn repeated_flops(&self, layout: &Layout) -> Flops {
         let (model, length) = (&self.transformer, self.job.sequence_length);
         let stage = layout.most_layers(model.layers);
         match (layout.recompute, self.selective) {
@@ -334,50 +325,26 @@ impl StepModel {
     fn data_parallel(
         &self,
         layout: &Layout,
-        local: &RankParameters,
+        replicas: &Replicas,
         window: Seconds,
         stage: Seconds,
         microbatches: f64,
     ) -> Seconds {
-        let groups = layout.groups();
-        let [dense, experts] = layout.sharding_ranks();
-        let parts = [
-            (local.dense(), Copies::new(groups.data, dense)),
-            (local.experts, Copies::new(groups.expert_data, experts)),
-        ];
         let (gradient, weight) = (self.job.gradients.size(), self.job.precision.gathered_size());
         let efficiency = &self.efficiency;
-        let over_parts = |time: &dyn Fn(f64, &Copies) -> Seconds| -> Seconds {
-            parts.iter().filter(|(count, _)| *count > 0.0).map(|(count, copies)| time(*count, copies)).sum()
-        };
-        // Under a pipeline, weights stay gathered and gradients whole over the step, as PyTorch does it.
-        if layout.sharding.weights() && layout.pipeline == 1 {
-            // Weights are gathered for the forward and again for the backward pass.
-            let once = over_parts(&|count, copies| {
-                let slower = |ranks: RankGroup| {
-                    let group = self.group(ranks);
-                    Group { network_share: group.network_share * efficiency.fully_sharded_bandwidth, ..group }
+        let held = replicas.parameters.total();
+        let (reduction, gathering) = match replicas.messages {
+            ReplicaMessages::EveryMicrobatch(once) => {
+                let exposed = if self.overlap.data {
+                    once.saturating_sub(stage * efficiency.fully_sharded_window)
+                } else {
+                    once * efficiency.data_exposed
                 };
-                self.reduce_split(gradient * count, copies, slower)
-                    + self.gather_split(weight * (2.0 * count), copies, slower)
-            });
-            let bytes = (gradient + weight * 2.0) * local.total();
-            let exposed = if self.overlap.data {
-                once.saturating_sub(stage * efficiency.fully_sharded_window)
-            } else {
-                once * efficiency.data_exposed
-            };
-            return (exposed + self.contention(bytes, once, stage)) * microbatches;
-        }
-        let group = |ranks: RankGroup| self.group(ranks);
-        let reduction = over_parts(&|count, copies| match layout.sharding {
-            Sharding::None => self.all_reduce_whole(gradient * count, copies, group),
-            _ => self.reduce_split(gradient * count, copies, group),
-        });
-        let gathering = over_parts(&|count, copies| match layout.sharding {
-            Sharding::None => Seconds::ZERO,
-            _ => self.gather_split(weight * count, copies, group),
-        });
+                let bytes = (gradient + weight * 2.0) * held;
+                return (exposed + self.contention(bytes, once, stage)) * microbatches;
+            }
+            ReplicaMessages::EveryStep { reduction, gathering } => (reduction, gathering),
+        };
         // Sharded gradients are reduced after every microbatch, beside the next one's passes; only the last waits with
         // the weights' gathering.
         let earlier = if layout.sharding == Sharding::OptimizerGradients { microbatches - 1.0 } else { 0.0 };
@@ -386,7 +353,7 @@ impl StepModel {
             return (last + reduction * earlier) * efficiency.data_exposed;
         }
         let beside = reduction.saturating_sub(stage * efficiency.data_window)
-            + self.contention(gradient * local.total(), reduction, stage);
+            + self.contention(gradient * held, reduction, stage);
         let hidden = last.min(window * efficiency.data_window);
         (last - hidden) + hidden * efficiency.data_tail + beside * earlier
     }
@@ -401,7 +368,7 @@ impl StepModel {
     }
 
     /// The optimizer's pass over the states of this rank, and over the 16-bit weights and the gradients.
-    fn optimizer_step(&self, layout: &Layout, local: &RankParameters) -> Seconds {
+    pub(super) fn optimizer_step(&self, layout: &Layout, local: &RankParameters) -> Seconds {
         let updated = updated(layout, local);
         let whole = !layout.sharding.weights() || layout.pipeline > 1;
         let held = if whole { local.total() } else { updated };
@@ -412,15 +379,15 @@ impl StepModel {
     }
 
     /// Adding one microbatch's gradients to the sum: a read and a write in the format that they are kept in.
-    fn accumulation(&self, layout: &Layout, local: &RankParameters) -> Seconds {
+    pub(super) fn accumulation(&self, layout: &Layout, local: &RankParameters) -> Seconds {
         let passes = if layout.sharding.weights() && layout.pipeline == 1 { 0.5 } else { 1.0 };
         self.silicon.stream(self.job.gradients.size() * (2.0 * self.efficiency.accumulate * passes * local.total()))
     }
 
     /// How much longer a step takes for its size: stragglers, and allocator retries where sharded states fill memory.
-    fn scale_effect(&self, layout: &Layout) -> f64 {
-        let accelerators = layout.accelerators() as f64;
-        let stragglers = 1.0 + self.efficiency.jitter * slowest_of(accelerators);
+    /// `slowest` is how many standard deviations the slowest rank lies above the mean.
+    fn scale_effect(&self, layout: &Layout, slowest: f64) -> f64 {
+        let stragglers = 1.0 + self.efficiency.jitter * slowest;
         if self.efficiency.allocator == 0.0 || layout.tensor > 1 || layout.pipeline > 1 {
             return stragglers;
         }

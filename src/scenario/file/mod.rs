@@ -24,7 +24,7 @@ pub(super) use engine::{EngineFile, SpeculationFile};
 pub use finance::Amortisation;
 pub(super) use finance::FinanceFile;
 pub use finance::TokenPricesFile;
-pub use plan::{Choice, Minimise, PlanFile, PlanLimits};
+pub use plan::{Choice, Counts, Minimise, PlanFile, PlanLimits};
 pub use run::StageKind;
 pub(super) use run::{DataFile, RampFile, StageFile};
 pub use serving::{Arrivals, Lengths, Limits, ServingEngine};
@@ -33,7 +33,7 @@ pub use software::SoftwareDate;
 pub(super) use software::SoftwareFile;
 pub use sweep::{AxisFile, CatalogField, SweepFile, ValuesFile};
 pub(super) use training::{LayoutFile, TrainingFile, sequences};
-pub use uncertainty::{MOST_SAMPLES, Spread, UncertainFile, UncertaintyFile};
+pub use uncertainty::{CorrelationFile, MOST_SAMPLES, Spread, UncertainFile, UncertaintyFile};
 
 use super::keys::KEYS;
 use crate::diagnostics::{Code, Diagnostic, Sink};
@@ -106,6 +106,14 @@ impl ScenarioFile {
             plan: reader.optional_table("plan", PlanFile::read),
             uncertainty: reader.optional_table("uncertainty", UncertaintyFile::read),
         }
+    }
+}
+
+impl ScenarioFile {
+    /// Reads `[finance]` alone.
+    pub(super) fn read_finance(document: &Node, sink: &Sink) -> FinanceFile {
+        let Some(reader) = Reader::new(document, "", sink) else { return FinanceFile::default() };
+        reader.knowing(KEYS).optional_table("finance", FinanceFile::read).unwrap_or_default()
     }
 }
 

@@ -1,5 +1,6 @@
 //! `[plan]`: what is wanted of a cluster, and what may be chosen.
 
+use super::cluster::TopologyKind;
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Diagnostic, Sink, did_you_mean};
 use crate::document::{FromNode, Node, Reader, Value, choices};
@@ -30,8 +31,19 @@ pub struct PlanFile {
     pub nodes: Option<Choice>,
     /// Fabrics to choose from.
     pub fabrics: Option<Choice>,
-    /// Whether training may choose the number of accelerators; serving always does.
-    pub accelerators: bool,
+    /// The number of accelerators, which serving always chooses.
+    pub accelerators: Option<Counts>,
+    /// Keys of the network's topology, with the values to choose from.
+    pub topology: Vec<(String, Vec<Node>)>,
+}
+
+/// Numbers of accelerators to choose from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Counts {
+    /// Powers of two and once and a half as many.
+    Auto,
+    /// These.
+    Of(Vec<Node>),
 }
 
 /// `plan.limits`
@@ -55,7 +67,14 @@ pub enum Choice {
 }
 
 /// The keys that a plan may vary.
-const VARIED: [&str; 3] = ["cluster.node", "cluster.fabric", "cluster.accelerators"];
+const VARIED: [&str; 6] = [
+    "cluster.node",
+    "cluster.fabric",
+    "cluster.accelerators",
+    "cluster.topology",
+    "cluster.topology.kind",
+    "cluster.topology.oversubscription",
+];
 
 impl PlanFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
@@ -73,16 +92,14 @@ impl PlanFile {
             match entry.key.as_str() {
                 "cluster.node" => read.nodes = Some(choice(&entry.node, &entry.key, r.sink())),
                 "cluster.fabric" => read.fabrics = Some(choice(&entry.node, &entry.key, r.sink())),
-                "cluster.accelerators" => {
-                    read.accelerators = true;
-                    if entry.node.as_str() != Some("auto") {
-                        entry.node.wrong_type("plan.vary.cluster.accelerators", "\"auto\"", r.sink());
-                    }
+                "cluster.accelerators" => read.accelerators = Some(counts(&entry.node, r.sink())),
+                key @ ("cluster.topology" | "cluster.topology.kind" | "cluster.topology.oversubscription") => {
+                    read.topology.push((key.to_owned(), topologies(&entry.node, key, r.sink())));
                 }
                 key => {
                     let message = format!("`{key}` is nothing that a plan varies");
                     let hint = did_you_mean(key, VARIED).map_or_else(
-                        || "it may vary \"cluster.node\", \"cluster.fabric\" and \"cluster.accelerators\"".to_owned(),
+                        || format!("it may vary {}", VARIED.map(|key| format!("\"{key}\"")).join(", ")),
                         |near| format!("did you mean \"{near}\"?"),
                     );
                     r.sink().push(Diagnostic::new(Code::UnknownKey, message).at(&entry.at, "here").hint(hint));
@@ -109,6 +126,33 @@ fn choice(node: &Node, key: &str, sink: &Sink) -> Choice {
         _ => {
             node.wrong_type(&path, "\"any\" or a list of ids", sink);
             Choice::Any
+        }
+    }
+}
+
+fn counts(node: &Node, sink: &Sink) -> Counts {
+    match &node.value {
+        Value::String(word) if word == "auto" => Counts::Auto,
+        Value::Array(items) if !items.is_empty() => Counts::Of(items.clone()),
+        _ => {
+            node.wrong_type("plan.vary.cluster.accelerators", "\"auto\" or a list of numbers", sink);
+            Counts::Auto
+        }
+    }
+}
+
+/// Values of a topology's key; what they may be is checked as the scenario's are. "any" are all kinds.
+fn topologies(node: &Node, key: &str, sink: &Sink) -> Vec<Node> {
+    match &node.value {
+        Value::String(word) if word == "any" && key == "cluster.topology.kind" => TopologyKind::ALL
+            .iter()
+            .map(|kind| Node { value: Value::String(kind.word().to_owned()), at: node.at.clone() })
+            .collect(),
+        Value::Array(items) if !items.is_empty() => items.clone(),
+        _ => {
+            let any = if key == "cluster.topology.kind" { "\"any\" or " } else { "" };
+            node.wrong_type(&format!("plan.vary.{key}"), &format!("{any}a list of values"), sink);
+            Vec::new()
         }
     }
 }

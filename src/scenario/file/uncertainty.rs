@@ -14,6 +14,8 @@ const USUAL_SAMPLES: u32 = 1_024;
 pub struct UncertaintyFile {
     /// Inputs and how they spread.
     pub inputs: Vec<UncertainFile>,
+    /// Inputs that move together.
+    pub correlations: Vec<CorrelationFile>,
     /// Whether values of the catalog that have a range spread over it.
     pub catalog: bool,
     /// Samples.
@@ -24,7 +26,7 @@ pub struct UncertaintyFile {
 
 impl Default for UncertaintyFile {
     fn default() -> Self {
-        Self { inputs: Vec::new(), catalog: true, samples: USUAL_SAMPLES, seed: 0 }
+        Self { inputs: Vec::new(), correlations: Vec::new(), catalog: true, samples: USUAL_SAMPLES, seed: 0 }
     }
 }
 
@@ -37,6 +39,17 @@ pub struct UncertainFile {
     pub spread: Spread,
     /// Written after its numbers.
     pub unit: Option<String>,
+    /// Its place.
+    pub at: Span,
+}
+
+/// Two inputs that move together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CorrelationFile {
+    /// Their keys.
+    pub between: [String; 2],
+    /// The correlation of their ranks (Spearman's), between -1 and 1.
+    pub rank: f64,
     /// Its place.
     pub at: Span,
 }
@@ -74,20 +87,51 @@ pub enum Spread {
 impl UncertaintyFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         let usual = Self::default();
-        let inputs = match r.node("inputs") {
-            None => Vec::new(),
-            Some(Node { value: Value::Array(items), .. }) => items.iter().filter_map(|item| input(item, r)).collect(),
-            Some(other) => {
-                other.wrong_type("uncertainty.inputs", "a list of tables", r.sink());
-                Vec::new()
-            }
-        };
         Self {
-            inputs,
+            inputs: tables(r, "inputs", input),
+            correlations: tables(r, "correlations", correlation),
             catalog: r.or("catalog", usual.catalog),
             samples: r.optional_within("samples", &(16..=MOST_SAMPLES)).unwrap_or(usual.samples),
             seed: r.or("seed", usual.seed),
         }
+    }
+}
+
+/// A list of tables.
+fn tables<T>(r: &mut Reader<'_>, key: &'static str, read: impl Fn(&Node, &Reader<'_>) -> Option<T>) -> Vec<T> {
+    match r.node(key) {
+        None => Vec::new(),
+        Some(Node { value: Value::Array(items), .. }) => items.iter().filter_map(|item| read(item, r)).collect(),
+        Some(other) => {
+            other.wrong_type(&format!("uncertainty.{key}"), "a list of tables", r.sink());
+            Vec::new()
+        }
+    }
+}
+
+fn correlation(node: &Node, outer: &Reader<'_>) -> Option<CorrelationFile> {
+    let sink = outer.sink();
+    let before = sink.len();
+    let r = &mut Reader::new(node, "uncertainty.correlations", sink)?;
+    let between: Vec<String> = r.get("between");
+    let rank: f64 = r.get("rank");
+    if sink.len() > before {
+        return None;
+    }
+    let report = |message: String, hint: &str| {
+        sink.push(Diagnostic::new(Code::OutOfRange, message).at(&node.at, "here").hint(hint));
+        None
+    };
+    match <[String; 2]>::try_from(between) {
+        Err(other) => report(
+            format!("a correlation is between two inputs, not {}", other.len()),
+            "write between = [\"cluster.spares\", \"finance.utilisation\"], rank = 0.5",
+        ),
+        Ok(_) if !(rank > -1.0 && rank < 1.0) => report(
+            format!("a correlation of {rank}: that of ranks lies between -1 and 1, both apart"),
+            "such as rank = 0.7; inputs that always move together are one input",
+        ),
+        Ok(between) => Some(CorrelationFile { between, rank, at: node.at.clone() }),
     }
 }
 

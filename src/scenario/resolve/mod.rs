@@ -28,6 +28,7 @@ pub use training::Training;
 use super::file::{ScenarioFile, TokenPricesFile};
 use crate::catalog::{Catalog, Reference};
 use crate::diagnostics::{Sink, Span};
+use crate::document::Node;
 use crate::units::Fraction;
 
 /// A default that was applied because the scenario left a key out.
@@ -60,6 +61,29 @@ pub struct Scenario {
     pub token_prices: Option<TokenPricesFile>,
     /// Defaults that were applied.
     pub assumed: Vec<Assumption>,
+}
+
+/// What of a scenario is money and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Money {
+    finance: Finance,
+    margin: Option<Fraction>,
+    token_prices: Option<TokenPricesFile>,
+}
+
+impl Money {
+    /// Of a scenario's document, of which only `[finance]` is read; mistakes go to the sink.
+    pub fn resolve(document: &Node, sink: &Sink) -> Self {
+        let file = ScenarioFile::read_finance(document, sink);
+        let finance = finance::bind(&file, &mut Defaults::default());
+        Self { finance, margin: file.margin, token_prices: file.token_prices }
+    }
+
+    /// Sets a scenario's.
+    pub fn set(&self, scenario: &mut Scenario) {
+        let Self { finance, margin, token_prices } = *self;
+        (scenario.finance, scenario.margin, scenario.token_prices) = (finance, margin, token_prices);
+    }
 }
 
 /// Applies defaults and remembers them.

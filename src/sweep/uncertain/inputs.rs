@@ -12,9 +12,9 @@ use crate::scenario::{Spread, UncertaintyFile};
 pub struct Input {
     /// The key, as an axis of a sweep has it.
     pub key: String,
-    spread: Spread,
+    pub(super) spread: Spread,
     /// What is written before and after its number.
-    around: [String; 2],
+    pub(super) around: [String; 2],
 }
 
 impl Input {
@@ -70,7 +70,8 @@ pub(super) fn all(
     Some(inputs)
 }
 
-/// The values with a range of the entries that the variants are built from: fabrics, sites, price books and failure rates.
+/// The values with a range of the entries that the variants are built from: fabrics, sites, price books, failure rates,
+/// storage, power, and what software and collectives reach.
 fn ranged(typical: &[Evaluation], records: &[Record<'_>]) -> Vec<Input> {
     let mut used: Vec<(&str, &str)> = Vec::new();
     let mut bought: Vec<&str> = Vec::new();
@@ -82,7 +83,17 @@ fn ranged(typical: &[Evaluation], records: &[Record<'_>]) -> Vec<Input> {
             ("prices", cluster.prices.id.as_str()),
             ("reliability", cluster.reliability.id.as_str()),
             ("network_reliability", cluster.network_reliability.id.as_str()),
+            ("storage", cluster.storage.id.as_str()),
+            ("power", cluster.power.id.as_str()),
+            ("efficiency/collectives", cluster.collectives.id.as_str()),
         ]);
+        used.extend(
+            evaluation
+                .scenario
+                .training
+                .as_ref()
+                .map(|training| ("efficiency/training", training.efficiency_source.id.as_str())),
+        );
         bought.extend([cluster.node.id.as_str(), cluster.storage.id.as_str()]);
         let side = evaluation.built.side.iter().flat_map(|network| &network.parts);
         bought.extend(evaluation.built.parts.iter().chain(side).map(|part| part.id.as_str()));

@@ -1,12 +1,14 @@
 //! Uncertainty: how far every figure spreads when what is not known for certain does, what it hangs on, and how often one
 //! variant beats another.
 
+mod copula;
 mod indices;
 mod inputs;
 mod spread;
 
 pub use inputs::Input;
 
+use copula::Copula;
 use rayon::prelude::*;
 
 use super::columns::Figure;
@@ -126,6 +128,7 @@ pub fn uncertainty(
         }
     }
     let inputs = inputs::all(wanted, &typical, catalog, sink)?;
+    let copula = Copula::new(&wanted.correlations, &inputs, sink)?;
     let ask = |at: &[(usize, f64)]| answers(&bound, &inputs, at, aims, catalog);
     let usual: Vec<Vec<Option<f64>>> =
         typical.iter().map(|evaluation| aims.iter().map(|aim| (aim.figure.extract)(evaluation)).collect()).collect();
@@ -139,9 +142,17 @@ pub fn uncertainty(
         ends[*input].iter().any(moved)
     };
     let moving: Vec<usize> = (0..inputs.len()).filter(moves).collect();
+    let drawn: Vec<usize> =
+        moving.iter().copied().chain(copula.inputs().filter(|input| !moving.contains(input))).collect();
     // All at once, each variant with the same draws.
     let draw = |sample: u32| -> Vec<(usize, f64)> {
-        moving.iter().enumerate().map(|(place, input)| (*input, spread::draw(sample, place, wanted.seed))).collect()
+        // What moves no figure stays at its middle, but for what hangs on it.
+        let mut shares = vec![0.5; inputs.len()];
+        for (place, input) in drawn.iter().enumerate() {
+            shares[*input] = spread::draw(sample, place, wanted.seed);
+        }
+        copula.join(&mut shares);
+        moving.iter().map(|input| (*input, shares[*input])).collect()
     };
     let samples: Vec<Vec<Vec<Option<f64>>>> =
         (0..wanted.samples).into_par_iter().map(|sample| ask(&draw(sample))).collect();

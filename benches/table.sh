@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Prints, as Markdown, what sweeps of a thousand to a hundred million rows take on one thread and on two: processor time, wall
+# time and the most memory held. Rows are kept by a streaming reduction (the cheapest), none is stored.
+#
+#   cargo build --release && benches/table.sh target/release/clusterplan
+#
+# A third of an hour on two cores; `MOST=10000000` ends a step earlier. GNU time is needed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+binary=${1:-target/release/clusterplan}
+most=${MOST:-100000000}
+time=$(type -P time) || { echo "GNU time is needed" >&2; exit 1; }
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# Sweeps $1 with the axes $2 on $3 threads, and prints a row of the table.
+row() {
+    local scenario=$1 axes=$2 threads=$3 rows seconds
+    RAYON_NUM_THREADS=$threads "$time" -o "$log" -f '%U %e %M' \
+        "$binary" sweep "$scenario" --set "sweep.axes=$axes" --top 1 --format json --max-points 1000000000 "${@:4}" \
+        >"$log.json" 2>"$log.txt"
+    rows=$(grep -o '"rows_count": *[0-9]*' "$log.json" | head -1 | grep -o '[0-9]*$')
+    rm -f "$log.json" "$log.txt"
+    read -r user wall memory <"$log"
+    awk -v rows="$rows" -v threads="$threads" -v user="$user" -v wall="$wall" -v memory="$memory" 'BEGIN {
+        printf "| %d | %d | %.2f s | %.2f s | %.2f us | %d | %.0f MB |\n",
+            rows, threads, user, wall, user / rows * 1e6, rows / wall, memory / 1000
+    }'
+}
+
+head() {
+    printf '\n%s\n\n| rows | threads | processor time | wall time | processor time a row | rows a second | memory |\n' "$1"
+    echo '|---:|---:|---:|---:|---:|---:|---:|'
+}
+
+range() { # $1 key, $2 from, $3 to, $4 steps, $5 more
+    echo "{ key = \"$1\", range = { from = $2, to = $3, steps = $4${5:-} } }"
+}
+
+head 'Training: 876 layouts of a job, at as many shares of hours used, each with memory, step time, goodput and cost.'
+for rows in 1000 10000 100000 1000000 10000000 100000000; do
+    [ "$rows" -le "$most" ] || continue
+    steps=$(((rows + 438) / 876))
+    used=$([ "$steps" = 1 ] && echo '{ key = "finance.utilisation", values = [0.8] }' || range finance.utilisation 0.2 1.0 "$steps")
+    for threads in 1 2; do
+        row scenarios/train-llama3.1-8b-16-h100-two-nodes.toml "[$used, { key = \"training.layout\", values = \"all\" }]" "$threads" \
+            --set 'training.layout={ search = "fastest", context = 1, micro_batch = 1, schedule = "1f1b" }'
+    done
+done
+
+head 'Serving: rates of requests by lengths of prompts and shares of them that are cached.'
+for rows in 1000 10000 100000 1000000 10000000 100000000; do
+    [ "$rows" -le "$most" ] || continue
+    rates=$((rows < 100000 ? rows / 100 : rows / 1000))
+    lengths=$((rows < 100000 ? 10 : 100))
+    axes="[$(range serving.arrivals.concurrency 64 100064 "$rates" ', whole = true'), $(range serving.input_tokens 256 8192 "$lengths" ', whole = true'), $(range serving.prefix_hit 0.0 0.9 10)]"
+    for threads in 1 2; do
+        row scenarios/serve-llama3.1-70b-64-h100.toml "$axes" "$threads"
+    done
+done
