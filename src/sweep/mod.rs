@@ -87,7 +87,7 @@ impl<'a> Sweep<'a> {
                 Err(error) => report(&error.message, &error.hint, at, sink),
             }
         }
-        let title = scenario.title;
+        let title = scenario.title.clone();
         let searched = scenario.training.as_ref().is_some_and(|training| training.search.is_some());
         let varied = |column: &AxisColumn| column.key == "training.layout";
         let layouts = searched || axes.columns.iter().any(varied);
@@ -97,6 +97,11 @@ impl<'a> Sweep<'a> {
         sweep.try_values(sink);
         if !sink.is_empty() {
             return None;
+        }
+        if !sweep.requests_are_apart(&scenario) {
+            let apart = apart.without_load();
+            let columns = &sweep.axes.columns;
+            sweep.touches = columns.iter().map(|column| Touches::of(&column.key, &column.target, apart)).collect();
         }
         sweep.asked = sweep.requests();
         Some(sweep)

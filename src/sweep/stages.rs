@@ -87,6 +87,11 @@ impl Apart {
         };
         Self { layout: alone && !keys().any(shared), load: served && !keys().any(other) }
     }
+
+    /// The same where the requests are not.
+    pub(super) const fn without_load(self) -> Self {
+        Self { load: false, ..self }
+    }
 }
 
 impl Touches {
@@ -412,6 +417,33 @@ impl Sweep<'_> {
             serving.layout = search::best_serving_layout(serving, cluster).map_err(Unserved::Not)?;
         }
         staged.at().map_err(Unserved::Not)
+    }
+
+    /// Whether axes of requests set nothing but what [`Asked`] is: held against the scenario as it is bound with the first
+    /// and the last value of each, but for the list of defaults.
+    pub(super) fn requests_are_apart(&self, usual: &Scenario) -> bool {
+        let text = |scenario: &mut Scenario| {
+            scenario.assumed.clear();
+            format!("{scenario:?}")
+        };
+        let mut columns = self.axes.columns.iter().zip(&self.touches).enumerate();
+        columns.all(|(column, (AxisColumn { key, values, .. }, touched))| {
+            let mut ends = [0, values.len().saturating_sub(1)].into_iter();
+            *touched != Touches::Load
+                || ends.all(|number| {
+                    let mut point = vec![ABSENT; self.axes.columns.len()];
+                    point[column] = u32::try_from(number).unwrap_or(ABSENT);
+                    let document = self.document(&point, |touched| touched == Touches::Load);
+                    let Ok(mut bound) = resolve(&document, self.catalog) else { return true };
+                    let mut set = usual.clone();
+                    if let (Some(own), Some(bound)) = (&mut set.serving, &bound.serving)
+                        && let Some(asked) = Asked::of(key, bound)
+                    {
+                        asked.set(own);
+                    }
+                    text(&mut set) == text(&mut bound)
+                })
+        })
     }
 
     /// What each value of an axis of requests sets, by column; nothing of the others.
