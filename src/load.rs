@@ -3,6 +3,7 @@
 mod json;
 mod output;
 mod parts;
+mod rows;
 mod settings;
 mod shard;
 

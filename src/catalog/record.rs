@@ -123,6 +123,7 @@ pub(super) fn text(node: &Node) -> String {
         Value::Boolean(yes) => if *yes { "yes" } else { "no" }.to_owned(),
         Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join("; "),
         Value::Table(table) => table_text(table),
+        Value::Rows(rows) => rows.name.clone(),
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod merge;
 mod reader;
+mod rows;
 mod scalars;
 mod schema;
 mod value;
@@ -12,6 +13,7 @@ mod write;
 
 pub use merge::SetError;
 pub use reader::{FromNode, Reader};
+pub use rows::{Column, Rows};
 pub use schema::{DIALECT, Property, Schema};
 pub use value::{Date, Entry, Node, Table, Value};
 

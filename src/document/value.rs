@@ -1,7 +1,9 @@
 //! The spanned tree.
 
 use std::fmt;
+use std::sync::Arc;
 
+use super::Rows;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
 
 /// A value and its place.
@@ -30,6 +32,8 @@ pub enum Value {
     Array(Vec<Node>),
     /// A table.
     Table(Table),
+    /// Numbers of a file that a text named; they stand where the text stood.
+    Rows(Arc<Rows>),
 }
 
 impl Default for Value {
@@ -82,6 +86,7 @@ impl fmt::Display for Node {
                 }
                 f.write_str(" }")
             }
+            Value::Rows(rows) => f.write_str(&rows.name),
         }
     }
 }
@@ -109,6 +114,7 @@ impl Node {
             Value::Date(_) => "a date",
             Value::Array(_) => "a list",
             Value::Table(_) => "a table",
+            Value::Rows(_) => "a file of numbers",
         }
     }
 

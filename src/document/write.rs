@@ -78,6 +78,7 @@ fn inline(node: &Node) -> String {
         Value::Float(number) => format!("{number:?}"),
         Value::Boolean(yes) => yes.to_string(),
         Value::Date(date) => date.clone(),
+        Value::Rows(rows) => quoted(&rows.name),
         Value::Array(items) => format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", ")),
         Value::Table(table) => {
             let fields =

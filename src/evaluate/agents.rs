@@ -51,15 +51,16 @@ impl AgentsPoint {
     ) -> Result<Self, Infeasible> {
         let task = &agents.task;
         let tokens = task.tokens();
-        let tasks = point.request_rate() / tokens.calls;
+        let tasks = point.mean_rate() / tokens.calls;
+        let at_peak = point.request_rate() / tokens.calls;
         let pace = pace(agents, point);
-        let load = load(tasks, task, &pace);
+        let load = load(at_peak, task, &pace);
         let most = serving_point(&Serving { arrivals: Arrivals::Most, ..serving.clone() }, cluster)?.request_rate();
         let session = cache_of(serving);
         // Of tokens of each task; caches grow in proportion, but for windows and states.
         let passed = |all: Tokens| {
             let sessions = all / Tokens::new(serving.input.mean + serving.output.mean);
-            session * (sessions * tasks.over(SECOND)) / SECOND
+            session * (sessions * at_peak.over(SECOND)) / SECOND
         };
         let kept = load.idle_sessions * task.reuse.session.get();
 

@@ -2,7 +2,7 @@
 
 use super::NoLayout;
 use crate::facility::{Capacity, TooDense};
-use crate::inference::MissingServing;
+use crate::inference::{MissingServing, Short};
 use crate::memory::MemoryFootprint;
 use crate::parallelism::LayoutError;
 use crate::topology::{Tier, TopologyError};
@@ -45,7 +45,7 @@ pub enum Infeasible {
     #[error("the draft runs on the ranks of the model: {0}")]
     Draft(String),
     /// More requests come than the replicas serve.
-    #[error("{asked} come, and {replicas} replicas serve {most} at most")]
+    #[error("{asked} come, and {replicas} replicas serve {most} at most: {}", runs_out(*short))]
     Overload {
         /// What comes.
         asked: RequestRate,
@@ -53,6 +53,18 @@ pub enum Infeasible {
         most: RequestRate,
         /// The replicas.
         replicas: u64,
+        /// What runs out.
+        short: Short,
+    },
+    /// Spare replicas leave none to serve.
+    #[error("{accelerators} accelerators leave no replica of {each} beside {spares} to spare")]
+    NoReplicaLeft {
+        /// Accelerators at work.
+        accelerators: u64,
+        /// Accelerators of a replica.
+        each: u64,
+        /// Replicas that stand by.
+        spares: u64,
     },
     /// Constants of serving are missing.
     #[error("{0}")]
@@ -191,6 +203,14 @@ pub enum Infeasible {
     /// A part does not fit a rack of the site.
     #[error("{0}")]
     Racks(#[from] TooDense),
+}
+
+/// What keeps replicas from serving more, in words.
+const fn runs_out(short: Short) -> &'static str {
+    match short {
+        Short::Cache => "their caches are full",
+        Short::Prefill => "they have no more time for prompts",
+    }
 }
 
 /// The counts around that fill nodes.

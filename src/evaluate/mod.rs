@@ -6,6 +6,7 @@
 mod agents;
 mod bases;
 mod cluster;
+mod domains;
 mod evaluation;
 mod failures;
 mod footprint;
@@ -32,8 +33,8 @@ pub use infeasible::Infeasible;
 pub use parts::{PartLine, parts, racked};
 pub use prepared::{Fit, Point, Prepared};
 pub use run::{Run, StageTime};
-pub use serving::{CachePoint, EnginePoint, PoolPoint, ServingPoint, TimeShares, serving_point};
+pub use serving::{CachePoint, CapacityShares, EnginePoint, PoolPoint, ServingPoint, TimeShares, serving_point};
 pub use side::{Devices, SideBill, side_bills};
 pub use staged::{Staged, StagedServing};
 pub use step::{StepInputs, reach, wires, with_efficiency};
-pub use token_costs::{CostElements, TokenCosts};
+pub use token_costs::{CapacityCosts, CostElements, TokenCosts};

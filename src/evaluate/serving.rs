@@ -4,14 +4,17 @@ mod caching;
 mod engine;
 mod holding;
 mod joined;
+mod load;
 
 use engine::Shapes;
-use holding::{Holding, footprint};
+use holding::{Holding, footprint, holds};
 use joined::joined;
+use load::{apart, together};
 
 use super::Infeasible;
+use super::domains::Domains;
 use super::pools::{transfer, workers};
-use crate::inference::{Latencies, Load, Replica, Request, Room, Scatter, Separate, Spread, SteadyState};
+use crate::inference::{Coming, Latencies, Replica, Request, Separate, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::ServingLayout;
 use crate::scenario::{Arrivals, Cluster, Limits, Serving};
@@ -25,8 +28,16 @@ pub use engine::EnginePoint;
 pub struct ServingPoint {
     /// How a replica is spread.
     pub layout: ServingLayout,
-    /// Replicas on the accelerators at work; of decode, where prefill has a pool of its own.
+    /// Replicas that serve; of decode, where prefill has a pool of its own.
     pub replicas: u64,
+    /// Replicas beside them that stand by, and as many prefill workers.
+    pub spares: u64,
+    /// Accelerators at work, those of spares and those that make no whole replica among them.
+    pub accelerators: u64,
+    /// The most that all replicas would serve, spares too, whatever latencies that takes.
+    pub most: RequestRate,
+    /// What is served at the peak over the mean of a day.
+    pub peak_to_mean: f64,
     /// Prefill's own pool.
     pub pool: Option<PoolPoint>,
     /// Memory of an accelerator, the cache's whole pool in it.
@@ -112,9 +123,23 @@ impl TimeShares {
 }
 
 impl ServingPoint {
-    /// Requests that end in a second, in all replicas.
+    /// Requests that end in a second, in all replicas; at the peak of a day.
     pub fn request_rate(&self) -> RequestRate {
         RequestRate::new(self.state.requests_per_second * self.replicas as f64)
+    }
+
+    /// The same on the mean of a day.
+    pub fn mean_rate(&self) -> RequestRate {
+        self.request_rate() / self.peak_to_mean
+    }
+
+    /// Where what could be served goes.
+    pub fn capacity(&self) -> CapacityShares {
+        let all = self.most;
+        let of_replicas = self.replicas as f64 / (self.replicas + self.spares) as f64;
+        let peak = self.request_rate() / all;
+        let used = peak / self.peak_to_mean;
+        CapacityShares { used, off_peak: peak - used, headroom: of_replicas - peak, standby: 1.0 - of_replicas }
     }
 
     /// Requests open at once in one replica, from their coming to their last token, on average (Little's law).
@@ -153,9 +178,15 @@ impl ServingPoint {
         self.pool.map_or(0, |pool| pool.workers * pool.layout.ranks())
     }
 
-    /// Accelerators for each replica, its part of prefill's pool among them.
+    /// Accelerators for each replica that serves, its part of prefill's pool, of spares and of what is left over among them.
     pub fn accelerators_per_replica(&self) -> f64 {
-        self.layout.ranks() as f64 + self.prefill_accelerators() as f64 / self.replicas as f64
+        self.accelerators as f64 / self.replicas as f64
+    }
+
+    /// Share of the accelerators that serve.
+    pub fn serving_share(&self) -> f64 {
+        let workers = self.pool.map_or(0, |pool| (pool.workers - self.spares) * pool.layout.ranks());
+        (self.layout.ranks() * self.replicas + workers) as f64 / self.accelerators as f64
     }
 
     /// Share of the accelerators' time that is prefill's; the rest is decode's.
@@ -165,6 +196,19 @@ impl ServingPoint {
         }
         self.state.stall / self.state.tpot
     }
+}
+
+/// Shares of what the replicas could serve; they add up to one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CapacityShares {
+    /// Served on the mean of a day.
+    pub used: f64,
+    /// Served at the peak and not on the mean.
+    pub off_peak: f64,
+    /// Not served at the peak, so that latencies are what they are.
+    pub headroom: f64,
+    /// That of replicas that stand by.
+    pub standby: f64,
 }
 
 /// Requests in an attention group at most, where nothing else limits them: the usual setting for throughput.
@@ -197,8 +241,11 @@ struct Reuse {
 /// Serving with so much of the prompts at hand. Latencies are those of the busiest replica.
 fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<ServingPoint, Infeasible> {
     let layout = serving.layout;
-    let (accelerators, each) = (u64::from(cluster.accelerators), layout.ranks());
-    if serving.prefill.is_none() && !accelerators.is_multiple_of(each) {
+    let each = layout.ranks();
+    let site = Domains::new(cluster, serving.search);
+    let accelerators = site.accelerators;
+    let spares = u64::from(serving.spare_replicas);
+    if serving.prefill.is_none() && !serving.search && !accelerators.is_multiple_of(each) {
         return Err(Infeasible::PartReplica { accelerators, each });
     }
     draft_fits(serving, layout)?;
@@ -208,60 +255,57 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
     let tokens = tokens_up(input + output);
     let found = holding.fits(&layout, tokens);
     let memory = footprint(&found);
-    if found.requests == 0 {
-        let (request, pool) = (found.request, found.pool);
-        return Err(Infeasible::NoRequestFits { tokens, request, pool, footprint: memory, usable });
+    holds(&found, tokens, usable)?;
+    // The longest of a trace has to fit too.
+    if let Some(longest) = serving.requests.longest.map(tokens_up) {
+        holds(&holding.fits(&layout, longest), longest, usable)?;
     }
-    let room = holding.room(&layout, (input, output), &found);
     let hit = reuse.hit;
-    let request = Request { input: input * (1.0 - hit), cached: input * hit, output };
+    let beyond = serving.requests.beyond;
+    let request = Request { input: input * (1.0 - hit), cached: input * hit, output, beyond };
+    let room = holding.room(&layout, &request, &found);
     let shapes = Shapes::new(serving);
     let joined = |layout| Ok::<_, Infeasible>(joined(layout, serving, cluster)?.after(reuse.wait));
     let joined_decode = joined(layout)?;
     let replica = Replica::new(&shapes.model, &joined_decode, Spread::from(layout))
         .with(shapes.features(serving, serving.prefill.is_none()));
     let cached_share = 1.0 - replica.prefill(request.input, 0.0) / replica.prefill(request.input, request.cached);
-    let scatter = Scatter { input: serving.input.cv, output: serving.output.cv };
+    let terms = &serving.terms;
+    let coming =
+        Coming { requests: &serving.requests, hit, cached: request.cached, cv: terms.cv, replay: terms.replay };
+    let too_few = Infeasible::NoReplicaLeft { accelerators, each, spares };
     let (mut pool, mut joined_prefill, mut takes_in) = (None, None, replica);
-    let (replicas, mut state, latencies) = if let Some(wanted) = &serving.prefill {
+    let (replicas, most, mut state, latencies) = if let Some(wanted) = &serving.prefill {
         let prompt = tokens_up(input);
         draft_fits(serving, wanted.layout)?;
-        let own = holding.fits(&wanted.layout, prompt);
-        if own.requests == 0 {
-            let (tokens, request, pool, footprint) = (prompt, own.request, own.pool, footprint(&own));
-            return Err(Infeasible::NoRequestFits { tokens, request, pool, footprint, usable });
-        }
+        holds(&holding.fits(&wanted.layout, prompt), prompt, usable)?;
         let worker =
             Replica::new(&shapes.model, joined_prefill.insert(joined(wanted.layout)?), Spread::from(wanted.layout))
                 .with(shapes.features(serving, false));
         takes_in = worker;
         let transfer = transfer(serving, cluster, wanted, prompt);
-        let replicas = |workers: u64| {
-            let left = accelerators.checked_sub(workers * wanted.layout.ranks())?;
-            (left >= each && left.is_multiple_of(each)).then_some(left / each)
+        let replicas = |workers: u64| site.beside(layout, wanted.layout, workers);
+        let with = |workers: u64, replicas: u64| {
+            let (prefill, decode) = (worker, replica);
+            Separate { prefill, workers: workers as f64, decode, replicas: replicas as f64, room, transfer }
         };
         let pools = |workers: u64| {
-            let (prefill, decode, replicas) = (worker, replica, replicas(workers)? as f64);
-            Some(Separate { prefill, workers: workers as f64, decode, replicas, room, transfer })
+            let replicas = replicas(workers)?;
+            (workers > spares && replicas > spares).then(|| with(workers - spares, replicas - spares))
         };
         let (workers, pools) = workers(wanted, accelerators, &request, MOST, pools)?;
-        let replicas = replicas(workers).unwrap_or(1);
+        let all = replicas(workers).unwrap_or(1);
+        let replicas = all - spares;
         pool = Some(PoolPoint { layout: wanted.layout, workers, transfer });
-        let (state, latencies) = match serving.arrivals {
-            Arrivals::Most => (pools.most(&request, MOST), None),
-            Arrivals::Concurrency(open) => (pools.closed(&request, f64::from(open)), None),
-            Arrivals::Rate(asked) => {
-                let (state, latencies) = pools
-                    .at_rate(&request, asked * reuse.busiest, scatter)
-                    .map_err(|over| Infeasible::Overload { asked, most: over.most / reuse.busiest, replicas })?;
-                (state, Some(latencies))
-            }
-        };
-        (replicas, state, latencies)
+        let (state, latencies) = apart(&pools, serving, &request, (replicas, reuse.busiest), &coming)?;
+        let most = with(workers, all).most(&request, MOST).requests_per_second * all as f64;
+        (replicas, most, state, latencies)
     } else {
-        let replicas = accelerators / each;
-        let (state, latencies) = together(&replica, serving, &request, room, (replicas, scatter, reuse.busiest))?;
-        (replicas, state, latencies)
+        let all = site.whole(layout);
+        let replicas = all.checked_sub(spares).filter(|replicas| *replicas > 0).ok_or(too_few)?;
+        let (state, latencies) = together(&replica, serving, &request, room, (replicas, reuse.busiest), &coming)?;
+        let most = replica.offline(&request, MOST, room).requests_per_second * all as f64;
+        (replicas, most, state, latencies)
     };
     state.requests_per_second /= reuse.busiest;
     let shares = TimeShares::of(&state, matches!(serving.arrivals, Arrivals::Rate(_))).beside_idle(reuse.busiest);
@@ -271,6 +315,10 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
     Ok(ServingPoint {
         layout,
         replicas,
+        spares,
+        accelerators,
+        most: RequestRate::new(most / reuse.busiest),
+        peak_to_mean: serving.peak_to_mean,
         pool,
         memory,
         usable,
@@ -290,32 +338,6 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
 fn draft_fits(serving: &Serving, layout: ServingLayout) -> Result<(), Infeasible> {
     let draft = serving.features.speculation.as_ref();
     draft.map_or(Ok(()), |draft| layout.check(&draft.model).map_err(Infeasible::Draft))
-}
-
-/// Replicas that prefill and decode, each its part of what is asked.
-fn together(
-    replica: &Replica<'_>,
-    serving: &Serving,
-    request: &Request,
-    room: Room,
-    (replicas, scatter, busiest): (u64, Scatter, f64),
-) -> Result<(SteadyState, Option<Latencies>), Infeasible> {
-    let per_replica = replicas as f64;
-    Ok(match serving.arrivals {
-        Arrivals::Most => (replica.offline(request, MOST, room), None),
-        Arrivals::Concurrency(open) => {
-            let concurrency = f64::from(open) / per_replica;
-            let load = Load { request: *request, concurrency, waves: f64::INFINITY, fixed_length: false };
-            (replica.closed_loop(&load, room), None)
-        }
-        Arrivals::Rate(all) => {
-            let rate = all * (busiest / per_replica);
-            let state = replica.open_loop(request, rate, serving.input.cv, room).map_err(|over| {
-                Infeasible::Overload { asked: all, most: over.most * (per_replica / busiest), replicas }
-            })?;
-            (state, Some(replica.latencies(request, &state, rate, scatter, room)))
-        }
-    })
 }
 
 /// Tokens as a count, a part of one as one more.

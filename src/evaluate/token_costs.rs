@@ -43,22 +43,52 @@ pub struct CostElements {
     pub energy: Joules,
 }
 
+/// What a million tokens cost by where the capacity goes that they pay for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CapacityCosts {
+    /// Served on the mean of a day: what they would cost by use alone.
+    pub used: Usd,
+    /// There for the peak.
+    pub off_peak: Usd,
+    /// Left free at the peak, so that latencies are what they are.
+    pub headroom: Usd,
+    /// Standing by.
+    pub standby: Usd,
+}
+
 impl Evaluation {
     /// What a million tokens of answers cost by element, where prefill and decode share their accelerators: all that the
     /// replicas cost, shared out by their time.
     pub fn cost_elements(&self) -> Option<CostElements> {
         let point = self.serving.filter(|point| point.pool.is_none())?;
         let second = self.unit_costs.per_useful_gpu_hour.over(Seconds::new(1.0)) * point.accelerators_per_replica();
-        let million = second * (MILLION / (point.state.requests_per_second * point.request.output));
+        let million =
+            second * (MILLION * point.peak_to_mean / (point.state.requests_per_second * point.request.output));
         let shares = &point.shares;
-        let tokens = point.request_rate().over(Seconds::new(1.0)) * point.request.output;
+        let tokens = point.mean_rate().over(Seconds::new(1.0)) * point.request.output;
+        // What stands by, or is there for the peak, waits.
+        let at_work = point.serving_share() / point.peak_to_mean;
+        let of = |share: f64| million * (share * at_work);
         Some(CostElements {
-            weights: million * shares.weights,
-            cache: million * shares.cache,
-            compute: million * shares.compute,
-            network: million * shares.network,
-            waiting: million * shares.idle,
+            weights: of(shares.weights),
+            cache: of(shares.cache),
+            compute: of(shares.compute),
+            network: of(shares.network),
+            waiting: of(shares.idle) + million * (1.0 - at_work),
             energy: self.built.facility.average_total * Seconds::new(MILLION / tokens),
+        })
+    }
+
+    /// What a million tokens of both kinds cost by where the capacity goes that is paid for; the parts add up to all of it.
+    pub fn cost_of_capacity(&self) -> Option<CapacityCosts> {
+        let (point, costs) = (self.serving?, self.token_costs()?);
+        let shares = point.capacity();
+        let of = |share: f64| costs.blended * share;
+        Some(CapacityCosts {
+            used: of(shares.used),
+            off_peak: of(shares.off_peak),
+            headroom: of(shares.headroom),
+            standby: of(shares.standby),
         })
     }
 
@@ -70,7 +100,7 @@ impl Evaluation {
     /// The tokens of a second at what they cost elsewhere, and what serving them here costs, where that is asked.
     pub fn against_elsewhere(&self) -> Option<TokenSales> {
         let (point, costs, prices) = (self.serving?, self.token_costs()?, self.scenario.token_prices?);
-        let second = point.request_rate().over(Seconds::new(1.0));
+        let second = point.mean_rate().over(Seconds::new(1.0));
         let of = |each: f64| Tokens::new(each * second);
         let request = &point.request;
         let (fresh, cached, output) = (of(request.input), of(request.cached), of(request.output));
@@ -93,7 +123,7 @@ impl TokenCosts {
     pub fn new(point: &ServingPoint, gpu: UsdPerHour) -> Self {
         let second = gpu.over(Seconds::new(1.0)) * point.accelerators_per_replica();
         let (request, state) = (&point.request, &point.state);
-        let rate = state.requests_per_second;
+        let rate = state.requests_per_second / point.peak_to_mean;
         let of = |share: f64, tokens: f64| second * (share / (rate * tokens) * MILLION);
         let prefill = point.prefill_share();
         let to_cached = prefill * point.cached_share;

@@ -16,12 +16,14 @@ pub struct Request {
     pub cached: f64,
     /// Of the answer.
     pub output: f64,
+    /// Of the cache of a sequence in decode, beyond those of this mean request: long answers are in decode for longer.
+    pub beyond: f64,
 }
 
 impl Request {
     /// Tokens in the cache of a sequence in decode, on average.
     pub fn context(&self) -> f64 {
-        self.input + self.cached + self.output / 2.0
+        self.input + self.cached + self.output / 2.0 + self.beyond
     }
 }
 

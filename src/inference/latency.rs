@@ -1,24 +1,45 @@
-//! How latencies scatter where requests come at random.
+//! How latencies scatter where requests come by themselves.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use super::batching::{Request, SteadyState};
-use super::{Replica, Room};
-use crate::units::{RequestRate, Seconds};
+use super::batching::SteadyState;
+use crate::units::Seconds;
+use crate::workload::{Pair, Requests};
 
-/// Points at which a distribution of lengths is taken, up to four standard deviations to each side.
-const POINTS: usize = 41;
-const WIDEST: f64 = 4.0;
-/// Halvings in which a quantile is found.
-const HALVINGS: u32 = 28;
+/// Parts that a distribution is brought down to.
+const POINTS: usize = 64;
+/// Steps in which a quantile is sought, at most.
+const STEPS: u32 = 60;
+/// Of a time, how near a quantile is found.
+const NEAR: f64 = 1e-6;
 
-/// How long requests are: standard deviations over the mean, both lognormal.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scatter {
-    /// Of prompts.
-    pub input: f64,
-    /// Of answers.
-    pub output: f64,
+/// How requests come, and how long they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Coming<'a> {
+    /// Their lengths, and their times where they were recorded.
+    pub requests: &'a Requests,
+    /// Share of prompts' tokens whose keys and values are at hand.
+    pub hit: f64,
+    /// Tokens of a prompt that are: a beginning that prompts of all lengths share.
+    pub cached: f64,
+    /// Standard deviation over the mean of the times between two, over all replicas: 1 where they come at random (Poisson), 0
+    /// at even times, more in bursts.
+    pub cv: f64,
+    /// Whether they come when they did in the trace, its time stretched to the rate.
+    pub replay: bool,
+}
+
+impl Coming<'_> {
+    /// Squared coefficient of variation of the times between requests of one of so many replicas, each request sent to any
+    /// of them: a renewal process, thinned.
+    pub(super) fn squared_cv(&self, replicas: f64) -> f64 {
+        1.0 + (self.cv * self.cv - 1.0) / replicas
+    }
+
+    /// Computed and cached tokens of a prompt.
+    pub(super) fn parts(&self, prompt: f64) -> (f64, f64) {
+        (prompt * (1.0 - self.hit), self.cached)
+    }
 }
 
 /// A latency that half of all requests stay below, 95% of them, and 99%.
@@ -44,12 +65,13 @@ pub struct Latencies {
 }
 
 impl Quantiles {
-    fn of(quantile: impl Fn(f64) -> Seconds) -> Self {
+    pub(super) fn of(quantile: impl Fn(f64) -> Seconds) -> Self {
         Self { p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99) }
     }
 }
 
-/// A wait that is none for some: else exponential, as that of a queue which is busy for the same share of the time.
+/// A wait that is none for some: else exponential, as that of a queue which is busy for the same share of the time (exact for
+/// M/M/k, the heavy-traffic form of G/G/k; Kleinrock, Queueing Systems II, 1976).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wait {
     /// Share that waits.
@@ -58,129 +80,267 @@ pub(super) struct Wait {
     pub(super) mean: Seconds,
 }
 
-impl Wait {
-    /// Share of requests that wait at most so long.
-    fn within(&self, time: Seconds) -> f64 {
-        if time < Seconds::ZERO {
-            return 0.0;
+/// A time that scatters: the shares of requests whose own times lie between two, evenly. Ascending, with shares that add up
+/// to one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Times(Vec<Part>);
+
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    from: Seconds,
+    to: Seconds,
+    share: f64,
+}
+
+impl Times {
+    /// Of points in ascending order, each standing for what is nearest to it.
+    pub(super) fn new(points: &[(Seconds, f64)]) -> Self {
+        let middle = |one: usize, other: usize| match (points.get(one), points.get(other)) {
+            (Some(one), Some(other)) => Some((one.0 + other.0) / 2.0),
+            _ => None,
+        };
+        let part = |(index, &(time, share)): (usize, &(Seconds, f64))| {
+            let below = index.checked_sub(1).and_then(|below| middle(below, index));
+            let above = middle(index, index + 1);
+            // The last on each side reaches as far out as in.
+            let from = below.unwrap_or_else(|| (time * 2.0).saturating_sub(above.unwrap_or(time)));
+            let to = above.unwrap_or_else(|| (time * 2.0).saturating_sub(from));
+            Part { from, to, share }
+        };
+        Self(points.iter().enumerate().map(part).collect())
+    }
+
+    /// Of parts that may lie over each other, brought down to a few that follow one another, each as much longer than the one
+    /// before.
+    fn joined(parts: &[Part]) -> Self {
+        let least = parts
+            .iter()
+            .map(|part| part.from)
+            .fold(None, |least: Option<Seconds>, from| Some(least.map_or(from, |least| least.min(from))));
+        let most = parts.iter().fold(Seconds::ZERO, |most, part| most.max(part.to));
+        let Some(least) = least.filter(|least| parts.len() > 1 && most > *least) else { return Self(parts.to_vec()) };
+        // From a thousandth of the longest on, so that what takes no time has a part too.
+        let start = least.max(most * 1e-3);
+        let ratio = (most / start).powf((POINTS as f64).recip());
+        let mut joined = Vec::with_capacity(POINTS + 1);
+        let (mut from, mut to, mut before) = (least, start, 0.0);
+        for _ in 0..=POINTS {
+            let all = parts.iter().map(|part| part.share * part.reached(to)).sum::<f64>();
+            if all > before {
+                joined.push(Part { from, to, share: all - before });
+            }
+            (from, to, before) = (to, to * ratio, all.max(before));
         }
-        if self.busy <= 0.0 || self.mean <= Seconds::ZERO {
-            return 1.0;
+        Self(joined)
+    }
+
+    /// Share of requests that are through within a time, each after its wait.
+    fn within(&self, time: Seconds, wait: Wait) -> f64 {
+        self.0.iter().take_while(|part| part.from < time).map(|part| part.share * part.within(time, wait)).sum()
+    }
+
+    /// The time within which a share of requests is through: the secant through two that lie to each side (Illinois).
+    pub(super) fn quantile(&self, share: f64, wait: Wait) -> Seconds {
+        let (Some(first), Some(last)) = (self.0.first(), self.0.last()) else { return Seconds::ZERO };
+        let (mut low, mut high) = (first.from, last.to + wait.mean);
+        if high <= low {
+            return high;
         }
-        1.0 - self.busy * (-(time / self.mean) * self.busy).exp()
+        let off = |time: Seconds| self.within(time, wait) - share;
+        let (mut below, mut above) = (-share, off(high));
+        while above < 0.0 {
+            low = high;
+            below = above;
+            high = high * 2.0;
+            above = off(high);
+        }
+        let mut last = 0;
+        for _ in 0..STEPS {
+            if high.saturating_sub(low) <= high * NEAR {
+                break;
+            }
+            let between = low + high.saturating_sub(low) * (below / (below - above)).clamp(0.001, 0.999);
+            let found = off(between);
+            if found < 0.0 {
+                (low, below) = (between, found);
+                if last < 0 {
+                    above /= 2.0;
+                }
+                last = -1;
+            } else {
+                (high, above) = (between, found);
+                if last > 0 {
+                    below /= 2.0;
+                }
+                last = 1;
+            }
+        }
+        high
     }
 }
 
-/// A time that scatters, on a grid of standard deviations with the weight of each.
-pub(super) type Grid = [(Seconds, f64); POINTS];
-
-/// `time` at the points of a lognormal distribution of that mean and coefficient of variation.
-pub(super) fn lognormal(mean: f64, cv: f64, time: impl Fn(f64) -> Seconds) -> Grid {
-    let variance = (1.0 + cv * cv).ln();
-    let step = 2.0 * WIDEST / (POINTS - 1) as f64;
-    let mut grid = [(Seconds::ZERO, 0.0); POINTS];
-    let mut all = 0.0;
-    for (index, point) in grid.iter_mut().enumerate() {
-        let deviations = step * index as f64 - WIDEST;
-        let weight = (-deviations * deviations / 2.0).exp();
-        *point = (time(mean * (deviations * variance.sqrt() - variance / 2.0).exp()), weight);
-        all += weight;
+impl Part {
+    /// Share of what lies here before a time.
+    fn reached(&self, time: Seconds) -> f64 {
+        if time <= self.from {
+            return if time < self.from || self.to > self.from { 0.0 } else { 1.0 };
+        }
+        let width = self.to.saturating_sub(self.from);
+        if width > Seconds::ZERO { (time.saturating_sub(self.from) / width).min(1.0) } else { 1.0 }
     }
-    grid.map(|(time, weight)| (time, weight / all))
-}
 
-/// The time within which a share of requests is through: each takes a time of the grid after its wait.
-fn quantile(share: f64, grid: &Grid, wait: Wait) -> Seconds {
-    let within = |time: Seconds| grid.iter().map(|(own, weight)| weight * wait.within(time - *own)).sum::<f64>();
-    let longest = grid.iter().fold(Seconds::ZERO, |longest, (own, _)| longest.max(*own));
-    let (mut low, mut high) = (Seconds::ZERO, longest + wait.mean);
-    while within(high) < share {
-        high = high * 2.0;
-    }
-    for _ in 0..HALVINGS {
-        let middle = (low + high) / 2.0;
-        if within(middle) < share { low = middle } else { high = middle }
-    }
-    high
-}
-
-impl Replica<'_> {
-    /// Distributions of latencies of an engine in that steady state, to which requests come at a rate.
-    ///
-    /// First tokens: the prefill of a prompt whose length scatters, behind a wait that is exponential for the share of
-    /// requests that meet a busy engine (exact for M/M/1, the heavy-traffic form of M/G/1; Kleinrock, Queueing Systems II,
-    /// 1976). Tokens: the sequences in decode at random times are Poisson (M/G/infinity), and a token takes as long as
-    /// theirs. Whole requests: first tokens and answers whose length scatters, their sum taken as lognormal by its mean and
-    /// variance (Fenton 1960).
-    pub fn latencies(
-        &self,
-        request: &Request,
-        state: &SteadyState,
-        rate: RequestRate,
-        scatter: Scatter,
-        room: Room,
-    ) -> Latencies {
-        let prefill = |new: f64| self.prefill(new, request.cached);
-        let served = self.packed_prefill(request.input, request.cached).min(state.prefill);
-        let wait = Wait { busy: rate.over(served), mean: state.queue };
-        let fixed = state.ttft.saturating_sub(state.queue + state.prefill);
-        let first = lognormal(request.input, scatter.input, |tokens| fixed + prefill(tokens));
-        let token = |batch: f64| self.token_time(request, batch.clamp(0.0, room.requests), state.prefill, 1.0).total();
-        distribution(request, state, &first, wait, token, scatter.output)
+    /// Share of what lies here that is through within a time after its wait: the mean of `1 - busy exp(-w busy / mean)` over
+    /// the waits that are left.
+    fn within(&self, time: Seconds, wait: Wait) -> f64 {
+        let width = self.to.saturating_sub(self.from);
+        let begun = time.min(self.to);
+        let reached = self.reached(time);
+        if wait.busy <= 0.0 || wait.mean <= Seconds::ZERO {
+            return reached;
+        }
+        let late = |own: Seconds| (-(time.saturating_sub(own) / wait.mean) * wait.busy).exp();
+        if width <= Seconds::ZERO {
+            return 1.0 - wait.busy * late(self.from);
+        }
+        let mean_over_width = wait.mean / wait.busy / width;
+        reached - wait.busy * mean_over_width * (late(begun) - late(self.from))
     }
 }
 
-/// Distributions from first tokens without their wait, the wait, the time of a token by the sequences in decode, and the
-/// coefficient of variation of answers.
-pub(super) fn distribution(
-    request: &Request,
+/// What latencies scatter from: first tokens without their wait, the wait, and the time of a token by the sequences in decode,
+/// whose number scatters with `peakedness` times the variance that it has where requests come at random.
+pub(super) struct Sources<'a, F> {
+    pub(super) first: &'a dyn Fn(f64) -> Seconds,
+    pub(super) wait: Wait,
+    pub(super) token: F,
+    pub(super) peakedness: f64,
+}
+
+/// Distributions of latencies.
+///
+/// First tokens: the prefill of a prompt whose length scatters, behind a wait. Tokens: the sequences in decode at random times
+/// are Poisson where requests come at random (M/G/infinity), and a token takes as long as theirs. Whole requests: first tokens
+/// and answers of the lengths that go together.
+pub(super) fn distribution<F: Fn(f64) -> Seconds>(
+    requests: &Requests,
     state: &SteadyState,
-    first: &Grid,
-    wait: Wait,
-    token: impl Fn(f64) -> Seconds,
-    output_cv: f64,
+    sources: &Sources<'_, F>,
 ) -> Latencies {
-    let normal = Normal::standard();
-    let of_token = |share: f64| token(state.batch + normal.inverse_cdf(share) * state.batch.sqrt());
-    let mean = first.iter().map(|(time, weight)| *time * *weight).sum::<Seconds>();
-    let answers = state.tpot * request.output;
-    let alone = mean + answers;
-    let off = |time: Seconds| (time - mean) / alone;
-    let squares: f64 = first.iter().map(|(time, weight)| weight * off(*time) * off(*time)).sum();
-    let cv = squares.sqrt().hypot(answers / alone * output_cv);
-    let whole = lognormal(1.0, cv, |part| alone * part);
+    let firsts: Vec<(Seconds, f64)> =
+        requests.prompts.iter().map(|point| ((sources.first)(point.tokens), point.weight)).collect();
+    let first = Times::new(&firsts);
+    let mut known = (f64::NAN, Seconds::ZERO);
+    let of_pair = |pair: &Pair| {
+        // Pairs with one prompt follow each other.
+        if pair.input.to_bits() != known.0.to_bits() {
+            known = (pair.input, (sources.first)(pair.input));
+        }
+        let [from, to] = pair.output.map(|tokens| known.1 + state.tpot * tokens);
+        Part { from, to, share: pair.weight }
+    };
+    let whole = Times::joined(&requests.pairs.iter().map(of_pair).collect::<Vec<_>>());
     Latencies {
-        first_token: Quantiles::of(|share| quantile(share, first, wait)),
-        token: Quantiles::of(of_token),
-        whole: Quantiles::of(|share| quantile(share, &whole, wait)),
+        first_token: Quantiles::of(|share| first.quantile(share, sources.wait)),
+        token: tokens(state, sources),
+        whole: Quantiles::of(|share| whole.quantile(share, sources.wait)),
     }
+}
+
+/// Times between tokens.
+pub(super) fn tokens<F: Fn(f64) -> Seconds>(state: &SteadyState, sources: &Sources<'_, F>) -> Quantiles {
+    let normal = Normal::standard();
+    let deviation = (state.batch * sources.peakedness).sqrt();
+    Quantiles::of(|share| (sources.token)(state.batch + normal.inverse_cdf(share) * deviation))
+}
+
+/// Variance over mean of the sequences in decode, where the times between requests have that squared coefficient of variation:
+/// `1 + (cv^2 - 1) E[min] / E` of two answers (Eckberg 1983 for a renewal process that comes fast against its service).
+pub(super) fn peakedness(squared_cv: f64, requests: &Requests) -> f64 {
+    (1.0 + (squared_cv - 1.0) * requests.overlap).max(0.0)
+}
+
+/// Mean, and squared coefficient of variation, of a time over prompts.
+pub(super) fn over_prompts(coming: &Coming<'_>, time: impl Fn(f64, f64) -> Seconds) -> (Seconds, f64) {
+    let times = || {
+        coming.requests.prompts.iter().map(|point| {
+            let (new, cached) = coming.parts(point.tokens);
+            (time(new, cached), point.weight)
+        })
+    };
+    let mean: Seconds = times().map(|(time, weight)| time * weight).sum();
+    let squares: f64 = times().map(|(time, weight)| weight * (time / mean - 1.0).powi(2)).sum();
+    (mean, squares)
+}
+
+/// The mean wait of a queue with one server that is busy for a share of the time: Pollaczek and Khinchine's where requests come
+/// at random, Kingman's where they do not.
+pub(super) fn mean_wait(served: Seconds, busy: f64, squared_cvs: [f64; 2]) -> Seconds {
+    let [coming, serving] = squared_cvs;
+    served * (busy * (coming + serving) / (2.0 * (1.0 - busy)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::Moments;
+
+    const NONE: Wait = Wait { busy: 0.0, mean: Seconds::ZERO };
+
+    fn lognormal(mean: f64, cv: f64) -> Times {
+        let of = Requests::lognormal(Moments { mean, cv }, Moments { mean: 1.0, cv: 0.0 });
+        let points: Vec<(Seconds, f64)> =
+            of.prompts.iter().map(|point| (Seconds::new(point.tokens), point.weight)).collect();
+        Times::new(&points)
+    }
 
     #[test]
     fn waits_of_an_m_m_1_queue_are_exact() {
         // Busy for 0.8 of the time, a mean wait of 4 s: P(W > w) = 0.8 exp(-w / 5). Half wait at most 5 ln 1.6 = 2.350 s,
         // 95% at most 5 ln 16 = 13.863 s; one fifth do not wait.
         let wait = Wait { busy: 0.8, mean: Seconds::new(4.0) };
-        let none = lognormal(1.0, 0.0, |_| Seconds::ZERO);
-        assert!((quantile(0.5, &none, wait).value() - 2.350).abs() < 1e-3);
-        assert!((quantile(0.95, &none, wait).value() - 13.863).abs() < 1e-3);
-        assert!(quantile(0.19, &none, wait).value() < 1e-6);
+        let none = Times::new(&[(Seconds::ZERO, 1.0)]);
+        assert!((none.quantile(0.5, wait).value() - 2.350).abs() < 1e-3);
+        assert!((none.quantile(0.95, wait).value() - 13.863).abs() < 1e-3);
+        assert!(none.quantile(0.19, wait).value() < 1e-6);
     }
 
     #[test]
     fn lengths_scatter_as_a_lognormal() {
         // A mean of 1,000 and a coefficient of variation of 1: sigma^2 = ln 2, the median 1,000 / sqrt 2 = 707.1, P95 is
-        // 707.1 exp(1.645 x 0.8326) = 2,781.
-        let idle = Wait { busy: 0.0, mean: Seconds::ZERO };
-        let grid = lognormal(1_000.0, 1.0, Seconds::new);
-        let mean: Seconds = grid.iter().map(|(time, weight)| *time * *weight).sum();
-        assert!((mean.value() / 1_000.0 - 1.0).abs() < 1e-3, "{mean}");
-        // The grid's steps are a fifth of a standard deviation.
-        assert!((quantile(0.5, &grid, idle).value() / 707.1).ln().abs() < 0.2 * 0.8326);
-        assert!((quantile(0.95, &grid, idle).value() / 2_781.0).ln().abs() < 0.2 * 0.8326);
+        // 707.1 exp(1.645 x 0.8326) = 2,781, P99 707.1 exp(2.326 x 0.8326) = 4,906.
+        for (share, wanted) in [(0.5, 707.1), (0.95, 2_781.0), (0.99, 4_906.0)] {
+            let found = lognormal(1_000.0, 1.0).quantile(share, NONE).value();
+            assert!((found / wanted - 1.0).abs() < 0.02, "{found}, not {wanted}");
+        }
+    }
+
+    #[test]
+    fn waits_add_to_what_scatters() {
+        // Even times from 0 to 1 s behind an exponential wait of 1 s for all: P(T <= t) = 1 - exp(-t) (e - 1) from 1 s on.
+        let points = [0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95].map(|at| (Seconds::new(at), 0.1));
+        let even = Times::new(&points);
+        let found = even.quantile(0.95, Wait { busy: 1.0, mean: Seconds::new(1.0) }).value();
+        let wanted = ((std::f64::consts::E - 1.0) / 0.05).ln();
+        assert!((found / wanted - 1.0).abs() < 1e-4, "{found}, not {wanted}");
+    }
+
+    #[test]
+    fn parts_over_each_other_are_joined() {
+        // Even times from 0 to 2 s, and as many from 1 to 3 s: a quarter is below 1 s, three quarters below 2 s.
+        let part = |from: f64, to: f64| Part { from: Seconds::new(from), to: Seconds::new(to), share: 0.5 };
+        let joined = Times::joined(&[part(0.0, 2.0), part(1.0, 3.0)]);
+        for (share, wanted) in [(0.25, 1.0), (0.75, 2.0), (0.99, 2.96)] {
+            let found = joined.quantile(share, NONE).value();
+            assert!((found / wanted - 1.0).abs() < 0.02, "{found}, not {wanted}");
+        }
+    }
+
+    #[test]
+    fn replicas_share_bursts() {
+        let requests = Requests::lognormal(Moments { mean: 1.0, cv: 0.0 }, Moments { mean: 1.0, cv: 0.0 });
+        let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 3.0, replay: false };
+        assert!((coming.squared_cv(1.0) - 9.0).abs() < 1e-12 && (coming.squared_cv(4.0) - 3.0).abs() < 1e-12);
+        // Of equal answers, those in decode are all that came within one: they scatter as arrivals do.
+        assert!((peakedness(9.0, &requests) - 9.0).abs() < 1e-12);
     }
 }

@@ -1,6 +1,8 @@
 //! Requests that come by themselves, at a rate.
 
 use super::batching::{Request, SteadyState};
+use super::latency::{Coming, Latencies, Sources, Wait, distribution, mean_wait, over_prompts, peakedness, tokens};
+use super::replay::{ByPrompt, Servers, dispersion, replay};
 use super::{Replica, Room};
 use crate::units::{RequestRate, Seconds};
 
@@ -14,13 +16,25 @@ const LEAST: f64 = 1e-6;
 pub struct Overload {
     /// What it can serve.
     pub most: RequestRate,
+    /// What keeps it from more.
+    pub short: Short,
+}
+
+/// What runs out first as more requests come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Short {
+    /// Room for caches: more requests in decode would each be served at nearly the time that they take now.
+    Cache,
+    /// Time for prefills.
+    Prefill,
 }
 
 impl Replica<'_> {
-    /// An engine to which requests come at a rate, at random, prompts of a coefficient of variation `cv`.
+    /// One of so many engines to which `rate` requests come, and how their latencies scatter.
     ///
-    /// The batch is the one whose requests end at that rate (Little's law). A prompt waits for those before it: with
-    /// random arrivals and one prefill at a time, the mean wait of an M/G/1 queue (Pollaczek and Khinchine).
+    /// The batch is the one whose requests end at that rate (Little's law). A prompt waits for those before it, one prefill at a
+    /// time: the mean wait of a G/G/1 queue, exact where requests come at random (Pollaczek and Khinchine), over the lengths
+    /// that prompts have; or, of a trace that is replayed, the waits of its own requests.
     ///
     /// # Errors
     /// When the rate is more than the engine serves with its cache full, or more prefills than it has time for.
@@ -28,17 +42,20 @@ impl Replica<'_> {
         &self,
         request: &Request,
         rate: RequestRate,
-        cv: f64,
+        replicas: u32,
+        coming: &Coming<'_>,
         room: Room,
-    ) -> Result<SteadyState, Overload> {
-        let prefill = self.prefill(request.input, request.cached);
+    ) -> Result<(SteadyState, Latencies), Overload> {
+        let alone = |new: f64, cached: f64| self.prefill(new, cached);
+        let served = |new: f64, cached: f64| self.packed_prefill(new, cached).min(self.prefill(new, cached));
+        let (prefill, _) = over_prompts(coming, alone);
+        let (least, serving) = over_prompts(coming, served);
         let time = |batch: f64| self.token_time(request, batch, prefill, 1.0);
         let ends = |batch: f64| RequestRate::of(batch, time(batch).total() * request.output);
-        let packed = self.packed_prefill(request.input, request.cached);
-        let least = packed.min(prefill);
-        let most = ends(room.requests).min(RequestRate::of(1.0, least));
-        if rate >= most {
-            return Err(Overload { most });
+        let (full, prefilled) = (ends(room.requests), RequestRate::of(1.0, least));
+        if rate >= full.min(prefilled) {
+            let short = if full < prefilled { Short::Cache } else { Short::Prefill };
+            return Err(Overload { most: full.min(prefilled), short });
         }
         let (mut low, mut high) = (LEAST, room.requests);
         for _ in 0..HALVINGS {
@@ -48,9 +65,18 @@ impl Replica<'_> {
         let batch = high;
         let token = time(batch);
         let busy = rate.over(least);
-        let queue = least * (busy * (1.0 + cv * cv) / (2.0 * (1.0 - busy)));
-        Ok(SteadyState {
-            ttft: self.hardware.first_token + prefill + token.cycle * self.chunks(request.input) + queue,
+        let squared_cv = coming.squared_cv(f64::from(replicas));
+        let queue = mean_wait(least, busy, [squared_cv, serving]);
+        // A step of those in decode for each chunk of the prompt.
+        let first = |prompt: f64| {
+            let (new, cached) = coming.parts(prompt);
+            self.hardware.first_token + alone(new, cached) + token.cycle * self.chunks(new)
+        };
+        let (to_first, _) = over_prompts(coming, |new, cached| {
+            self.hardware.first_token + alone(new, cached) + token.cycle * self.chunks(new)
+        });
+        let mut state = SteadyState {
+            ttft: to_first + queue,
             tpot: token.total(),
             batch,
             step: token.step,
@@ -59,6 +85,31 @@ impl Replica<'_> {
             prefill,
             queue,
             requests_per_second: rate.over(Seconds::new(1.0)),
-        })
+        };
+        let of_batch = |batch: f64| time(batch.clamp(0.0, room.requests)).total();
+        let mut sources = Sources {
+            first: &first,
+            wait: Wait { busy, mean: queue },
+            token: of_batch,
+            peakedness: peakedness(squared_cv, coming.requests),
+        };
+        if coming.replay {
+            let kept = ByPrompt::new(&coming.requests.prompts, |prompt| {
+                let (new, cached) = coming.parts(prompt);
+                served(new, cached)
+            });
+            let all = rate * f64::from(replicas);
+            let firsts = ByPrompt::new(&coming.requests.prompts, first);
+            if let Some(found) = replay(coming, all, Servers::InTurn(replicas), &kept, &firsts, state.tpot) {
+                state.queue = found.wait;
+                state.ttft = to_first + found.wait;
+                let together = dispersion(coming, all, state.tpot * request.output);
+                sources.peakedness = 1.0 + (together - 1.0) / f64::from(replicas);
+                let token = tokens(&state, &sources);
+                return Ok((state, Latencies { first_token: found.first_token, token, whole: found.whole }));
+            }
+        }
+        let latencies = distribution(coming.requests, &state, &sources);
+        Ok((state, latencies))
     }
 }

@@ -1,8 +1,9 @@
 //! Prefill and decode in pools of their own, with requests at a rate, at a concurrency, or without end.
 
 use super::batching::{Request, SteadyState};
-use super::latency::{Latencies, Scatter, Wait, distribution, lognormal};
-use super::open_loop::Overload;
+use super::latency::{Coming, Latencies, Sources, Wait, distribution, over_prompts, peakedness, tokens};
+use super::open_loop::{Overload, Short};
+use super::replay::{ByPrompt, Servers, dispersion, replay};
 use super::{Replica, Room, StepTime};
 use crate::units::{RequestRate, Seconds};
 
@@ -96,8 +97,9 @@ impl Separate<'_> {
         self.state(request, decode.min(prefill), batch, Seconds::ZERO)
     }
 
-    /// So many open at once in all: those that are in neither pool's hands wait.
-    pub fn closed(&self, request: &Request, open: f64) -> SteadyState {
+    /// So many open at once in all: those that are in neither pool's hands wait. Where prompts come in a number of rounds, the
+    /// first all at once, each of those waits for half of the others, side by side in all workers.
+    pub fn closed(&self, request: &Request, open: f64, waves: f64) -> SteadyState {
         let most = self.finished(request, f64::INFINITY).min(self.taken_in(request));
         let at = |rate: RequestRate| self.state(request, rate, self.batch_at(request, rate), Seconds::ZERO);
         let held = |rate: RequestRate| {
@@ -112,14 +114,15 @@ impl Separate<'_> {
             }
         }
         let mut state = at(high);
-        state.queue = SECOND * ((open - held(high)).max(0.0) / high.over(SECOND));
+        let burst = state.prefill * ((open - 1.0).max(0.0) / (2.0 * waves * self.servers()));
+        state.queue = SECOND * ((open - held(high)).max(0.0) / high.over(SECOND)) + burst;
         state.ttft += state.queue;
         state
     }
 
-    /// Requests that come at random, and how their latencies scatter. Prompts wait for a free prefill worker: the mean
-    /// wait of an M/G/k queue (Allen and Cunneen: that of M/M/k, by Erlang's C, times half the squared coefficients of
-    /// variation of arrivals and service).
+    /// Requests that come by themselves, and how their latencies scatter. Prompts wait for a free prefill worker: the mean wait
+    /// of a G/G/k queue (Allen and Cunneen: that of M/M/k, by Erlang's C, times half the squared coefficients of variation of
+    /// arrivals and service), or those of a trace's own requests where it is replayed.
     ///
     /// # Errors
     /// When more come than one of the pools serves.
@@ -127,24 +130,56 @@ impl Separate<'_> {
         &self,
         request: &Request,
         rate: RequestRate,
-        scatter: Scatter,
+        coming: &Coming<'_>,
     ) -> Result<(SteadyState, Latencies), Overload> {
-        let most = self.finished(request, f64::INFINITY).min(self.taken_in(request));
-        if rate >= most {
-            return Err(Overload { most });
+        let alone = |new: f64, cached: f64| self.prefill.prefill(new, cached);
+        let served = |new: f64, cached: f64| self.prefill.packed_prefill(new, cached).min(alone(new, cached));
+        let (prefill, _) = over_prompts(coming, alone);
+        let (least, serving) = over_prompts(coming, served);
+        let servers = self.servers();
+        let (finished, taken_in) = (self.finished(request, f64::INFINITY), RequestRate::of(servers, least));
+        if rate >= finished.min(taken_in) {
+            let short = if finished < taken_in { Short::Cache } else { Short::Prefill };
+            return Err(Overload { most: finished.min(taken_in), short });
         }
-        let (servers, served) = (self.servers(), self.served(request));
-        let offered = rate.over(served);
+        let offered = rate.over(least);
         let waits = erlang_c(servers, offered);
-        let cv = scatter.input;
-        let queue = served * (waits / (servers - offered) * (1.0 + cv * cv) / 2.0);
-        let state = self.state(request, rate, self.batch_at(request, rate), queue);
+        let squared_cv = coming.squared_cv(1.0);
+        let queue = least * (waits / (servers - offered) * (squared_cv + serving) / 2.0);
+        let mut state = self.state(request, rate, self.batch_at(request, rate), queue);
         let fixed = state.ttft.saturating_sub(state.queue + state.prefill);
-        let prefill = |tokens: f64| fixed + self.prefill.prefill(tokens, request.cached);
-        let first = lognormal(request.input, cv, prefill);
+        state.prefill = prefill;
+        state.ttft = fixed + prefill + queue;
+        let first = |prompt: f64| {
+            let (new, cached) = coming.parts(prompt);
+            fixed + alone(new, cached)
+        };
         let token = |batch: f64| self.step(request, batch.clamp(0.0, self.room.requests)).total();
-        let wait = Wait { busy: waits, mean: queue };
-        Ok((state, distribution(request, &state, &first, wait, token, scatter.output)))
+        let over_replicas = |together: f64| 1.0 + (together - 1.0) / self.replicas;
+        let mut sources = Sources {
+            first: &first,
+            wait: Wait { busy: waits, mean: queue },
+            token,
+            peakedness: peakedness(over_replicas(squared_cv), coming.requests),
+        };
+        if coming.replay {
+            let kept = ByPrompt::new(&coming.requests.prompts, |prompt| {
+                let (new, cached) = coming.parts(prompt);
+                served(new, cached)
+            });
+            let to_first = ByPrompt::new(&coming.requests.prompts, first);
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of workers")]
+            let shared = Servers::Shared(servers as u32);
+            if let Some(found) = replay(coming, rate, shared, &kept, &to_first, state.tpot) {
+                state.queue = found.wait;
+                state.ttft = fixed + prefill + found.wait;
+                sources.peakedness = over_replicas(dispersion(coming, rate, state.tpot * request.output));
+                let token = tokens(&state, &sources);
+                return Ok((state, Latencies { first_token: found.first_token, token, whole: found.whole }));
+            }
+        }
+        let latencies = distribution(coming.requests, &state, &sources);
+        Ok((state, latencies))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
+use super::rows::attach;
 use super::{node, read};
 use crate::diagnostics::{Code, Diagnostic, FileId, Sink, Sources, Span};
 use crate::document::{Node, Table, Value};
@@ -25,6 +26,7 @@ pub fn scenario(path: &Path, settings: &[String], sources: &mut Sources, sink: &
             }
         }
     }
+    attach(&mut document, path, sources, sink);
     Some(document)
 }
 

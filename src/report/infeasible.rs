@@ -34,6 +34,9 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         }
         Infeasible::Draft(_) => "Change the degrees of serving.layout, or serving.speculation.draft.",
         Infeasible::PartReplica { .. } => "Change cluster.accelerators or the degrees of serving.layout.",
+        Infeasible::NoReplicaLeft { .. } => {
+            "More accelerators, a smaller replica, or fewer serving.spare_replicas would do."
+        }
         Infeasible::Overload { .. } => {
             "More accelerators, a layout that serves more, shorter requests or a larger share of cached prompts would do."
         }

@@ -297,6 +297,22 @@ metrics! {
         "serving.requests_per_s": PerSecond, "Requests a second", "That end, in all replicas.";
             "sequences in decode x replicas / tokens of an answer / time between tokens (Little's law)"
             from ["serving.batch_count", "serving.replicas_count", "serving.output_tokens", "serving.tpot_s"] => |e| number(e.serving?.request_rate().value());
+        "serving.mean_requests_per_s": PerSecond, "Requests a second, mean of a day", "The others are of its peak.";
+            "requests a second / peak to mean" from ["serving.requests_per_s", "serving.peak_to_mean"] => |e| number(e.serving?.mean_rate().value());
+        "serving.most_requests_per_s": PerSecond, "Requests a second, at most", "That all replicas would serve, those to spare too, whatever latencies that takes.";
+            "sequences that caches hold x replicas / tokens of an answer / time between tokens then"
+            from ["memory.kv_cache_bytes", "serving.replicas_count", "serving.output_tokens"] => |e| number(e.serving?.most.value());
+        "serving.spare_replicas_count": Count, "Replicas to spare", "That stand by for others that are down; as many prefill workers where those have a pool.";
+            "as given" from ["serving.spare_replicas"] => |e| Some(Value::Count(e.serving?.spares));
+        "serving.capacity.used_ratio": Ratio, "Capacity used", "On the mean of a day, of the most that all replicas would serve.";
+            "requests a second, mean / at most" from ["serving.mean_requests_per_s", "serving.most_requests_per_s"] => |e| number(e.serving?.capacity().used);
+        "serving.capacity.off_peak_ratio": Ratio, "  there for the peak", "Used at the peak of a day, and not on its mean.";
+            "(requests a second - mean) / at most" from ["serving.requests_per_s", "serving.mean_requests_per_s", "serving.most_requests_per_s"] => |e| number(e.serving?.capacity().off_peak);
+        "serving.capacity.headroom_ratio": Ratio, "  left free at the peak", "So that latencies are what they are.";
+            "replicas that serve / all - requests a second / at most" from ["serving.replicas_count", "serving.spare_replicas_count", "serving.requests_per_s", "serving.most_requests_per_s"]
+            => |e| number(e.serving?.capacity().headroom);
+        "serving.capacity.standby_ratio": Ratio, "  to spare", "That of replicas which stand by.";
+            "replicas to spare / all" from ["serving.spare_replicas_count", "serving.replicas_count"] => |e| number(e.serving?.capacity().standby);
         "serving.output_tokens_per_s_per_gpu": TokensPerSecond, "Answers' tokens a second a GPU", "Of one GPU.";
             "requests a second x tokens of an answer / GPUs" from ["serving.requests_per_s", "serving.output_tokens", "cluster.accelerators"]
             => |e| number(e.serving?.output_tokens_per_second());
@@ -748,6 +764,14 @@ metrics! {
         "cost.usd_per_mtok_blended": Usd, "Million tokens, prompts and answers", "All tokens alike.";
             "useful hour of a GPU / tokens of prompts and answers an hour"
             from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.input_tokens", "serving.output_tokens"] => |e| usd(e.token_costs()?.blended);
+        "cost.usd_per_mtok_used": Usd, "  of it capacity used", "Of all tokens alike: what they would cost by use alone.";
+            "million tokens x capacity used" from ["cost.usd_per_mtok_blended", "serving.capacity.used_ratio"] => |e| usd(e.cost_of_capacity()?.used);
+        "cost.usd_per_mtok_off_peak": Usd, "  there for the peak", "The same: reserved for the peak of a day, and idle on its mean.";
+            "million tokens x capacity there for the peak" from ["cost.usd_per_mtok_blended", "serving.capacity.off_peak_ratio"] => |e| usd(e.cost_of_capacity()?.off_peak);
+        "cost.usd_per_mtok_headroom": Usd, "  left free at the peak", "The same: reserved so that latencies are what they are.";
+            "million tokens x capacity left free" from ["cost.usd_per_mtok_blended", "serving.capacity.headroom_ratio"] => |e| usd(e.cost_of_capacity()?.headroom);
+        "cost.usd_per_mtok_standby": Usd, "  to spare", "The same: replicas that stand by.";
+            "million tokens x capacity to spare" from ["cost.usd_per_mtok_blended", "serving.capacity.standby_ratio"] => |e| usd(e.cost_of_capacity()?.standby);
         "cost.usd_per_mtok_output_weights": Usd, "  of it reading weights", "Of all that a million tokens of answers cost, prompts among it, by where the time goes.";
             "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.weights_ratio", "serving.output_tokens_per_s_per_gpu"]
             => |e| usd(e.cost_elements()?.weights);

@@ -171,7 +171,9 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         ("serving.kv_cache", formats.kv_cache.unwrap_or(formats.base).to_string()),
         ("serving.input_tokens", lengths(serving.input)),
         ("serving.output_tokens", lengths(serving.output)),
-        ("serving.arrivals", serving.arrivals.to_string()),
+        ("serving.arrivals", serving.asked().to_string()),
+        ("serving.peak_to_mean", serving.peak_to_mean.to_string()),
+        ("serving.spare_replicas", serving.spare_replicas.to_string()),
     ];
     match &serving.cache {
         Some(caching) => all.extend([
@@ -195,6 +197,11 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
     all.extend(features.chunk_tokens.map(|tokens| ("serving.chunk_tokens", tokens.to_string())));
     all.extend(features.block_tokens.map(|tokens| ("serving.block_tokens", tokens.to_string())));
     all.extend(features.two_batch_overlap.then(|| ("serving.two_batch_overlap", true.to_string())));
+    let terms = &serving.terms;
+    all.extend(serving.trace.iter().map(|trace| ("serving.trace", trace.clone())));
+    all.extend(terms.replay.then(|| ("serving.arrivals.replay", "true".to_owned())));
+    all.extend((terms.cv.to_bits() != 1.0_f64.to_bits()).then(|| ("serving.arrivals.cv", terms.cv.to_string())));
+    all.extend(terms.prompts.map(|all| ("serving.arrivals.prompts", all.to_string())));
     let limits =
         serving.limits.named().into_iter().filter_map(|(key, limit)| Some((limit_key(key)?, limit?.to_string())));
     all.extend(limits);

@@ -76,13 +76,13 @@ pub fn best_serving_layout(serving: &Serving, cluster: &Cluster) -> Result<Servi
 fn nearer(earlier: Option<Infeasible>, later: Infeasible) -> Infeasible {
     match (earlier, later) {
         (
-            Some(Infeasible::Overload { most, asked, replicas }),
-            Infeasible::Overload { most: other, replicas: others, .. },
+            Some(Infeasible::Overload { most, asked, replicas, short }),
+            Infeasible::Overload { most: other, replicas: others, short: why, .. },
         ) => {
             if other > most {
-                Infeasible::Overload { asked, most: other, replicas: others }
+                Infeasible::Overload { asked, most: other, replicas: others, short: why }
             } else {
-                Infeasible::Overload { asked, most, replicas }
+                Infeasible::Overload { asked, most, replicas, short }
             }
         }
         (Some(earlier @ Infeasible::Overload { .. }), _) | (Some(earlier), Infeasible::PartReplica { .. }) => earlier,

@@ -26,7 +26,7 @@ pub(crate) fn mistakes(schema: &serde_json::Value, node: &Node, path: &str, foun
     match (schema["type"].as_str(), &node.value) {
         (None, _) | (Some("boolean"), Value::Boolean(_)) | (Some("number"), Value::Integer(_) | Value::Float(_)) => {}
         (Some("string"), Value::Date(day)) if schema["format"] == "date" && day.len() == 10 => {}
-        (Some("string"), Value::String(_)) if schema["format"].is_null() => {}
+        (Some("string"), Value::String(_) | Value::Rows(_)) if schema["format"].is_null() => {}
         (Some("integer"), Value::Integer(number)) => {
             if *number < schema["minimum"].as_i64().unwrap() || *number > schema["maximum"].as_i64().unwrap() {
                 found.push(format!("{path}: out of range"));

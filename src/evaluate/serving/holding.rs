@@ -1,9 +1,9 @@
 //! What a rank of a replica holds: weights, what drafts, and the cache.
 
-use super::tokens_up;
+use super::{Infeasible, tokens_up};
 use crate::catalog::memory_allowance::PoolRule;
 use crate::catalog::model::Module;
-use crate::inference::Room;
+use crate::inference::{Request, Room};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{
     CacheFormats, Engine, Fits, Pages, ServingLayout, fits, rank_layers, rank_weights, sequence_bytes,
@@ -61,15 +61,15 @@ impl<'a> Holding<'a> {
         }
     }
 
-    /// Room for requests of those mean lengths, of which as many fit at their full length as `whole` says.
+    /// Room for requests that are so on average, of which as many fit at their full length as `whole` says.
     ///
     /// Engines that take blocks as sequences grow admit by what a sequence holds on average; where blocks are asked about,
     /// half of one is empty at any time.
-    pub(super) fn room(&self, layout: &ServingLayout, (input, output): (f64, f64), whole: &Fits) -> Room {
+    pub(super) fn room(&self, layout: &ServingLayout, request: &Request, whole: &Fits) -> Room {
         if self.engine.rule == PoolRule::OfFree {
             return Room { requests: whole.requests as f64 };
         }
-        let held = input + output / 2.0;
+        let held = request.context();
         let found = match self.serving.features.block_tokens {
             Some(block) => {
                 let pages = Pages { block: 1, ..self.engine.pages };
@@ -113,4 +113,13 @@ pub(super) fn footprint(found: &Fits) -> MemoryFootprint {
         workspace: found.outside,
         ..MemoryFootprint::default()
     }
+}
+
+/// Whether a rank holds a request of that many tokens at all.
+pub(super) fn holds(found: &Fits, tokens: u64, usable: Bytes) -> Result<(), Infeasible> {
+    if found.requests > 0 {
+        return Ok(());
+    }
+    let (request, pool, footprint) = (found.request, found.pool, footprint(found));
+    Err(Infeasible::NoRequestFits { tokens, request, pool, footprint, usable })
 }

@@ -1,6 +1,7 @@
 //! What the user typed: ids with their places, quantities with their units, nothing bound yet.
 
 mod agents;
+mod arrivals;
 mod cache;
 mod cluster;
 mod compare;
@@ -11,10 +12,12 @@ mod run;
 mod serving;
 mod software;
 mod sweep;
+mod trace;
 mod training;
 mod uncertainty;
 
 pub(super) use agents::{AgentsFile, RunFile};
+pub use arrivals::{ArrivalTerms, Arrivals};
 pub use cache::Routing;
 pub(super) use cache::{CacheFile, CacheTierFile};
 pub(super) use cluster::{ClusterFile, SitesFile, TopologyFile};
@@ -27,11 +30,12 @@ pub use finance::TokenPricesFile;
 pub use plan::{Choice, Counts, Minimise, PlanFile, PlanLimits};
 pub use run::StageKind;
 pub(super) use run::{DataFile, RampFile, StageFile};
-pub use serving::{Arrivals, Lengths, Limits, ServingEngine};
+pub use serving::{Lengths, Limits, ServingEngine};
 pub(super) use serving::{ServingFile, ServingLayoutFile};
 pub use software::SoftwareDate;
 pub(super) use software::SoftwareFile;
 pub use sweep::{AxisFile, CatalogField, SweepFile, ValuesFile};
+pub(super) use trace::TraceFile;
 pub(super) use training::{LayoutFile, TrainingFile, sequences};
 pub use uncertainty::{CorrelationFile, MOST_SAMPLES, Spread, UncertainFile, UncertaintyFile};
 

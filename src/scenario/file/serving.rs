@@ -1,19 +1,23 @@
 //! `[serving]` as it stands in its file.
 
+use super::arrivals::ArrivalsFile;
 use super::cache::CacheFile;
 use super::engine::EngineFile;
+use super::trace::TraceFile;
 use crate::catalog::Reference;
 use crate::catalog::model::Format;
-use crate::diagnostics::{Code, Diagnostic, Sink, Span};
-use crate::document::{FromNode, Node, Reader, Schema, choices};
-use crate::units::{Factor, Fraction, RequestRate, Seconds};
+use crate::diagnostics::{Code, Sink, Span};
+use crate::document::{FromNode, Node, Reader, Schema, Value, choices};
+use crate::units::{Factor, Fraction, Seconds};
 
 /// The most tokens of a request, more than any context.
 const MOST_TOKENS: f64 = 100e6;
 /// The most ranks of one axis of a replica.
 const MOST_RANKS: u32 = 100_000;
-/// The most requests open at once.
-const MOST_OPEN: u32 = 1_000_000_000;
+/// The most that a peak is over the mean of a day: all requests of a day within a minute and a half.
+const MOST_PEAK: f64 = 1_000.0;
+/// The most replicas that stand by.
+const MOST_SPARES: u32 = 100_000;
 
 choices! {
     /// The family of serving engine.
@@ -42,8 +46,14 @@ pub(crate) struct ServingFile {
     pub input_tokens: Option<Lengths>,
     /// Tokens of an answer.
     pub output_tokens: Option<Lengths>,
+    /// Requests that were recorded, in place of both.
+    pub trace: Option<TraceFile>,
     /// How requests come.
-    pub arrivals: Option<Arrivals>,
+    pub arrivals: Option<ArrivalsFile>,
+    /// The most requests in a time over the mean of a day.
+    pub peak_to_mean: Option<f64>,
+    /// Replicas beyond those that serve the peak.
+    pub spare_replicas: Option<Spares>,
     /// Share of a prompt's tokens whose keys and values are at hand.
     pub prefix_hit: Option<Fraction>,
     /// What latencies must stay below.
@@ -58,60 +68,22 @@ pub(crate) struct ServingFile {
     pub at: Span,
 }
 
-/// How requests come, to all replicas together.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Arrivals {
-    /// More than can be served.
-    #[default]
-    Most,
-    /// At random, so many in a time.
-    Rate(RequestRate),
-    /// So many open at once, each followed by another as it ends.
-    Concurrency(u32),
-}
+/// `serving.spare_replicas`: a count that may be none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spares(pub u32);
 
-impl std::fmt::Display for Arrivals {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Most => f.pad("max"),
-            Self::Rate(rate) => write!(f, "rate {rate}"),
-            Self::Concurrency(open) => write!(f, "concurrency {open}"),
-        }
-    }
-}
-
-impl FromNode for Arrivals {
+impl FromNode for Spares {
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        const EXPECTED: &str = "\"max\", { rate = \"40 request/s\" } or { concurrency = 64 }";
-        if node.as_str() == Some("max") {
-            return Self::Most;
-        }
-        if node.as_table().is_none() {
-            node.wrong_type(path, EXPECTED, sink);
-            return Self::Most;
-        }
-        let Some(mut r) = Reader::new(node, path, sink) else { return Self::Most };
-        let rate: Option<RequestRate> = r.optional("rate");
-        let concurrency = r.optional_within("concurrency", &(1..=MOST_OPEN));
-        match (rate, concurrency) {
-            (Some(rate), None) => Self::Rate(rate),
-            (None, Some(open)) => Self::Concurrency(open),
-            _ => {
-                let message = format!("`{path}` is one of {EXPECTED}");
-                sink.push(Diagnostic::new(Code::Inconsistent, message).at(&node.at, "one of them").hint("give one"));
-                Self::Most
-            }
-        }
+        let count = if let Value::Integer(count) = node.value { u32::try_from(count).ok() } else { None };
+        let Some(count) = count.filter(|count| *count <= MOST_SPARES) else {
+            node.wrong_type(path, &format!("a whole number from 0 to {MOST_SPARES}"), sink);
+            return Self::default();
+        };
+        Self(count)
     }
 
     fn schema() -> Schema {
-        Schema::word_or(
-            "max",
-            Reader::describe(|r| {
-                r.optional::<RequestRate>("rate");
-                r.optional::<u32>("concurrency");
-            }),
-        )
+        Schema::Integer { low: 0, high: MOST_SPARES.into() }
     }
 }
 
@@ -254,7 +226,10 @@ impl ServingFile {
             kv_cache: r.optional("kv_cache"),
             input_tokens: r.optional("input_tokens"),
             output_tokens: r.optional("output_tokens"),
+            trace: r.optional("trace"),
             arrivals: r.optional("arrivals"),
+            peak_to_mean: r.optional_within("peak_to_mean", &(1.0..=MOST_PEAK)),
+            spare_replicas: r.optional("spare_replicas"),
             prefix_hit: r.optional("prefix_hit"),
             limits: r.optional_table("limits", Limits::read),
             cache: r.optional_table("cache", CacheFile::read),

@@ -2,9 +2,9 @@
 
 use super::{Defaults, Share};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
-use crate::scenario::file::{AgentsFile, Arrivals, Lengths, RunFile, ServingFile};
-use crate::units::{Factor, Fraction, Seconds, Tokens, Usd, UsdPerHour};
-use crate::workload::{Fan, Fleet, Reuse, Run, Task};
+use crate::scenario::file::{AgentsFile, ArrivalTerms, Arrivals, Lengths, RunFile, ServingFile, TraceFile};
+use crate::units::{Factor, Fraction, RequestRate, Seconds, Tokens, Usd, UsdPerHour};
+use crate::workload::{Fan, Fleet, Reuse, Run, Task, moments};
 
 /// Tokens of a block of the prefix cache, as vLLM has it.
 const BLOCK: f64 = 16.0;
@@ -35,6 +35,7 @@ pub(super) struct Requests {
     pub(super) output: Lengths,
     pub(super) hit: Option<Fraction>,
     pub(super) arrivals: Option<Arrivals>,
+    pub(super) terms: ArrivalTerms,
 }
 
 pub(super) fn bind(wanted: &AgentsFile, defaults: &mut Defaults, sink: &Sink) -> Option<Agents> {
@@ -99,6 +100,7 @@ impl Agents {
             output: Lengths { mean: each(tokens.output), cv: 0.0 },
             hit: Fraction::new(tokens.hit()),
             arrivals: self.fleet.map(|fleet| Arrivals::Rate(fleet.tasks() * tokens.calls)),
+            terms: ArrivalTerms::default(),
         }
     }
 }
@@ -114,10 +116,21 @@ pub(super) fn requests(wanted: &ServingFile, agents: Option<(&AgentsFile, &Agent
     let given = [
         ("input_tokens", wanted.input_tokens.is_some()),
         ("output_tokens", wanted.output_tokens.is_some()),
+        ("trace", wanted.trace.is_some()),
         ("prefix_hit", wanted.prefix_hit.is_some()),
         ("arrivals", wanted.arrivals.is_some()),
     ];
+    let arrivals = wanted.arrivals.and_then(|arrivals| arrivals.kind);
+    let terms = wanted.arrivals.unwrap_or_default().terms;
     let Some((file, agents)) = agents else {
+        if let Some(trace) = &wanted.trace {
+            return recorded(wanted, trace, sink);
+        }
+        if terms.replay {
+            let message = "requests come as in a trace, and there is no `serving.trace`";
+            let hint = "name a CSV file with columns arrival_s, input_tokens and output_tokens";
+            sink.push(Diagnostic::new(Code::MissingKey, message).at(&wanted.at, "in this table").hint(hint));
+        }
         for (key, given) in &given[..2] {
             if !given && wanted.at != Span::default() {
                 let message = format!("`serving.{key}` is missing");
@@ -128,15 +141,55 @@ pub(super) fn requests(wanted: &ServingFile, agents: Option<(&AgentsFile, &Agent
             input: wanted.input_tokens.unwrap_or_default(),
             output: wanted.output_tokens.unwrap_or_default(),
             hit: wanted.prefix_hit,
-            arrivals: wanted.arrivals,
+            arrivals,
+            terms,
         };
     };
     let asked = agents.requests();
-    let follows = if asked.arrivals.is_some() { &given[..] } else { &given[..3] };
+    let follows = if asked.arrivals.is_some() { &given[..] } else { &given[..4] };
     for (key, _) in follows.iter().filter(|(_, given)| *given) {
         let message = format!("`serving.{key}` follows from `agents`");
         let hint = format!("leave `serving.{key}` out, or the agents");
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(&file.at, "these agents").hint(hint));
     }
-    Requests { arrivals: asked.arrivals.or(wanted.arrivals), ..asked }
+    Requests { arrivals: asked.arrivals.or(arrivals), terms, ..asked }
+}
+
+/// Requests of a trace.
+fn recorded(wanted: &ServingFile, trace: &TraceFile, sink: &Sink) -> Requests {
+    for (key, given) in
+        [("input_tokens", wanted.input_tokens.is_some()), ("output_tokens", wanted.output_tokens.is_some())]
+    {
+        if given {
+            let message = format!("`serving.{key}` follows from `serving.trace`");
+            let hint = format!("leave `serving.{key}` out, or the trace");
+            sink.push(Diagnostic::new(Code::Inconsistent, message).at(&trace.at, "this trace").hint(hint));
+        }
+    }
+    let of = |tokens: &[f64]| {
+        let found = moments(tokens);
+        Lengths { mean: found.mean, cv: found.cv }
+    };
+    let arrivals = wanted.arrivals.unwrap_or_default();
+    let mut kind = arrivals.kind;
+    if arrivals.terms.replay {
+        let rate = trace.times.as_deref().and_then(|times| {
+            let span = times.last()?.saturating_sub(*times.first()?);
+            (span > Seconds::ZERO).then(|| Arrivals::Rate(RequestRate::of((times.len() - 1) as f64, span)))
+        });
+        if rate.is_none() && sink.is_empty() {
+            let message = format!("{} does not say when requests came", trace.name);
+            let hint =
+                "add a column arrival_s with different times, or give `serving.arrivals = { rate = \"40 request/s\" }`";
+            sink.push(Diagnostic::new(Code::MissingKey, message).at(&trace.at, "this trace").hint(hint));
+        }
+        kind = kind.or(rate);
+    }
+    Requests {
+        input: of(&trace.inputs),
+        output: of(&trace.outputs),
+        hit: wanted.prefix_hit,
+        arrivals: kind,
+        terms: arrivals.terms,
+    }
 }

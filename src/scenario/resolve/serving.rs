@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Cluster;
-use super::agents::Requests;
+use super::agents::Requests as Asked;
 use super::cache::{self, PrefixCaching};
 use super::engine::{self, EngineFeatures, Layouts};
 use super::{Defaults, Share};
@@ -13,9 +13,9 @@ use crate::catalog::model::{Format, Formats, Model, Module};
 use crate::catalog::{Catalog, Entry, MemoryAllowance, ServingEfficiency};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::parallelism::ServingLayout;
-use crate::scenario::file::{Arrivals, Lengths, Limits, ServingEngine, ServingFile, ServingLayoutFile};
+use crate::scenario::file::{ArrivalTerms, Arrivals, Lengths, Limits, ServingEngine, ServingFile, ServingLayoutFile};
 use crate::units::Fraction;
-use crate::workload::requantise;
+use crate::workload::{Moments, Requests, requantise};
 
 /// What is served, on which engine, and how a replica is spread.
 #[derive(Clone, Debug)]
@@ -36,8 +36,19 @@ pub struct Serving {
     pub input: Lengths,
     /// Tokens of an answer.
     pub output: Lengths,
-    /// How requests come.
+    /// How long requests are, and when they came where that was recorded.
+    pub requests: Arc<Requests>,
+    /// The file in which they were recorded.
+    pub trace: Option<String>,
+    /// How requests come: where at a rate, at that of the peak.
     pub arrivals: Arrivals,
+    /// What else is said of how they come.
+    pub terms: ArrivalTerms,
+    /// That peak over the mean of a day. What is served, how soon, and how many replicas that takes is of the peak; what tokens
+    /// cost is of the mean.
+    pub peak_to_mean: f64,
+    /// Replicas beyond those that serve the peak, so that as many may be down.
+    pub spare_replicas: u32,
     /// Share of a prompt's tokens whose keys and values are at hand.
     pub prefix_hit: Fraction,
     /// What latencies must stay below.
@@ -65,6 +76,16 @@ pub struct PrefillPool {
     pub accelerators: Option<u32>,
 }
 
+impl Serving {
+    /// How requests come as it is asked: where at a rate, at the mean of a day.
+    pub fn asked(&self) -> Arrivals {
+        match self.arrivals {
+            Arrivals::Rate(peak) => Arrivals::Rate(peak / self.peak_to_mean),
+            other => other,
+        }
+    }
+}
+
 /// A layout that a model can take.
 fn layout(wanted: &ServingLayoutFile, model: &Model, sink: &Sink) -> Option<ServingLayout> {
     let layout = ServingLayout {
@@ -83,7 +104,7 @@ fn layout(wanted: &ServingLayoutFile, model: &Model, sink: &Sink) -> Option<Serv
 
 pub(super) fn bind(
     wanted: &ServingFile,
-    asked: &Requests,
+    asked: &Asked,
     cluster: Option<&Cluster>,
     node: &Reference,
     catalog: &Catalog,
@@ -133,6 +154,25 @@ pub(super) fn bind(
         let hint = "give `serving.arrivals = { rate = \"40 request/s\" }`, or limits of means: ttft, tpot";
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this table").hint(hint));
     }
+    let requests = match &wanted.trace {
+        Some(trace) if trace.inputs.is_empty() || trace.inputs.len() != trace.outputs.len() => return None,
+        Some(trace) => Requests::of_trace(&trace.inputs, &trace.outputs, trace.times.as_deref()),
+        None => {
+            let of = |lengths: Lengths| Moments { mean: lengths.mean, cv: lengths.cv };
+            Requests::lognormal(of(asked.input), of(asked.output))
+        }
+    };
+    let mut arrivals = defaults.or("serving.arrivals", asked.arrivals, Arrivals::Most);
+    let peak_to_mean = defaults.or("serving.peak_to_mean", wanted.peak_to_mean, 1.0);
+    match &mut arrivals {
+        Arrivals::Rate(rate) => *rate = *rate * peak_to_mean,
+        Arrivals::Most | Arrivals::Concurrency(_) if wanted.peak_to_mean.is_some() => {
+            let message = "`serving.peak_to_mean` is of requests that come at a rate";
+            let hint = "give `serving.arrivals = { rate = \"40 request/s\" }`, the mean of a day, or leave it out";
+            sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this table").hint(hint));
+        }
+        Arrivals::Most | Arrivals::Concurrency(_) => {}
+    }
     Some(Serving {
         entry,
         model,
@@ -142,7 +182,12 @@ pub(super) fn bind(
         memory,
         input: asked.input,
         output: asked.output,
-        arrivals: defaults.or("serving.arrivals", asked.arrivals, Arrivals::Most),
+        requests: Arc::new(requests),
+        trace: wanted.trace.as_ref().map(|trace| trace.name.clone()),
+        arrivals,
+        terms: asked.terms,
+        peak_to_mean,
+        spare_replicas: defaults.or("serving.spare_replicas", wanted.spare_replicas.map(|spares| spares.0), 0),
         prefix_hit: match &caching {
             Some(_) => Fraction::ZERO,
             None => defaults.or("serving.prefix_hit", asked.hit.map(Share), Share(Fraction::ZERO)).0,

@@ -33,7 +33,7 @@ impl Metered {
     pub(super) fn new(wanted: &ApiFile, evaluation: &Evaluation, work: &Work) -> Option<Self> {
         let serving = evaluation.serving.as_ref()?;
         // Requests of the hours in use; the base number, because they are counted.
-        let requests = serving.request_rate().value() * (work.useful / Seconds::new(1.0));
+        let requests = serving.mean_rate().value() * (work.useful / Seconds::new(1.0));
         let million = Tokens::new(1e6);
         let prices = TokenPrices {
             input: wanted.input.value / million,

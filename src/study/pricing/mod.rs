@@ -108,7 +108,7 @@ impl Work {
         let accelerators = evaluation.scenario.cluster.accelerators;
         // The base number, because rates are held against each other.
         let requests = evaluation.serving.filter(|_| evaluation.point.is_none());
-        let requests = requests.map_or(1.0, |serving| serving.request_rate().value());
+        let requests = requests.map_or(1.0, |serving| serving.mean_rate().value());
         if let (Some(point), Some(wall)) = (evaluation.point, evaluation.effective_duration()) {
             return Self { wall, useful: point.duration, in_use: wall, accelerators, requests };
         }

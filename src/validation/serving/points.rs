@@ -48,7 +48,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         value: format!("a burst, {WAVES} rounds"),
         rule: "benchmarks send ten prompts for each open request".to_owned(),
     });
-    let request = Request { input, cached: 0.0, output };
+    let request = Request { input, cached: 0.0, output, beyond: 0.0 };
     let load = Load { request, concurrency, waves: WAVES, fixed_length };
     let spread = Spread::from(layout);
     let asked = if pools {

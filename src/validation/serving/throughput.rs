@@ -37,7 +37,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         engine,
         spread: Spread::from(layout),
         room,
-        asked: Asked::Endless { request: Request { input, cached: 0.0, output }, most: MOST },
+        asked: Asked::Endless { request: Request { input, cached: 0.0, output, beyond: 0.0 }, most: MOST },
         counted_output: output,
         measured: vec![Measured { quantity: Quantity::Throughput, column: "value", value, scale: 1.0 }],
         filled,

@@ -188,7 +188,7 @@ pub(super) fn shapes(key: &str, node: &Node) -> bool {
         Value::Float(_) => true,
         Value::Array(items) => !items.is_empty(),
         Value::Table(table) => !table.entries.is_empty(),
-        Value::String(_) | Value::Date(_) => false,
+        Value::String(_) | Value::Date(_) | Value::Rows(_) => false,
     };
     says_something && SHAPING.iter().any(|part| key.contains(part)) && !INERT.iter().any(|part| key.contains(part))
 }

@@ -1,0 +1,112 @@
+//! Files of numbers that a scenario names: read beside it, and put where their names stand.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::diagnostics::{Code, Diagnostic, FileId, Sink, Sources, Span};
+use crate::document::{Column, Node, Rows, Value};
+
+/// The keys of a scenario whose text names such a file.
+const KEYS: [&str; 1] = ["serving.trace"];
+/// Mistakes of a file that are told one by one.
+const MOST_MISTAKES: usize = 8;
+
+/// Reads the files that a scenario names; paths begin at the folder that it lies in. Mistakes go to the sink.
+pub(super) fn attach(document: &mut Node, scenario: &Path, sources: &mut Sources, sink: &Sink) {
+    for key in KEYS {
+        let Some(name) = document.at_path(key).and_then(Node::as_str).map(str::to_owned) else { continue };
+        let Some(at) = document.at_path(key).map(|node| node.at.clone()) else { continue };
+        let path = scenario.parent().unwrap_or_else(|| Path::new("")).join(&name);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) => {
+                let message = format!("cannot read {}: {error}", path.display());
+                let hint = "paths begin at the folder that the scenario lies in";
+                sink.push(Diagnostic::new(Code::Unreadable, message).at(&at, "named here").hint(hint));
+                continue;
+            }
+        };
+        let file = sources.add(path.display().to_string(), text);
+        let rows = Arc::new(rows(sources.text(file), file, name, sink));
+        if let Value::Table(table) = &mut document.value {
+            // The key is there: its value has just been read.
+            let _ = table.set(key, Node { value: Value::Rows(rows), at });
+        }
+    }
+}
+
+/// The numbers of a CSV text under a head of names; lines that begin with # say what it is. Mistakes go to the sink.
+fn rows(text: &str, file: FileId, name: String, sink: &Sink) -> Rows {
+    let mut reader = csv::ReaderBuilder::new()
+        .trim(csv::Trim::All)
+        .comment(Some(b'#'))
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(text.as_bytes());
+    let mut table = Rows { name, ..Rows::default() };
+    let mut mistakes = 0;
+    let mut mistake = |at: &Span, message: String, hint: &str| {
+        mistakes += 1;
+        if mistakes <= MOST_MISTAKES {
+            sink.push(Diagnostic::new(Code::Syntax, message).at(at, "this row").hint(hint));
+        }
+    };
+    let mut record = csv::StringRecord::new();
+    loop {
+        match reader.read_record(&mut record) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => {
+                let at = place(text, file, error.position());
+                mistake(&at, format!("the text is not CSV: {error}"), "cells are parted by commas");
+                break;
+            }
+        }
+        let at = place(text, file, record.position());
+        if table.columns.is_empty() {
+            let column = |name: &str| Column { name: name.to_owned(), at: at.clone(), values: Vec::new() };
+            table.columns = record.iter().map(column).collect();
+            continue;
+        }
+        if record.len() != table.columns.len() {
+            let message = format!("a row of {} cells under {} columns", record.len(), table.columns.len());
+            mistake(&at, message, "a number for each column of the head");
+            continue;
+        }
+        let numbers: Vec<Option<f64>> =
+            record.iter().map(|cell| cell.parse().ok().filter(|number: &f64| number.is_finite())).collect();
+        let wrong = numbers
+            .iter()
+            .position(Option::is_none)
+            .and_then(|column| record.get(column).zip(table.columns.get(column)));
+        if let Some((cell, column)) = wrong {
+            mistake(&at, format!("\"{cell}\" under `{}` is no number", column.name), "bare numbers, without units");
+            continue;
+        }
+        for (column, number) in table.columns.iter_mut().zip(numbers.into_iter().flatten()) {
+            column.values.push(number);
+        }
+        table.places.push(at);
+    }
+    if mistakes > MOST_MISTAKES {
+        let message = format!("{}: {} more rows are wrong", table.name, mistakes - MOST_MISTAKES);
+        sink.push(Diagnostic::new(Code::Syntax, message));
+    }
+    table
+}
+
+/// The line at a position.
+fn place(text: &str, file: FileId, position: Option<&csv::Position>) -> Span {
+    let start = position.map_or(0, |position| usize::try_from(position.byte()).unwrap_or(usize::MAX)).min(text.len());
+    // A record's position is before the lines that were skipped to get to it.
+    let mut start = start;
+    while let Some(line) = text.get(start..).and_then(|rest| rest.split_inclusive('\n').next()) {
+        if line.trim().is_empty() || line.starts_with('#') {
+            start += line.len();
+        } else {
+            break;
+        }
+    }
+    let length = text.get(start..).and_then(|rest| rest.lines().next()).map_or(0, str::len);
+    Span { file, range: start..start + length }
+}

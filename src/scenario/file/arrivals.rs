@@ -1,0 +1,122 @@
+//! `serving.arrivals`: how requests come.
+
+use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::document::{FromNode, Node, Reader, Schema};
+use crate::units::{Factor, RequestRate};
+
+/// The most requests open at once.
+const MOST_OPEN: u32 = 1_000_000_000;
+
+/// How requests come, to all replicas together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Arrivals {
+    /// More than can be served.
+    #[default]
+    Most,
+    /// By themselves, so many in a time.
+    Rate(RequestRate),
+    /// So many open at once, each followed by another as it ends.
+    Concurrency(u32),
+}
+
+impl std::fmt::Display for Arrivals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Most => f.pad("max"),
+            Self::Rate(rate) => write!(f, "rate {rate}"),
+            Self::Concurrency(open) => write!(f, "concurrency {open}"),
+        }
+    }
+}
+
+/// What else is said of how they come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ArrivalTerms {
+    /// Standard deviation over the mean of the times between two: 1 where they come at random (Poisson).
+    pub cv: f64,
+    /// Whether they come when they did in the trace, its time stretched to the rate.
+    pub replay: bool,
+    /// Prompts that a benchmark sends in all, as many at once as are open; without end, and without a beginning, where not
+    /// given.
+    pub prompts: Option<u32>,
+}
+
+impl Default for ArrivalTerms {
+    fn default() -> Self {
+        Self { cv: 1.0, replay: false, prompts: None }
+    }
+}
+
+/// `serving.arrivals`
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct ArrivalsFile {
+    /// How they come; at the trace's own rate where there is none.
+    pub kind: Option<Arrivals>,
+    /// What else is said.
+    pub terms: ArrivalTerms,
+}
+
+impl FromNode for ArrivalsFile {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        const EXPECTED: &str = "\"max\", \"trace\", { rate = \"40 request/s\" } or { concurrency = 64 }";
+        let of = |kind| Self { kind, ..Self::default() };
+        match node.as_str() {
+            Some("max") => return of(Some(Arrivals::Most)),
+            Some("trace") => {
+                return Self { kind: None, terms: ArrivalTerms { replay: true, ..ArrivalTerms::default() } };
+            }
+            _ => {}
+        }
+        if node.as_table().is_none() {
+            node.wrong_type(path, EXPECTED, sink);
+            return of(Some(Arrivals::Most));
+        }
+        let Some(mut r) = Reader::new(node, path, sink) else { return of(Some(Arrivals::Most)) };
+        let rate: Option<RequestRate> = r.optional("rate");
+        let concurrency = r.optional_within("concurrency", &(1..=MOST_OPEN));
+        let cv: Option<Factor> = r.optional("cv");
+        let prompts = r.optional_within("prompts", &(1..=MOST_OPEN));
+        let replay: Option<bool> = r.optional("replay");
+        let kind = match (rate, concurrency) {
+            (Some(rate), None) => Arrivals::Rate(rate),
+            (None, Some(open)) => Arrivals::Concurrency(open),
+            _ => {
+                let message = format!("`{path}` is one of {EXPECTED}");
+                sink.push(Diagnostic::new(Code::Inconsistent, message).at(&node.at, "one of them").hint("give one"));
+                Arrivals::Most
+            }
+        };
+        let belongs = |key: &str, given: bool, to: &str| {
+            if given {
+                let message = format!("`{path}.{key}` is of requests that come {to}");
+                r.report(key, Code::Inconsistent, message, "leave it out");
+            }
+        };
+        if let Arrivals::Rate(_) = kind {
+            belongs("prompts", prompts.is_some(), "as others end: a benchmark's");
+            belongs("replay", replay == Some(true) && cv.is_some(), "when they did, so that `cv` follows");
+        } else {
+            belongs("cv", cv.is_some(), "at a rate");
+            belongs("replay", replay.is_some(), "at a rate");
+        }
+        if let (Arrivals::Concurrency(open), Some(all)) = (kind, prompts)
+            && all < open
+        {
+            let message = format!("{all} prompts in all are fewer than the {open} that are open at once");
+            r.report("prompts", Code::Inconsistent, message, format!("at least {open}"));
+        }
+        let terms = ArrivalTerms { cv: cv.map_or(1.0, Factor::get), replay: replay.unwrap_or(false), prompts };
+        Self { kind: Some(kind), terms }
+    }
+
+    fn schema() -> Schema {
+        let table = Reader::describe(|r| {
+            r.optional::<RequestRate>("rate");
+            r.optional::<u32>("concurrency");
+            r.optional::<Factor>("cv");
+            r.optional::<bool>("replay");
+            r.optional::<u32>("prompts");
+        });
+        Schema::Either(Box::new(Schema::Words(vec!["max", "trace"])), Box::new(table))
+    }
+}
