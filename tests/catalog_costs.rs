@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as its tests do")]
 
 use clusterplan::catalog::fabric::Transport;
-use clusterplan::catalog::pricebook::Driver;
+use clusterplan::catalog::pricebook::{Amount, Category, Driver};
 use clusterplan::catalog::{Catalog, Entry, Node, PriceBook};
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::facility::{Facility, Load, Racked, racks};
@@ -11,7 +11,7 @@ use clusterplan::load;
 use clusterplan::reliability::{Checkpoint, CheckpointPath, Components, Hazards, Interruptions, Recovery};
 use clusterplan::scenario::{Amortisation, Finance};
 use clusterplan::tco::{CostBreakdown, CostTotals, Drivers, Inputs, PartCost, breakdown};
-use clusterplan::units::{Bytes, Fraction, SECONDS_PER_YEAR, Seconds, Watts};
+use clusterplan::units::{Bytes, Factor, Fraction, SECONDS_PER_YEAR, Seconds, Watts};
 use clusterplan::workload::CheckpointMode;
 
 fn catalog() -> Catalog {
@@ -46,7 +46,8 @@ fn every_part_that_a_cluster_is_built_of_has_a_price_in_each_book() {
         ids(catalog.optics.iter().map(|part| part.id.as_str()).collect()),
         ids(catalog.cables.iter().map(|part| part.id.as_str()).collect()),
         ids(catalog.storage.iter().map(|part| part.id.as_str()).collect()),
-        ids(vec!["fabric-manager-server"]),
+        // The manager's server, and what tiers of memory beside the accelerators are made of.
+        ids(vec!["fabric-manager-server", "ddr5-rdimm-4tb", "ssd-tlc-30tb"]),
     ]
     .concat();
     // The third book has no cost lines: it keeps what was seen, for comparison.
@@ -140,6 +141,58 @@ fn per_gpu_hour(book: &str, site: &str, finance: &Finance) -> f64 {
     let catalog = catalog();
     let (drivers, costs) = superpod(&catalog, catalog.price_books.get(book).unwrap(), site, finance);
     CostTotals::new(&costs, &drivers, 1_024, finance).unit_costs(1.0).per_gpu_hour.value()
+}
+
+/// Whether no total of one set of costs is more than that of another, and none less where nothing may change.
+fn none_dearer(cheap: &CostBreakdown, dear: &CostBreakdown) -> bool {
+    [
+        (cheap.capex, dear.capex),
+        (cheap.opex_per_year, dear.opex_per_year),
+        (cheap.annualised, dear.annualised),
+        (cheap.total, dear.total),
+    ]
+    .iter()
+    .all(|(cheap, dear)| *cheap <= *dear * (1.0 + 1e-12))
+}
+
+#[test]
+fn no_total_rises_as_any_price_or_line_of_any_book_gets_cheaper() {
+    let catalog = catalog();
+    let ways = [Amortisation::Annuity, Amortisation::Epoch, Amortisation::MonthlyLoan];
+    let finances = ways.map(|method| Finance { method, ..finance(0.11, 5.0) });
+    let mut moved = 0;
+    for book in catalog.price_books.iter().filter(|book| !book.lines.is_empty()) {
+        for (finance, site) in finances.iter().zip(["us-colo", "us-hyperscale", "us-wholesale"]) {
+            let (_, dear) = superpod(&catalog, book, site, finance);
+            for k in [0.0, 0.3, 0.999] {
+                for index in 0..book.prices.len() {
+                    let mut other = (**book).clone();
+                    let usd = &mut other.part.prices[index].usd;
+                    usd.value = usd.value * k;
+                    let (_, cheap) = superpod(&catalog, &other, site, finance);
+                    assert!(none_dearer(&cheap, &dear), "{} of {} at {k}", book.prices[index].part.id, book.id);
+                    moved += u32::from(cheap.total < dear.total);
+                }
+                for index in 0..book.lines.len() {
+                    let mut other = (**book).clone();
+                    match &mut other.part.lines[index].amount {
+                        Amount::Money(amount) => amount.value = amount.value * k,
+                        Amount::ShareOfParts(share) => share.value = Factor::new(share.value.get() * k).unwrap(),
+                    }
+                    let (_, cheap) = superpod(&catalog, &other, site, finance);
+                    // Less of a saving is more of a cost.
+                    let (less, more) = match book.lines[index].category {
+                        Category::Saving => (&dear, &cheap),
+                        Category::Capex | Category::Opex => (&cheap, &dear),
+                    };
+                    assert!(none_dearer(less, more), "{} of {} at {k}", book.lines[index].name, book.id);
+                    moved += u32::from(less.total < more.total);
+                }
+            }
+        }
+    }
+    // Ten parts and at least eight lines of each of six books, at three levels, in three ways.
+    assert!(moved >= 6 * 3 * 3 * 18, "only {moved} moved anything");
 }
 
 #[test]
