@@ -138,6 +138,10 @@ fn why_there_is_no_return_is_said() {
     let ahead =
         "sell = { market = \"$60/h\", contract = [{ share = 1, price = \"$60/h\", term = \"5 years\", prepaid = 1 }] }";
     told(&own(ahead), "what comes first is received");
+    // They pay part of it, and are served without paying in the last years: the flow turns twice.
+    let both =
+        "sell = { market = \"$4/h\", contract = [{ share = 1, price = \"$4/h\", term = \"5 years\", prepaid = 0.3 }] }";
+    told(&own(both), "not unique: the amounts are worth nothing at each of");
 }
 
 #[test]

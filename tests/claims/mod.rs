@@ -46,6 +46,20 @@ fn holds(so: bool) -> Verdict {
     if so { Verdict::Holds } else { Verdict::DoesNotHold }
 }
 
+/// Of a statement with several parts.
+fn of_parts(parts: &[bool]) -> Verdict {
+    match parts.iter().filter(|holds| **holds).count() {
+        0 => Verdict::DoesNotHold,
+        all if all == parts.len() => Verdict::Holds,
+        _ => Verdict::InPart,
+    }
+}
+
+/// Whether a figure is within a tenth of what is said.
+fn about(figure: f64, said: f64) -> bool {
+    (figure / said - 1.0).abs() < 0.1
+}
+
 /// Dense bf16 rate over the memory's, and the clock that the dense rate implies, from the catalog.
 struct Chip<'a>(&'a Accelerator);
 
@@ -91,7 +105,8 @@ fn sram(catalog: &Catalog) -> Claim {
     let (old, new) = (a100.shared_memory(2_048.0), h100.shared_memory(4_096.0));
     Claim {
         says: "SRAM moves 19 TB/s against 3.35 TB/s of HBM.",
-        verdict: Verdict::InPart,
+        // Of one part: the memory's and the multiprocessors'.
+        verdict: of_parts(&[about(h100.bandwidth(), 3.35e12), about(new, 19e12)]),
         computed: format!(
             "3.35 TB/s is the H100's memory ({:.2} TB/s in the catalog); 19 TB/s is an A100's shared memory ({:.1} TB/s: 128 bytes \
              a cycle of each multiprocessor). An H100's is {:.1} TB/s, {:.1} times its memory; an A100's {:.1} times its own.",
@@ -113,7 +128,11 @@ fn gap(catalog: &Catalog) -> Claim {
     let (compute, bandwidth) = (new.flops() / old.flops(), new.bandwidth() / old.bandwidth());
     Claim {
         says: "Compute grew 80 times and bandwidth 17 times in a decade, a gap of 4.7 times.",
-        verdict: Verdict::InPart,
+        verdict: of_parts(&[
+            about(decade(compute), 80.0),
+            about(decade(bandwidth), 17.0),
+            about(decade(compute / bandwidth), 4.7),
+        ]),
         computed: format!(
             "80 / 17 is 4.7. Of the catalog's accelerators, from the A100 of 40 GB (2020) to the B200 (end of 2024) dense bf16 grew \
              {compute:.1} times and bandwidth {bandwidth:.1} times, which over ten years would be {:.0} and {:.0} times, a gap of {:.1}. \
@@ -176,7 +195,7 @@ fn seventy_billion() -> Claim {
     let all = 32.0 * sequence;
     Claim {
         says: "A 70B model has 140 GB of FP16 weights, needs about 8 GB of KV cache at 32,000 tokens, and at batch 32 more KV than weights.",
-        verdict: Verdict::InPart,
+        verdict: of_parts(&[about(weights, 140e9), about(sequence, 8e9), all > weights]),
         computed: format!(
             "Llama 3.1 70B: {:.0} GB of weights; {:.1} GB of keys and values at 32,000 tokens in 16 bits ({} bytes a token: 2 x 80 \
              layers x 8 heads x 128 x 2), {:.1} GB in 8 bits; at batch 32 {:.0} GB, {:.1} times the weights. 8 GB is the cache at {:.0} tokens.",
@@ -259,7 +278,8 @@ fn one_hundredth() -> Claim {
     let (days, usd) = (at(&answer, "training.effective_days"), at(&answer, "cost.usd_per_run"));
     Claim {
         says: "Losing 1% of time costs days.",
-        verdict: Verdict::InPart,
+        // Of the run that is modelled, and of the two hundred days that it takes.
+        verdict: of_parts(&[days * 0.01 >= 2.0, 200.0 * 0.01 >= 2.0]),
         computed: format!(
             "One hundredth of the {days:.0} days of Llama 3.1 405B on 16,384 H100 is {:.1} days and ${:.2}M. It takes a run of 200 days to lose two \
              days; of the 54 days that were reported it is {:.0} hours.",
@@ -277,7 +297,8 @@ fn headers() -> Claim {
     let bytes = 4_096.0 * (1.0 / roce - 1.0);
     Claim {
         says: "RoCEv2 carries Ethernet, IP, UDP, BTH and ICRC headers.",
-        verdict: Verdict::Holds,
+        // Preamble and gap 20, Ethernet with its checksum 18, IP 20, UDP 8, BTH 12, ICRC 4.
+        verdict: holds((bytes - (20.0 + 18.0 + 20.0 + 8.0 + 12.0 + 4.0)).abs() < 0.5),
         computed: format!(
             "Together {bytes:.0} bytes a packet, Ethernet's preamble and gap among them, against {:.0} of InfiniBand: at 4,096 bytes of payload {:.1}% of the line \
              rate is payload against {:.1}%, at 1,024 bytes {:.1}%.",
@@ -296,7 +317,7 @@ fn one_card() -> Claim {
     let (shared, own) = (of(0, "iteration_s"), of(1, "iteration_s"));
     Claim {
         says: "Four GPUs behind one NIC against one NIC each.",
-        verdict: Verdict::Holds,
+        verdict: holds(shared / own > 1.05),
         computed: format!(
             "It matters: Llama 3.1 8B on 64 A100 takes {shared:.2} s a step behind one card for four and {own:.2} s with a card each, {:.2} times \
              as long; exposed communication is {:.2} s against {:.2} s. Where communication hides behind compute, it does not.",
@@ -305,6 +326,28 @@ fn one_card() -> Claim {
             of(1, "exposed_communication_s"),
         ),
         how: "`clusterplan compare scenarios/train-llama3.1-8b-64-a100-one-nic.toml`",
+    }
+}
+
+fn campus() -> Claim {
+    let study = json(&["price", "studies/campus-100k-h100.toml"]);
+    let of = |key: &str| at(&study, &format!("offers.0.{key}"));
+    let (it, facility) = (of("it_kw") / 1e3, of("facility_kw") / 1e3);
+    // All parts at their maximum all year, as the statement has it, and as the year goes.
+    let (full, average) =
+        (facility * 8.76 / 1e3, of("kwh_per_gpu_hour") * 8_760.0 * of("bought_accelerators_count") / 1e9);
+    Claim {
+        says: "100,000 H100 draw 150 MW, 1.59 TWh a year, for $124M.",
+        verdict: of_parts(&[about(facility, 150.0), about(average, 1.59), about(average * 78.0, 124.0)]),
+        computed: format!(
+            "{:.0} H100 with network and storage: {it:.1} MW of IT at their maximum, where 1,275 W a GPU and a tenth more give 140.25, and {facility:.1} MW \
+             with a hyperscaler's cooling, {:.1}% more than 150. At that all year it would be {full:.2} TWh; 1.59 TWh are 181 MW, the maximum with cooling of \
+             29%. A year at nine tenths of the hours in use is {average:.2} TWh, ${:.0}M at $0.078 a kWh: nodes in jobs draw three quarters of their maximum.",
+            of("bought_accelerators_count"),
+            (facility / 150.0 - 1.0) * 100.0,
+            average * 78.0,
+        ),
+        how: "`clusterplan price studies/campus-100k-h100.toml`",
     }
 }
 
@@ -324,6 +367,7 @@ pub(crate) fn page() -> String {
         one_hundredth(),
         headers(),
         one_card(),
+        campus(),
     ];
     let mut page = "# Statements that planners repeat, and what the program computes\n\nMade by a test from the program's own answers.\n"
         .to_owned();
