@@ -4,6 +4,12 @@
 
 mod program;
 
+use clusterplan::catalog::serving_coverage::ServingCoverage;
+use clusterplan::diagnostics::{Sink, Sources};
+use clusterplan::load;
+use clusterplan::validation::serving::{constants, coverage, setups};
+use clusterplan::validation::{ALIASES, Aliases, Domain};
+
 #[test]
 fn a_pass_over_the_own_tables_comes_nearer() {
     let answer = program::run(&["calibrate", "serving", "--passes", "1", "--format", "json"]);
@@ -45,4 +51,30 @@ fn the_fitted_set_is_a_file_of_a_catalog() {
         rows.as_array().unwrap().last().unwrap()["Catalog"].as_str().unwrap().parse::<f64>().unwrap()
     };
     assert!(before(&rows) < before(&built_in));
+}
+
+#[test]
+fn what_the_own_tables_cover_the_catalog_says() {
+    let (mut sources, sink) = (Sources::default(), Sink::default());
+    let catalog = load::catalog(&[], &mut sources, &sink);
+    let file = sources.add("aliases.toml", ALIASES);
+    let aliases = Aliases::read(&load::parse(&sources, file, &sink), &sink);
+    let mut runs = Vec::new();
+    for domain in [Domain::Serving, Domain::Throughput] {
+        runs.extend(setups(domain, domain.own_cases(), &catalog, &aliases).unwrap().into_iter().map(|(_, run)| run));
+    }
+    let set = constants(&catalog).unwrap();
+    let own = coverage(&runs, set);
+    assert!(own.len() > 10, "{}", own.len());
+    let kind = |cell: &ServingCoverage| (cell.generation.clone(), cell.engine.clone(), cell.architecture, cell.pools);
+    for cell in &own {
+        // The catalog's kinds are of all published points, of which the project's tables are a part.
+        let all = set.coverage.iter().find(|all| kind(all) == kind(cell));
+        let all = all.unwrap_or_else(|| panic!("not in the catalog: {cell:?}"));
+        assert!(all.points >= cell.points, "{cell:?}");
+        for (own, stated) in [(cell.tpot, all.tpot), (cell.ttft, all.ttft), (cell.throughput, all.throughput)] {
+            let Some(own) = own else { continue };
+            assert!(own.get().ln() < 1.5 * stated.unwrap().get().ln(), "{stated:?} is stated, and {cell:?}");
+        }
+    }
 }

@@ -151,6 +151,7 @@ fn vllm(batched_tokens: u32, fraction: f64) -> Engine {
         fraction: Fraction::new(fraction).unwrap(),
         pages: Pages { paging: Paging::PerLayer, block: 16, batched_tokens },
         requests: 256,
+        prompt_logprobs: false,
         outside: Bytes::new(0.15 * GIB),
     }
 }

@@ -15,6 +15,7 @@ mod plausible;
 mod record;
 mod reference;
 mod selection;
+pub mod serving_coverage;
 mod shelf;
 
 pub use age::{StalePrice, age_in_days, date_of};

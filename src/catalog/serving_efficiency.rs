@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::serving_coverage::ServingCoverage;
 use crate::document::{FromNode, Node, Reader};
 use crate::diagnostics::Sink;
 use crate::units::{Factor, Seconds};
@@ -119,6 +120,8 @@ pub struct ServingEfficiency {
     pub exchange: Seconds,
     /// Batching.
     pub batching: ServingBatching,
+    /// What the constants were held against, and how far that was missed.
+    pub coverage: Vec<ServingCoverage>,
 }
 
 impl ServingEfficiency {
@@ -166,6 +169,7 @@ impl ServingEfficiency {
                 fixed_length: r.get("fixed_length"),
                 transfer: r.get("transfer"),
             }),
+            coverage: reader.tables("coverage", ServingCoverage::read),
         }
     }
 

@@ -8,12 +8,13 @@ use clap::Args;
 use super::{Answer, Session};
 use crate::calibration::{ServingFit, fit_serving};
 use crate::catalog::ServingEfficiency;
+use crate::catalog::serving_coverage::ServingCoverage;
 use crate::diagnostics::{Code, Diagnostic};
-use crate::document::{Node, Value};
+use crate::document::{Node, Table, Value};
 use crate::load;
 use crate::report::Grid;
-use crate::units::significant;
-use crate::validation::serving::{Quantity, Setup, constants, distance, setups};
+use crate::units::{Factor, significant};
+use crate::validation::serving::{Quantity, Setup, constants, coverage, distance, setups};
 use crate::validation::{ALIASES, Aliases, Domain};
 
 /// `clusterplan calibrate serving`
@@ -22,8 +23,8 @@ pub(super) struct Serving {
     /// Tables of serving points and of offline throughputs, in the columns of the project's own [default: those tables]
     #[arg(value_name = "FILE.csv")]
     files: Vec<PathBuf>,
-    /// Passes over all constants at most
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    /// Passes over all constants at most; none to hold the constants as they are against the tables
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(0..=1_000))]
     passes: u32,
     /// Writes the fitted set as a file for DIR/efficiency/serving of a catalog, beside which its runs and date are to be named
     #[arg(long, conflicts_with = "leave_out_models")]
@@ -57,7 +58,8 @@ impl Serving {
         }
         if self.toml {
             let fit = fit_serving(start, self.passes, |set| distance(&runs, set));
-            return (Answer::Yes(toml(&start.document, &fit, runs.len()).into_bytes()), session);
+            let covered = coverage(&runs, &fit.set);
+            return (Answer::Yes(toml(&start.document, &fit, &covered, runs.len()).into_bytes()), session);
         }
         let (title, grid) = if self.leave_out_models {
             ("Models left out of the fit of serving", self.left_out(&runs, start))
@@ -123,8 +125,8 @@ impl Serving {
     }
 }
 
-/// The file of a set with its constants replaced by the fitted ones.
-fn toml(document: &Node, fit: &ServingFit, runs: usize) -> String {
+/// The file of a set with its constants replaced by the fitted ones, and what the runs cover.
+fn toml(document: &Node, fit: &ServingFit, covered: &[ServingCoverage], runs: usize) -> String {
     let mut document = document.clone();
     for constant in &fit.constants {
         let value = if constant.is_time {
@@ -137,6 +139,10 @@ fn toml(document: &Node, fit: &ServingFit, runs: usize) -> String {
             node.value = value;
         }
     }
+    if let Value::Table(table) = &mut document.value {
+        // A key of one word always finds its place.
+        let _ = table.set("coverage", list(covered));
+    }
     let (before, after) = fit.distance;
     format!(
         "# Fitted to {runs} runs; mean distance {} (before {}). Sources are those of the set it began from: name your own.\n{}",
@@ -144,6 +150,30 @@ fn toml(document: &Node, fit: &ServingFit, runs: usize) -> String {
         significant(before, 4),
         document.to_toml()
     )
+}
+
+/// What runs cover, as a list of tables.
+fn list(covered: &[ServingCoverage]) -> Node {
+    let leaf = |value| Node { value, ..Node::default() };
+    let cell = |cell: &ServingCoverage| {
+        let factor = |factor: Option<Factor>| Some(Value::Float((factor?.get() * 1e4).round() / 1e4));
+        let fields = [
+            ("generation", Some(Value::String(cell.generation.clone()))),
+            ("engine", Some(Value::String(cell.engine.clone()))),
+            ("architecture", Some(Value::String(cell.architecture.word().to_owned()))),
+            ("pools", cell.pools.then_some(Value::Boolean(true))),
+            ("points", Some(Value::Integer(cell.points.into()))),
+            ("tpot", factor(cell.tpot)),
+            ("ttft", factor(cell.ttft)),
+            ("throughput", factor(cell.throughput)),
+        ];
+        let mut table = Table::default();
+        for (key, value) in fields.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+            let _ = table.set(key, leaf(value));
+        }
+        leaf(Value::Table(table))
+    };
+    leaf(Value::Array(covered.iter().map(cell).collect()))
 }
 
 /// The value of a constant in a set's file: `generation.<first id>.<field>`, or a plain path.

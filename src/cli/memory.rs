@@ -81,6 +81,9 @@ pub(super) struct Memory {
     /// Format of the weights of attention, MLPs and experts [default: the checkpoint's]
     #[arg(long, value_name = "FORMAT", value_parser = number_format)]
     weights: Option<NumberFormat>,
+    /// The probabilities of prompts' own tokens are asked for: logits of every token of a forward pass are held
+    #[arg(long)]
+    prompt_logprobs: bool,
     #[command(flatten)]
     cache: CacheArguments,
 }
@@ -149,6 +152,7 @@ impl Memory {
             unified_pages,
             fewest: smallest_tensor(&model, &layout, &engine, &formats, usable, self.context),
             engine,
+            vocabulary: (layout.padded_vocabulary(&model), layout.padding(&model)),
         };
         let page = serving_memory_page(&answer);
         Some(reply(session, answer.is_enough(), &page, || serving_memory_json(&answer)))
@@ -234,7 +238,7 @@ impl Memory {
             block: self.block.unwrap_or(engine.pages.block).max(1),
             batched_tokens: self.batched_tokens.unwrap_or(engine.pages.batched_tokens),
         };
-        Some(Engine { fraction, pages, ..engine })
+        Some(Engine { fraction, pages, prompt_logprobs: self.prompt_logprobs, ..engine })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Serving on a cluster: replicas of one layout, what each holds at once, how fast it answers, and what a token costs.
 
+mod bands;
 mod caching;
 mod engine;
 mod holding;
@@ -20,6 +21,7 @@ use crate::memory::serving::ServingLayout;
 use crate::scenario::{Arrivals, Cluster, Limits, Serving};
 use crate::units::{Bytes, RequestRate, Seconds};
 
+pub use bands::Bands;
 pub use caching::CachePoint;
 pub use engine::EnginePoint;
 
@@ -60,8 +62,12 @@ pub struct ServingPoint {
     pub engine: EnginePoint,
     /// Share of the cache of a sequence in decode that is the empty end of its last blocks.
     pub block_waste: f64,
+    /// Logits of all tokens of a forward pass, where they are asked for: a part of activations.
+    pub prompt_logits: Option<Bytes>,
     /// Prefixes that are kept, where hits follow from that.
     pub caching: Option<CachePoint>,
+    /// How far figures may be off, where the constants' catalog says so.
+    pub bands: Option<Bands>,
 }
 
 /// A pool of prefill workers.
@@ -330,7 +336,9 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
         cached_share,
         engine,
         block_waste,
+        prompt_logits: holding.prompt_logits(),
         caching: None,
+        bands: Bands::new(serving, cluster, shapes.model.architecture()),
     })
 }
 

@@ -1,6 +1,7 @@
 //! A model's arithmetic and traffic, counted once.
 
 use crate::catalog::model::{Block, Format, Mixer, Model, Module, Number, Span};
+use crate::catalog::serving_coverage::Architecture;
 use crate::memory::serving::CacheFormats;
 use crate::units::{Bytes, Flops};
 use crate::workload::{SharedBy, block_parameters, census, module_bits};
@@ -161,6 +162,20 @@ impl ModelShape {
         self.attention.bytes += projection.bytes;
         self.attention.flops += projection.flops;
         self
+    }
+
+    /// Its kind, by what an engine runs differently.
+    pub fn architecture(&self) -> Architecture {
+        let any = |units: &[Unit]| self.mixers.iter().any(|layers| units.contains(&layers.unit));
+        if any(&[Unit::Recurrent]) {
+            Architecture::Hybrid
+        } else if any(&[Unit::Latent, Unit::Indexed]) {
+            Architecture::Latent
+        } else if self.has_experts() {
+            Architecture::Experts
+        } else {
+            Architecture::Dense
+        }
     }
 
     /// Whether it has experts.

@@ -24,11 +24,37 @@ impl ServingLayout {
         u64::from(self.tensor) * u64::from(self.pipeline) * u64::from(self.attention_data)
     }
 
+    /// Entries of the vocabulary with those that are added for every tensor rank to have as many: each holds as many rows of
+    /// the embedding and of the output projection.
+    pub fn padded_vocabulary(&self, model: &Model) -> u64 {
+        u64::from(model.vocab).next_multiple_of(u64::from(self.tensor.max(1)))
+    }
+
+    /// What is said of a vocabulary that does not split over the tensor ranks.
+    pub fn padding(&self, model: &Model) -> Option<String> {
+        let padded = self.padded_vocabulary(model);
+        (padded > u64::from(model.vocab)).then(|| {
+            format!(
+                "{} entries of the vocabulary do not split over tensor {}: at least {padded} are needed with padding",
+                model.vocab, self.tensor
+            )
+        })
+    }
+
     /// What keeps a model from this layout, in words.
+    ///
+    /// A vocabulary that does not split is no reason: tables are padded.
     ///
     /// # Errors
     /// The first clash of numbers found.
     pub fn check(&self, model: &Model) -> Result<(), String> {
+        self.clash(model).map_err(|reason| match self.padding(model) {
+            Some(padding) if self.tensor > 1 => format!("{reason}; besides, {padding}"),
+            _ => reason,
+        })
+    }
+
+    fn clash(&self, model: &Model) -> Result<(), String> {
         let Self { tensor, pipeline, expert, attention_data } = *self;
         if [tensor, pipeline, expert, attention_data].contains(&0) {
             return Err("every degree of a layout is at least 1".to_owned());

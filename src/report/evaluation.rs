@@ -263,11 +263,43 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
         price_note(evaluation),
         "Bases, best first: datasheet, quote, measured, secondary (a text that restates one of these), derived, assumed. A figure is no better than the weakest of its inputs.".to_owned(),
     ]);
+    notes.extend(padding(evaluation));
+    notes.extend(uncalibrated(evaluation));
     notes.extend(oversubscription(evaluation));
     notes.extend(unreduced(evaluation));
     notes.extend(between_sites(&evaluation.built.topology, &evaluation.built.parts).map(|note| format!("{note}.")));
     notes.extend(misses(evaluation));
     notes
+}
+
+/// A vocabulary that is padded for its tables to split.
+fn padding(evaluation: &Evaluation) -> Option<String> {
+    let (serving, point) = (evaluation.scenario.serving.as_ref()?, evaluation.serving?);
+    point.layout.padding(&serving.model).map(|padding| format!("{padding}, and counted."))
+}
+
+/// A kind of deployment that no measurement covers, and those near it that were measured.
+fn uncalibrated(evaluation: &Evaluation) -> Option<String> {
+    let (serving, bands) = (evaluation.scenario.serving.as_ref()?, evaluation.serving?.bands?);
+    if !bands.uncalibrated {
+        return None;
+    }
+    let (engine, generation) = (serving.engine.word(), &evaluation.scenario.cluster.accelerator.generation);
+    let pools = |pools: bool| if pools { ", in pools" } else { "" };
+    let kind =
+        format!("{engine} on {generation} with {} models{}", bands.architecture, pools(serving.prefill.is_some()));
+    let near = serving.efficiency.coverage.iter().filter(|cell| {
+        let same = [cell.engine == engine, cell.generation == *generation, cell.architecture == bands.architecture];
+        same.into_iter().filter(|same| *same).count() >= 2
+    });
+    let named: Vec<String> = near
+        .map(|cell| format!("{} on {} with {}{}", cell.engine, cell.generation, cell.architecture, pools(cell.pools)))
+        .collect();
+    let measured = if serving.features.is_unmeasured() { " with drafts or two batches" } else { "" };
+    Some(format!(
+        "uncalibrated: no published measurement covers {kind}{measured}; low and high ends are as far off again as the nearest kinds are missed. Measured are: {}.",
+        if named.is_empty() { "none near".to_owned() } else { named.join(", ") }
+    ))
 }
 
 /// A network that is to reduce in its switches, which it cannot.

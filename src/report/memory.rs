@@ -34,6 +34,8 @@ pub struct ServingMemory {
     pub unified_pages: u64,
     /// The fewest tensor-parallel ranks on which a request fits.
     pub fewest: Option<u32>,
+    /// Entries of the vocabulary with padding, and what is said of it where there is any.
+    pub vocabulary: (u64, Option<String>),
 }
 
 impl ServingMemory {
@@ -126,6 +128,7 @@ pub fn serving_memory_json(answer: &ServingMemory) -> String {
         "kv_tokens_count": tokens,
         "longest_context_tokens_count": longest,
         "fewest_tensor_ranks_count": answer.fewest,
+        "padded_vocabulary_count": answer.vocabulary.0,
     });
     format!("{object:#}\n")
 }
@@ -241,5 +244,13 @@ pub fn serving_memory_page(answer: &ServingMemory) -> Page {
         heading: String::new(),
         blocks: vec![Block::Text(said), Block::Grid(component_grid(&footprint, answer.usable))],
     };
-    Page { title, sections: vec![top, Section::new("Cache", Block::Grid(facts))] }
+    let mut sections = vec![top, Section::new("Cache", Block::Grid(facts))];
+    sections.extend(
+        answer
+            .vocabulary
+            .1
+            .as_ref()
+            .map(|padding| Section::new("Notes", Block::List(vec![format!("{padding}, and counted.")]))),
+    );
+    Page { title, sections }
 }

@@ -189,9 +189,21 @@ metrics! {
             "host time + prefill + a decode step + wait for prefills before it and for room in the cache"
             from ["serving.model", "serving.input_tokens", "serving.prefix_hit", "serving.arrivals", "accelerators.peak_dense", "efficiency/serving.engine"]
             => |e| seconds(e.serving?.state.ttft);
+        "serving.ttft_low_s": Seconds, "  Low end", "Nine of ten measured points of the kind are above the low end and below the high one.";
+            "figure / the factor within which nine of ten measured points of the kind lie" from ["serving.ttft_s", "efficiency/serving.coverage"]
+            => |e| { let point = e.serving?; seconds(point.state.ttft / point.bands?.ttft) };
+        "serving.ttft_high_s": Seconds, "  High end", "The other end.";
+            "figure x the factor within which nine of ten measured points of the kind lie" from ["serving.ttft_s", "efficiency/serving.coverage"]
+            => |e| { let point = e.serving?; seconds(point.state.ttft * point.bands?.ttft) };
         "serving.tpot_s": Seconds, "Time between tokens", "Mean over requests.";
             "decode step + wait for prefills of other requests"
             from ["serving.decode_step_s", "serving.prefill_stall_s"] => |e| seconds(e.serving?.state.tpot);
+        "serving.tpot_low_s": Seconds, "  Low end", "Nine of ten measured points of the kind are above the low end and below the high one.";
+            "figure / the factor within which nine of ten measured points of the kind lie" from ["serving.tpot_s", "efficiency/serving.coverage"]
+            => |e| { let point = e.serving?; seconds(point.state.tpot / point.bands?.tpot) };
+        "serving.tpot_high_s": Seconds, "  High end", "The other end.";
+            "figure x the factor within which nine of ten measured points of the kind lie" from ["serving.tpot_s", "efficiency/serving.coverage"]
+            => |e| { let point = e.serving?; seconds(point.state.tpot * point.bands?.tpot) };
         "serving.ttft_p50_s": Seconds, "Time to first token, P50", "Half of all requests stay below it, where requests come at random.";
             "quantile of prefills of scattered prompts behind an exponential wait" from ["serving.ttft_s", "serving.queue_s", "serving.input_tokens"] => |e| seconds(e.serving?.latencies?.first_token.p50);
         "serving.ttft_p95_s": Seconds, "Time to first token, P95", "95% of requests stay below it, where requests come at random.";
@@ -244,6 +256,9 @@ metrics! {
         "serving.longest_gap_s": Seconds, "Longest wait between two tokens", "A step that is shared with the last whole chunk of another's prompt.";
             "step + arithmetic and attention of a chunk behind the rest of its prompt" from ["serving.chunk_tokens", "serving.input_tokens", "serving.decode_step_s"]
             => |e| seconds(e.serving?.engine.longest_gap?);
+        "serving.prompt_logits_bytes": Bytes, "Logits of prompts' own tokens", "Of every token of a forward pass in single precision, a part of activations.";
+            "tokens of a forward pass x entries of the vocabulary x 4 bytes" from ["serving.prompt_logprobs", "serving.chunk_tokens", "serving.model", "efficiency/memory.engines"]
+            => |e| bytes(e.serving?.prompt_logits?);
         "serving.block_waste_ratio": Ratio, "Cache in part-filled blocks", "Share of a sequence's cache that is the empty end of its last blocks.";
             "half a block / (tokens held on average + half a block)" from ["serving.block_tokens", "serving.input_tokens", "serving.output_tokens", "efficiency/memory.engines"]
             => |e| number(e.serving?.block_waste);
@@ -316,6 +331,15 @@ metrics! {
         "serving.output_tokens_per_s_per_gpu": TokensPerSecond, "Answers' tokens a second a GPU", "Of one GPU.";
             "requests a second x tokens of an answer / GPUs" from ["serving.requests_per_s", "serving.output_tokens", "cluster.accelerators"]
             => |e| number(e.serving?.output_tokens_per_second());
+        "serving.output_low_tokens_per_s_per_gpu": TokensPerSecond, "  Low end", "Nine of ten measured points of the kind are above the low end and below the high one.";
+            "figure / the factor within which nine of ten measured points of the kind lie" from ["serving.output_tokens_per_s_per_gpu", "efficiency/serving.coverage"]
+            => |e| { let point = e.serving?; number(point.output_tokens_per_second() / point.bands?.throughput) };
+        "serving.output_high_tokens_per_s_per_gpu": TokensPerSecond, "  High end", "The other end.";
+            "figure x the factor within which nine of ten measured points of the kind lie" from ["serving.output_tokens_per_s_per_gpu", "efficiency/serving.coverage"]
+            => |e| { let point = e.serving?; number(point.output_tokens_per_second() * point.bands?.throughput) };
+        "serving.uncalibrated": Flag, "No measurement covers this", "Whether no published point is of this accelerator generation, engine and kind of model, so that the ends are twice as far off as those of the nearest kinds.";
+            "the constants' catalog does not list the kind" from ["efficiency/serving.coverage", "serving.engine", "serving.model", "accelerators.generation"]
+            => |e| Some(Value::Flag(e.serving?.bands?.uncalibrated));
         "serving.time_share.weights_ratio": Ratio, "Time in weights", "Share of a replica's time that reads weights in decode.";
             "time to read weights / time between tokens" from ["serving.decode_step_s", "serving.tpot_s"] => |e| number(e.serving?.shares.weights);
         "serving.time_share.kv_ratio": Ratio, "Time in the cache", "Share that reads keys, values and states in decode.";

@@ -196,6 +196,7 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
     }));
     all.extend(features.chunk_tokens.map(|tokens| ("serving.chunk_tokens", tokens.to_string())));
     all.extend(features.block_tokens.map(|tokens| ("serving.block_tokens", tokens.to_string())));
+    all.extend(features.prompt_logprobs.then(|| ("serving.prompt_logprobs", true.to_string())));
     all.extend(features.two_batch_overlap.then(|| ("serving.two_batch_overlap", true.to_string())));
     let terms = &serving.terms;
     all.extend(serving.trace.iter().map(|trace| ("serving.trace", trace.clone())));

@@ -120,6 +120,7 @@ pub const KEYS: &[&str] = &[
     "serving.chunk_tokens",
     "serving.two_batch_overlap",
     "serving.block_tokens",
+    "serving.prompt_logprobs",
     "serving.layout",
     "serving.layout.tensor",
     "serving.layout.pipeline",

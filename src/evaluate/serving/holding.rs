@@ -27,7 +27,7 @@ impl<'a> Holding<'a> {
     pub(super) fn new(serving: &'a Serving, cluster: &Cluster) -> Self {
         Self {
             serving,
-            engine: Engine::new(&serving.engine_memory),
+            engine: Engine { prompt_logprobs: serving.features.prompt_logprobs, ..Engine::new(&serving.engine_memory) },
             formats: CacheFormats::of(&serving.model),
             usable: cluster.accelerator.memory_capacity.saturating_sub(serving.memory.driver_reserve.value),
             kept: serving
@@ -78,6 +78,11 @@ impl<'a> Holding<'a> {
             None => self.fits(layout, tokens_up(held)),
         };
         Room { requests: found.requests as f64 }
+    }
+
+    /// Logits of a forward pass where those of all tokens are asked for.
+    pub(super) fn prompt_logits(&self) -> Option<Bytes> {
+        self.engine.prompt_logprobs.then(|| self.engine.prompt_logits(&self.serving.model))
     }
 
     /// Share of the cache of a sequence in decode that is the empty end of its last blocks: half a block on average.

@@ -24,6 +24,7 @@ fn vllm() -> Engine {
         fraction: Fraction::new(0.9).unwrap(),
         pages: Pages { paging: Paging::PerLayer, block: 16, batched_tokens: 8_192 },
         requests: 256,
+        prompt_logprobs: false,
         outside: Bytes::ZERO,
     }
 }

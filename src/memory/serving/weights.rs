@@ -7,7 +7,7 @@ use crate::workload::{block_parameters, census, module_bits};
 
 /// Weights of the fullest rank: its part of the layers of a stage, and the tables.
 ///
-/// Attention, MLPs and tables are split by `tensor`; norms, routers, towers and latent attention's projections to the
+/// Attention, MLPs and tables, padded to whole rows, are split by `tensor`; norms, routers, towers and latent attention's projections to the
 /// latent vector are held whole; key and value heads are held again beyond one a rank. Experts are split by `expert`, or
 /// by `tensor` where that is 1. Stages hold as many layers of each kind, rounded up, so that with several kinds and
 /// stages this is an upper bound.
@@ -15,8 +15,10 @@ pub fn rank_weights(model: &Model, layout: &ServingLayout) -> Bytes {
     let bytes = |module: Module, parameters: f64| Bytes::new(parameters * module_bits(model, module) / 8.0);
     let tensor = f64::from(layout.tensor);
     let census = census(model);
-    let embedding = bytes(Module::Embedding, census.embedding as f64 / tensor + census.positions as f64);
-    let head = bytes(Module::Head, census.head as f64 / tensor);
+    // Rows of tables are split whole, the vocabulary padded for that.
+    let padded = layout.padded_vocabulary(model) as f64 / f64::from(model.vocab.max(1)) / tensor;
+    let embedding = bytes(Module::Embedding, census.embedding as f64 * padded + census.positions as f64);
+    let head = bytes(Module::Head, census.head as f64 * padded);
     let tables = if layout.pipeline > 1 {
         // On one end each; a tied table is needed on both.
         embedding.max(if census.head == 0 { embedding } else { head })

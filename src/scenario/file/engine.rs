@@ -23,6 +23,8 @@ pub(in crate::scenario) struct EngineFile {
     pub(in crate::scenario) two_batch_overlap: Option<bool>,
     /// Tokens of a block of the cache.
     pub(in crate::scenario) block_tokens: Option<u32>,
+    /// Whether the probabilities of prompts' own tokens are asked for.
+    pub(in crate::scenario) prompt_logprobs: Option<bool>,
     /// Place of the key of the overlap.
     pub(in crate::scenario) overlap_at: Span,
 }
@@ -52,6 +54,7 @@ impl EngineFile {
             chunk_tokens: r.optional_within("chunk_tokens", &CHUNK),
             two_batch_overlap: r.optional("two_batch_overlap"),
             block_tokens: r.optional_within("block_tokens", &BLOCK),
+            prompt_logprobs: r.optional("prompt_logprobs"),
             overlap_at: r.place("two_batch_overlap"),
         }
     }

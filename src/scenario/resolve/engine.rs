@@ -23,6 +23,15 @@ pub struct EngineFeatures {
     pub two_batch_overlap: bool,
     /// Tokens of a block of the cache, where they are not the engine's usual.
     pub block_tokens: Option<u32>,
+    /// Whether the probabilities of prompts' own tokens are asked for.
+    pub prompt_logprobs: bool,
+}
+
+impl EngineFeatures {
+    /// Whether anything is asked that the constants of serving were not held against.
+    pub const fn is_unmeasured(&self) -> bool {
+        self.speculation.is_some() || self.two_batch_overlap
+    }
 }
 
 /// Tokens that are drafted and then verified in one step.
@@ -77,6 +86,7 @@ pub(super) fn bind(
         chunk_tokens: wanted.chunk_tokens,
         two_batch_overlap: overlap,
         block_tokens: wanted.block_tokens,
+        prompt_logprobs: wanted.prompt_logprobs.unwrap_or(false),
     })
 }
 

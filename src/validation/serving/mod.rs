@@ -3,6 +3,7 @@
 //! A row becomes a [`Setup`], which knows nothing of constants; [`Setup::predict`] holds a set of constants against it. So a
 //! fit evaluates the same rows as a validation does.
 
+mod coverage;
 mod distance;
 mod points;
 mod setup;
@@ -17,6 +18,7 @@ use super::{Domain, excluded};
 use crate::catalog::serving_efficiency::ServingEfficiency;
 use crate::catalog::{Catalog, Entry};
 
+pub use coverage::coverage;
 pub use distance::distance;
 pub use setup::{Measured, Quantity, Setup};
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalog::model::{Format, Model, Module, Number};
+use crate::catalog::serving_coverage::ServingCoverage;
 use crate::catalog::serving_efficiency::ServingEfficiency;
 use crate::catalog::{Accelerator, Catalog, Entry, Node};
 use crate::inference::{Hardware, Load, ModelShape, Pools, Replica, Request, Room, Spread, disaggregated};
@@ -150,6 +151,25 @@ impl Setup {
         let Ok(predicted) = self.predict(set) else { return Vec::new() };
         let own = self.measured.iter().filter(|figure| figure.quantity == quantity);
         own.map(|figure| (predicted.of(quantity) * figure.scale / figure.value - 1.0).abs()).collect()
+    }
+
+    /// Predicted figures of a quantity over the row's, or the row's over them, whichever is more than one; nothing where a
+    /// constant is missing.
+    pub(super) fn factors(&self, quantity: Quantity, set: &ServingEfficiency) -> Vec<f64> {
+        let Ok(predicted) = self.predict(set) else { return Vec::new() };
+        let own = self.measured.iter().filter(|figure| figure.quantity == quantity);
+        own.map(|figure| (predicted.of(quantity) * figure.scale / figure.value).ln().abs().exp()).collect()
+    }
+
+    /// The kind of deployment, without its figures.
+    pub(super) fn kind(&self) -> ServingCoverage {
+        ServingCoverage {
+            generation: self.accelerator.generation.clone(),
+            engine: self.engine.clone(),
+            architecture: self.shape.architecture(),
+            pools: self.disaggregated(),
+            ..ServingCoverage::default()
+        }
     }
 
     /// Whether more requests are open than the cache has room for.

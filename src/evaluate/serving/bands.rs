@@ -1,0 +1,66 @@
+//! How far figures of serving may be off: by what measurements of the same kind were missed, and wider where there are none.
+
+use crate::catalog::serving_coverage::{Architecture, ServingCoverage};
+use crate::scenario::{Arrivals, Cluster, Serving};
+use crate::units::Factor;
+
+/// Factors within which nine of ten figures are expected.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bands {
+    /// Of the time between tokens.
+    pub tpot: f64,
+    /// Of the time to the first token.
+    pub ttft: f64,
+    /// Of the tokens in a time.
+    pub throughput: f64,
+    /// The kind of model.
+    pub architecture: Architecture,
+    /// Whether no measurement covers this kind of deployment.
+    pub uncalibrated: bool,
+}
+
+impl Bands {
+    /// Of a scenario; none where the constants' catalog says nothing of what they were held against.
+    ///
+    /// A figure that was measured for this generation, engine and kind of model, in pools or not, has the factor of those
+    /// measurements. Any other has the widest of the nearest kinds that were (those with most of the four alike) twice over:
+    /// once as they are missed themselves, and as much again, a judgement, for what was never looked at.
+    pub(super) fn new(serving: &Serving, cluster: &Cluster, architecture: Architecture) -> Option<Self> {
+        let cells = &serving.efficiency.coverage;
+        let near = |cell: &ServingCoverage| alike(cell, serving, cluster, architecture);
+        let measured = !serving.features.is_unmeasured();
+        let band = |of: fn(&ServingCoverage) -> Option<Factor>| {
+            let own = cells.iter().find(|cell| measured && near(cell) == ALL).and_then(of);
+            let nearest = cells.iter().filter(|cell| of(cell).is_some()).map(near).max();
+            let others = cells.iter().filter(|cell| Some(near(cell)) == nearest).filter_map(of);
+            let widest = others.map(|factor| factor.get().powi(2)).reduce(f64::max);
+            (own.map(Factor::get).or(widest), own.is_some())
+        };
+        let (tpot, tpot_known) = band(|cell| cell.tpot);
+        let (ttft, ttft_known) = band(|cell| cell.ttft);
+        // Throughput at a concurrency or a rate follows from the time between tokens.
+        let ((throughput, known), latencies) = match serving.arrivals {
+            Arrivals::Most => {
+                let offline = band(|cell| cell.throughput);
+                (if offline.1 || !tpot_known { offline } else { (tpot, tpot_known) }, true)
+            }
+            Arrivals::Rate(_) | Arrivals::Concurrency(_) => ((tpot, tpot_known), ttft_known),
+        };
+        let uncalibrated = !(known && latencies);
+        Some(Self { tpot: tpot?, ttft: ttft?, throughput: throughput?, architecture, uncalibrated })
+    }
+}
+
+/// What a kind of deployment is told by.
+const ALL: usize = 4;
+
+/// How much of that a measured kind has in common with a scenario.
+fn alike(cell: &ServingCoverage, serving: &Serving, cluster: &Cluster, architecture: Architecture) -> usize {
+    let same = [
+        cell.generation == cluster.accelerator.generation,
+        cell.engine == serving.engine.word(),
+        cell.architecture == architecture,
+        cell.pools == serving.prefill.is_some(),
+    ];
+    same.into_iter().filter(|same| *same).count()
+}
