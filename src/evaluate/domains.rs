@@ -1,5 +1,6 @@
 //! How many replicas of an engine go on a cluster whose scale-up domains some of them must not leave.
 
+use super::{Infeasible, Occupancy};
 use crate::memory::serving::ServingLayout;
 use crate::scenario::Cluster;
 
@@ -8,16 +9,21 @@ use crate::scenario::Cluster;
 pub(super) struct Domains {
     /// All of them.
     pub(super) accelerators: u64,
-    domain: u64,
+    /// Accelerators of a scale-up domain that are at work.
+    pub(super) domain: u64,
     /// Whether some may be left over.
     left_over: bool,
 }
 
 impl Domains {
-    /// Those of a cluster.
-    pub(super) fn new(cluster: &Cluster, left_over: bool) -> Self {
-        let domain = u64::from(cluster.node.scale_up.domain.max(1));
-        Self { accelerators: cluster.accelerators.into(), domain, left_over }
+    /// Those of a cluster, as many at work in each.
+    ///
+    /// # Errors
+    /// When nodes would be part filled.
+    pub(super) fn new(cluster: &Cluster, left_over: bool) -> Result<Self, Infeasible> {
+        let each = Occupancy::new(cluster.accelerators, &cluster.node)?.each;
+        let domain = u64::from(cluster.node.scale_up.domain.min(each).max(1));
+        Ok(Self { accelerators: cluster.accelerators.into(), domain, left_over })
     }
 
     /// Ranks that exchange in every layer.

@@ -35,6 +35,18 @@ pub enum Infeasible {
         /// Accelerators of a replica.
         each: u64,
     },
+    /// Replicas that would lie in two scale-up domains each.
+    #[error("{} replicas of {each} do not each lie in a domain of {domain}: {whole} do", accelerators / each)]
+    Straddling {
+        /// Accelerators at work.
+        accelerators: u64,
+        /// Accelerators of a replica.
+        each: u64,
+        /// Accelerators of a domain that are at work.
+        domain: u64,
+        /// Replicas that do.
+        whole: u64,
+    },
     /// Pools of prefill and decode that do not fill the accelerators.
     #[error("{accelerators} accelerators are not both whole prefill workers and whole decode replicas")]
     PartPools {

@@ -8,7 +8,8 @@ use crate::scenario::{Cluster, Communication, PrefillPool, Serving};
 use crate::units::Seconds;
 
 /// Prefill workers: as many as are given, or as many as make the slower pool as fast as can be. `pools` are those with so
-/// many, where whole decode replicas are left; `most` requests at most are in decode in an attention group.
+/// many, where whole decode replicas are left; `most` requests at most are in decode in an attention group. Where
+/// accelerators may be left over, every number of workers above the `spares` has its pools up to the most that has.
 ///
 /// # Errors
 /// Where the accelerators are not whole workers and whole replicas.
@@ -16,7 +17,7 @@ pub(super) fn workers<'a>(
     pool: &PrefillPool,
     accelerators: u64,
     request: &Request,
-    most: f64,
+    (most, spares): (f64, Option<u64>),
     pools: impl Fn(u64) -> Option<Separate<'a>>,
 ) -> Result<(u64, Separate<'a>), Infeasible> {
     let each = pool.layout.ranks();
@@ -25,10 +26,26 @@ pub(super) fn workers<'a>(
         let whole = given.is_multiple_of(each).then(|| pools(given / each)).flatten();
         return whole.map(|pools| (given / each, pools)).ok_or(part);
     }
+    let rates = |pools: &Separate<'a>| (pools.taken_in(request), pools.finished(request, most));
+    let mut tried = 1..=accelerators / each;
+    if let Some(spares) = spares {
+        // More workers take in more and leave less decode: the best are about where the two cross.
+        let (mut few, mut many) = (spares, accelerators / each + 1);
+        while many - few > 1 {
+            let middle = few + (many - few) / 2;
+            let enough = pools(middle).is_none_or(|pools| {
+                let (taken_in, finished) = rates(&pools);
+                taken_in >= finished
+            });
+            if enough { many = middle } else { few = middle }
+        }
+        tried = few.saturating_sub(1).max(1)..=many;
+    }
     let mut best = None;
-    for workers in 1..=accelerators / each {
+    for workers in tried {
         let Some(pools) = pools(workers) else { continue };
-        let slower = pools.taken_in(request).min(pools.finished(request, most));
+        let (taken_in, finished) = rates(&pools);
+        let slower = taken_in.min(finished);
         if best.as_ref().is_none_or(|(_, _, fastest)| slower > *fastest) {
             best = Some((workers, pools, slower));
         }

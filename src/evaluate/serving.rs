@@ -248,7 +248,7 @@ struct Reuse {
 fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<ServingPoint, Infeasible> {
     let layout = serving.layout;
     let each = layout.ranks();
-    let site = Domains::new(cluster, serving.search);
+    let site = Domains::new(cluster, serving.search)?;
     let accelerators = site.accelerators;
     let spares = u64::from(serving.spare_replicas);
     if serving.prefill.is_none() && !serving.search && !accelerators.is_multiple_of(each) {
@@ -299,7 +299,8 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
             let replicas = replicas(workers)?;
             (workers > spares && replicas > spares).then(|| with(workers - spares, replicas - spares))
         };
-        let (workers, pools) = workers(wanted, accelerators, &request, MOST, pools)?;
+        let (workers, pools) =
+            workers(wanted, accelerators, &request, (MOST, serving.search.then_some(spares)), pools)?;
         let all = replicas(workers).unwrap_or(1);
         let replicas = all - spares;
         pool = Some(PoolPoint { layout: wanted.layout, workers, transfer });
@@ -308,6 +309,9 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
         (replicas, most, state, latencies)
     } else {
         let all = site.whole(layout);
+        if !serving.search && all * each != accelerators {
+            return Err(Infeasible::Straddling { accelerators, each, domain: site.domain, whole: all });
+        }
         let replicas = all.checked_sub(spares).filter(|replicas| *replicas > 0).ok_or(too_few)?;
         let (state, latencies) = together(&replica, serving, &request, room, (replicas, reuse.busiest), &coming)?;
         let most = replica.offline(&request, MOST, room).requests_per_second * all as f64;

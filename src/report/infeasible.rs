@@ -33,7 +33,9 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
             "Change cluster.accelerators, serving.layout.prefill_accelerators or the degrees of the pools."
         }
         Infeasible::Draft(_) => "Change the degrees of serving.layout, or serving.speculation.draft.",
-        Infeasible::PartReplica { .. } => "Change cluster.accelerators or the degrees of serving.layout.",
+        Infeasible::PartReplica { .. } | Infeasible::Straddling { .. } => {
+            "Change cluster.accelerators or the degrees of serving.layout."
+        }
         Infeasible::NoReplicaLeft { .. } => {
             "More accelerators, a smaller replica, or fewer serving.spare_replicas would do."
         }

@@ -8,6 +8,7 @@ use super::metrics::metric;
 use super::page::{Block, Grid, Page, Section};
 use super::settings::settings;
 use crate::evaluate::Evaluation;
+use crate::inference::Short;
 use crate::search::{Binding, Plan, PlanAnswer};
 
 /// The figures of an answer's row, with their heads.
@@ -28,7 +29,8 @@ const COLUMNS: [(&str, &str); 10] = [
 fn in_words(binding: &Binding) -> String {
     match binding {
         Binding::Limit(key) => format!("serving.limits.{key}"),
-        Binding::Throughput => "requests served".to_owned(),
+        Binding::Throughput(Short::Cache) => "requests served: memory for their caches".to_owned(),
+        Binding::Throughput(Short::Prefill) => "requests served: time for their prompts".to_owned(),
         Binding::Smallest => "memory: no smaller cluster holds a replica".to_owned(),
         Binding::Time(what, share) => format!("{what}, {} of a replica's time", percent(*share)),
     }

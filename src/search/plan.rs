@@ -1,8 +1,8 @@
 //! Inverse planning of serving: the fewest accelerators of each kind that keep the limits, and the cheapest of those.
 //!
 //! On a node and a fabric, more accelerators never cost less, and more replicas never answer later: so for each layout the
-//! fewest replicas are found by halving, and the layout with the fewest accelerators is evaluated in full. What that says
-//! is held against the limits again before it is an answer.
+//! fewest nodes are found by doubling and halving, and the layout with the fewest accelerators is evaluated in full. What
+//! that says is held against the limits again before it is an answer.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,19 @@ use crate::catalog::{Catalog, Reference};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::{Node, Value};
 use crate::evaluate::{Evaluation, Infeasible, ServingPoint, evaluate, serving_point};
+use crate::inference::Short as RunsOut;
 use crate::parallelism::ServingLayout;
 use crate::scenario::{Arrivals, Choice, Counts, Minimise, PlanFile, PrefillPool, Scenario, ScenarioFile, Serving};
+use crate::units::Seconds;
 
 /// The most accelerators that are tried.
 const MOST_ACCELERATORS: u64 = 1 << 20;
 /// The most accelerators on which separate pools are tried where replicas that prefill and decode do not serve at all.
 const MOST_IN_POOLS: u64 = 1 << 10;
+/// The most ranks of a replica whose experts lie in several scale-up domains; models have no more experts.
+const MOST_RANKS: u32 = 512;
+/// By so much a latency has to fall where accelerators are doubled, for more of them to help.
+const HELPS: f64 = 1e-4;
 /// Runners-up that are shown.
 const RUNNERS_UP: usize = 9;
 
@@ -37,8 +43,8 @@ pub struct Answer {
 pub enum Binding {
     /// A limit of a latency, by its key, which one step fewer accelerators would miss.
     Limit(&'static str),
-    /// Requests that one step fewer would not serve.
-    Throughput,
+    /// Requests that one step fewer would not serve, and what runs out.
+    Throughput(RunsOut),
     /// Memory of one replica: there is no smaller cluster that holds the model.
     Smallest,
     /// What a replica spends most of its time on, and the share.
@@ -176,7 +182,7 @@ fn solve(variant: Result<&Scenario, &String>, wanted: &PlanFile) -> Result<Answe
     let scenario = variant.map_err(|why| one(why.clone()))?;
     let Some(serving) = &scenario.serving else { return Err(BTreeMap::new()) };
     let layouts = if serving.search {
-        serving_layouts(&serving.model, scenario.cluster.node.scale_up.domain)
+        serving_layouts(&serving.model, scenario.cluster.node.scale_up.domain, MOST_RANKS)
     } else {
         vec![serving.layout]
     };
@@ -246,8 +252,11 @@ impl Tried<'_> {
         Some(scenario)
     }
 
-    /// Accelerators in whole nodes and whole replicas.
+    /// Accelerators in whole nodes; and in whole replicas, where the layout is given and none are to be left over.
     fn step(&self) -> u64 {
+        if self.serving.search {
+            return self.scenario.cluster.node.accelerators.into();
+        }
         let (node, replica) = (u64::from(self.scenario.cluster.node.accelerators), self.layout.ranks());
         let whole = node / gcd(node, replica) * replica;
         let worker = self.prefill.map_or(1, |pool| pool.layout.ranks());
@@ -261,10 +270,13 @@ impl Tried<'_> {
         let Some(serving) = &asked.serving else { return Err(Short::Other(String::new())) };
         match serving_point(serving, &asked.cluster) {
             Ok(point) => match point.missed(&serving.limits) {
-                Some((key, ..)) => Err(Short::Limit(key)),
+                Some((key, _, got)) => Err(Short::Limit(key, got)),
                 None => Ok(point),
             },
-            Err(Infeasible::Overload { .. }) => Err(Short::Throughput),
+            Err(Infeasible::Overload { short, .. }) => Err(Short::Throughput(short)),
+            Err(Infeasible::PartReplica { .. } | Infeasible::PartPools { .. } | Infeasible::NoReplicaLeft { .. }) => {
+                Err(Short::Replica)
+            }
             Err(Infeasible::NoRequestFits { .. }) => Err(Short::Other("no request fits in a replica".to_owned())),
             Err(other) => Err(Short::Other(other.to_string())),
         }
@@ -273,19 +285,39 @@ impl Tried<'_> {
     /// The fewest accelerators that serve what is asked, at most as many as are known to do; or what keeps any from it.
     fn fewest(&self, known: Option<u64>) -> Result<(u64, ServingPoint), String> {
         let most = known.unwrap_or(MOST_ACCELERATORS) / self.step();
+        let more = || "needs more accelerators than another layout".to_owned();
         if most == 0 {
-            return Err("needs more accelerators than another layout".to_owned());
+            return Err(more());
         }
-        let reason = |why: Short| match why {
-            Short::Limit(_) | Short::Throughput if known.is_some() => {
-                "needs more accelerators than another layout".to_owned()
+        // A replica of many nodes needs all of them.
+        let least = self.layout.ranks().div_ceil(self.step()).min(most);
+        let (mut short, mut steps, mut before) = (0, least, None);
+        let (mut enough, mut point) = loop {
+            let why = match self.serves(steps) {
+                Ok(point) => break (steps, point),
+                Err(Short::Other(why)) => return Err(why),
+                Err(why) => why,
+            };
+            if let Short::Limit(key, got) = why {
+                let helped =
+                    before.is_none_or(|(missed, was): (&str, Seconds)| key != missed || got < was * (1.0 - HELPS));
+                if !helped {
+                    return Err(format!("serving.limits.{key} is missed on any number of accelerators"));
+                }
+                before = Some((key, got));
             }
-            Short::Limit(key) => format!("serving.limits.{key} is missed on any number of accelerators"),
-            Short::Throughput => format!("not served by {MOST_ACCELERATORS} accelerators"),
-            Short::Other(why) => why,
+            if steps == most {
+                return Err(match why {
+                    _ if known.is_some() => more(),
+                    Short::Limit(key, _) => {
+                        format!("serving.limits.{key} is missed by {MOST_ACCELERATORS} accelerators")
+                    }
+                    _ => format!("not served by {MOST_ACCELERATORS} accelerators"),
+                });
+            }
+            short = steps;
+            steps = (steps * 2).min(most);
         };
-        let mut point = self.serves(most).map_err(reason)?;
-        let (mut short, mut enough) = (0, most);
         while enough - short > 1 {
             let middle = short + (enough - short) / 2;
             match self.serves(middle) {
@@ -301,8 +333,9 @@ impl Tried<'_> {
         let fewer = match accelerators / self.step() {
             0 | 1 => Binding::Smallest,
             steps => match self.serves(steps - 1) {
-                Err(Short::Limit(key)) => Binding::Limit(key),
-                _ => Binding::Throughput,
+                Err(Short::Limit(key, _)) => Binding::Limit(key),
+                Err(Short::Throughput(short)) => Binding::Throughput(short),
+                _ => Binding::Smallest,
             },
         };
         let mut binding = vec![fewer];
@@ -324,8 +357,12 @@ impl Tried<'_> {
 
 /// Why a number of accelerators does not do.
 enum Short {
-    Limit(&'static str),
-    Throughput,
+    /// A latency is beyond its limit, by its key; and what it is.
+    Limit(&'static str, Seconds),
+    /// More requests come than are served.
+    Throughput(RunsOut),
+    /// Not enough for a replica, or for both pools.
+    Replica,
     Other(String),
 }
 

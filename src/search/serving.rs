@@ -5,18 +5,22 @@ use crate::evaluate::{Infeasible, ServingPoint, serving_point};
 use crate::parallelism::ServingLayout;
 use crate::scenario::{Arrivals, Cluster, Scenario, Serving};
 
-/// Layouts of a model within a scale-up domain of so many accelerators: tensor parallelism, and for models with experts
-/// also attention in groups of their own with the experts spread over all ranks. Degrees are powers of two.
-pub fn serving_layouts(model: &Model, domain: u32) -> Vec<ServingLayout> {
-    let powers = || std::iter::successors(Some(1_u32), |degree| degree.checked_mul(2)).take_while(|&d| d <= domain);
+/// Layouts of a model on at most so many accelerators in scale-up domains of so many: tensor parallelism within a domain, and
+/// for models with experts also attention in groups of their own with the experts spread over all ranks, of several domains
+/// where they fill them. Degrees are powers of two.
+pub fn serving_layouts(model: &Model, domain: u32, most: u32) -> Vec<ServingLayout> {
+    let up_to = |most: u32| {
+        std::iter::successors(Some(1_u32), |degree| degree.checked_mul(2)).take_while(move |&degree| degree <= most)
+    };
     let experts = model.blocks.iter().any(|block| block.moe().is_some());
     let mut all = Vec::new();
-    for tensor in powers() {
-        for attention_data in powers().filter(|&groups| groups == 1 || experts) {
-            let ranks = tensor * attention_data;
+    for tensor in up_to(domain) {
+        for attention_data in up_to(most.max(domain)).filter(|&groups| groups == 1 || experts) {
+            let Some(ranks) = tensor.checked_mul(attention_data) else { break };
             let expert = if attention_data > 1 { ranks } else { 1 };
             let layout = ServingLayout { tensor, pipeline: 1, expert, attention_data };
-            if ranks <= domain && layout.check(model).is_ok() {
+            let placed = ranks <= domain || (ranks <= most && ranks.is_multiple_of(domain));
+            if placed && layout.check(model).is_ok() {
                 all.push(layout);
             }
         }
@@ -48,7 +52,7 @@ pub(super) fn settle_serving(scenario: Scenario) -> Result<Scenario, Infeasible>
 pub fn best_serving_layout(serving: &Serving, cluster: &Cluster) -> Result<ServingLayout, Infeasible> {
     let mut best: Option<(bool, f64, ServingLayout)> = None;
     let mut nearest: Option<Infeasible> = None;
-    for layout in serving_layouts(&serving.model, cluster.node.scale_up.domain) {
+    for layout in serving_layouts(&serving.model, cluster.node.scale_up.domain, cluster.accelerators) {
         match tried(serving, cluster, layout) {
             Ok(point) => {
                 let kept = point.missed(&serving.limits).is_none();

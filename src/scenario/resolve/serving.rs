@@ -166,7 +166,7 @@ pub(super) fn bind(
     let peak_to_mean = defaults.or("serving.peak_to_mean", wanted.peak_to_mean, 1.0);
     match &mut arrivals {
         Arrivals::Rate(rate) => *rate = *rate * peak_to_mean,
-        Arrivals::Most | Arrivals::Concurrency(_) if wanted.peak_to_mean.is_some() => {
+        Arrivals::Most | Arrivals::Concurrency(_) if peak_to_mean > 1.0 => {
             let message = "`serving.peak_to_mean` is of requests that come at a rate";
             let hint = "give `serving.arrivals = { rate = \"40 request/s\" }`, the mean of a day, or leave it out";
             sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this table").hint(hint));
