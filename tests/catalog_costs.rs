@@ -133,6 +133,7 @@ fn finance(rate: f64, life: f64) -> Finance {
         cost_of_capital: Fraction::new(rate).unwrap(),
         method: Amortisation::Annuity,
         hardware_age: Seconds::ZERO,
+        inflation: Fraction::ZERO,
         utilisation: Fraction::new(0.8).unwrap(),
     }
 }

@@ -316,3 +316,38 @@ fn an_owned_hour_is_told_by_every_way_of_amortisation() {
     let refused = program::run(&["price", dir.path().join("study.toml").to_str().unwrap()]);
     assert!(refused.code == 2 && refused.stderr.contains("says nothing but with method"), "{}", refused.stderr);
 }
+
+#[test]
+fn hours_of_burn_in_are_paid_for_and_earn_nothing() {
+    let own = |burn_in: &str| {
+        format!(
+            "[[offer]]\nname = \"own\"\nkind = \"own\"\nset = {{ \"finance.utilisation\" = 1 }}\n{burn_in}sell = {{ market = \"$2.5/h\", delivered = [0.5, 1] }}\n"
+        )
+    };
+    let study = priced_of(JOB, &own("burn_in = \"36.5 days\"\n"));
+    let years = study["offers"][0]["years"].as_array().unwrap().clone();
+    // A tenth of a year of each half: 0.5 x 0.9; 1 - 0.5 x 0.1; then all.
+    for (year, share) in years[1..].iter().zip([0.45, 0.95, 1.0, 1.0, 1.0]) {
+        let hours = year["revenue_usd"].as_f64().unwrap() / 2.5;
+        assert!((hours - 16.0 * 8_760.0 * share).abs() < 1e-3, "{year}");
+    }
+    let without = priced_of(JOB, &own(""));
+    let running = |study: &Value| study["offers"][0]["years"][1]["running_usd"].as_f64().unwrap();
+    assert!((running(&study) / running(&without) - 1.0).abs() < 1e-12, "it is run all the same");
+    assert!(number(&study, 0, "levelised_usd_per_gpu_hour") > number(&without, 0, "levelised_usd_per_gpu_hour"));
+}
+
+#[test]
+fn inflation_raises_what_has_no_growth_of_its_own() {
+    let own = |inflation: &str| {
+        format!(
+            "[[offer]]\nname = \"own\"\nkind = \"own\"\nset = {{ \"finance.inflation\" = {inflation} }}\nsell = {{ market = \"$2.5/h\" }}\n"
+        )
+    };
+    let running = |inflation: &str, year: usize| {
+        priced_of(JOB, &own(inflation))["offers"][0]["years"][year]["running_usd"].as_f64().unwrap()
+    };
+    assert!((running("0.03", 1) / running("0", 1) - 1.0).abs() < 1e-12, "the first year is as priced");
+    // All lines grow by 3% or by their own 3%: staff and fabric operations.
+    assert!((running("0.03", 3) / (running("0", 1) * 1.03 * 1.03) - 1.0).abs() < 1e-9);
+}

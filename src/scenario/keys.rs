@@ -188,6 +188,7 @@ pub const KEYS: &[&str] = &[
     "finance.cost_of_capital",
     "finance.method",
     "finance.hardware_age",
+    "finance.inflation",
     "finance.utilisation",
     "finance.margin",
     "finance.token_prices",

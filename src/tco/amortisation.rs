@@ -58,6 +58,7 @@ mod tests {
             cost_of_capital: Fraction::new(rate).unwrap(),
             method,
             hardware_age: Seconds::ZERO,
+            inflation: Fraction::ZERO,
             utilisation: Fraction::ONE,
         }
     }

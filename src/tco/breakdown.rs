@@ -204,6 +204,10 @@ fn purchases(horizon: Seconds, life: Seconds) -> f64 {
 fn priced(line: &Line, parts: Usd, inputs: &Inputs<'_>) -> CostLine {
     let spending = match line.category {
         Category::Capex => Spending::Capex { life: line.life.unwrap_or(inputs.finance.accelerator_life) },
+        // What says nothing of its own growth grows as all else does.
+        Category::Opex | Category::Saving if line.escalation == Fraction::ZERO => {
+            Spending::Opex { escalation: inputs.finance.inflation }
+        }
         Category::Opex | Category::Saving => Spending::Opex { escalation: line.escalation },
     };
     let paid = match line.amount {
@@ -217,7 +221,7 @@ fn priced(line: &Line, parts: Usd, inputs: &Inputs<'_>) -> CostLine {
 
 /// What the site adds: rent or building, and electricity.
 fn each_site_line(inputs: &Inputs<'_>, mut take: impl FnMut(&str, CostLine)) {
-    let level = Spending::Opex { escalation: Fraction::ZERO };
+    let level = Spending::Opex { escalation: inputs.finance.inflation };
     let mut add = |name: &str, spending, per, unit_amount: Usd, field: &str| {
         let amount = (inputs.drivers.quantity(per, Usd::ZERO), unit_amount);
         let basis = inputs.site.source_of(field).map_or(Basis::Assumed, |source| source.basis);

@@ -35,6 +35,8 @@ pub struct FinanceFile {
     pub method: Option<Amortisation>,
     /// From the purchase to the first hour, over which accelerators lose value already; by Epoch AI's method.
     pub hardware_age: Option<Seconds>,
+    /// Growth a year of what is paid every year and has none of its own.
+    pub inflation: Option<Fraction>,
     /// Share of hours sold or used.
     pub utilisation: Option<Fraction>,
     /// Share of the income that is to be left of tokens sold.
@@ -62,6 +64,7 @@ impl FinanceFile {
             accelerator_life: r.optional_within("accelerator_life", &(shortest..=longest)),
             cost_of_capital: r.optional("cost_of_capital"),
             method: r.optional("method"),
+            inflation: r.optional("inflation"),
             hardware_age: r.optional_within("hardware_age", &(Seconds::ZERO..=longest)),
             utilisation: None,
             margin: r.optional("margin"),

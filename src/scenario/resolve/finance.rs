@@ -17,6 +17,8 @@ pub struct Finance {
     pub method: Amortisation,
     /// From the purchase to the first hour; of Epoch AI's method alone.
     pub hardware_age: Seconds,
+    /// Growth a year of rent, electricity and lines that have none of their own.
+    pub inflation: Fraction,
     /// Share of the owned hours that are sold, or at work on a job; more than zero.
     pub utilisation: Fraction,
 }
@@ -32,6 +34,7 @@ pub(super) fn bind(wanted: &FinanceFile, defaults: &mut Defaults) -> Finance {
         cost_of_capital: share(wanted.cost_of_capital, 0.11, "finance.cost_of_capital", defaults),
         method: wanted.method.unwrap_or(Amortisation::Annuity),
         hardware_age: wanted.hardware_age.unwrap_or(Seconds::ZERO),
+        inflation: wanted.inflation.unwrap_or(Fraction::ZERO),
         utilisation: share(wanted.utilisation, 0.8, "finance.utilisation", defaults),
     }
 }

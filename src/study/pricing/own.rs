@@ -123,8 +123,8 @@ fn by_method(evaluation: &Evaluation) -> Vec<(Amortisation, UsdPerHour)> {
 struct Ground<'a> {
     wanted: &'a OwnFile,
     years: u32,
-    /// Share of the accelerators there, in each year.
-    delivered: Vec<f64>,
+    /// Share of the accelerators' hours that can earn, in each year: without those of burn-in.
+    earning: Vec<f64>,
     accelerators: f64,
     utilisation: Fraction,
     discount: Rate,
@@ -138,6 +138,9 @@ impl<'a> Ground<'a> {
         let sold = wanted.sell.as_ref().map_or(&[Fraction::ONE][..], |sell| &sell.delivered);
         let delivered: Vec<f64> =
             (0..years as usize).map(|year| sold.get(year).or(sold.last()).map_or(1.0, |share| share.get())).collect();
+        let burn_in = wanted.burn_in / Seconds::new(SECONDS_PER_YEAR);
+        let before = std::iter::once(0.0).chain(delivered.iter().copied());
+        let earning = delivered.iter().zip(before).map(|(now, before)| now - (now - before) * burn_in).collect();
         let lines = &evaluation.built.costs.lines;
         let running = |year: u32| -> Usd {
             let of = |line: &CostLine| match line.spending {
@@ -154,7 +157,7 @@ impl<'a> Ground<'a> {
             discount: Rate::from(finance.cost_of_capital),
             wanted,
             years,
-            delivered,
+            earning,
         }
     }
 
@@ -180,7 +183,7 @@ impl<'a> Ground<'a> {
     fn along(&self, first: UsdPerHour, path: &[Factor]) -> Income {
         let price = |year: usize| first * path.get(year).or(path.last()).map_or(1.0, |ratio| ratio.get());
         Income {
-            accelerators: self.delivered.iter().map(|share| share * self.accelerators).collect(),
+            accelerators: self.earning.iter().map(|share| share * self.accelerators).collect(),
             utilisation: self.utilisation,
             market: (0..self.years as usize).map(price).collect(),
             contracts: Vec::new(),

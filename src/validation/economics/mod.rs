@@ -239,6 +239,7 @@ fn plain(years: f64) -> Finance {
         cost_of_capital: Fraction::ZERO,
         method: Amortisation::Annuity,
         hardware_age: Seconds::ZERO,
+        inflation: Fraction::ZERO,
         utilisation: Fraction::ONE,
     }
 }

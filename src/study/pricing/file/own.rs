@@ -5,7 +5,7 @@ use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
 use crate::finance::{Depreciation, MacrsClass};
 use crate::tco::Tax;
-use crate::units::{Factor, Fraction, Rate, Seconds, UsdPerHour};
+use crate::units::{Factor, Fraction, Rate, SECONDS_PER_YEAR, Seconds, UsdPerHour};
 
 /// Share of an income that earlier losses may cancel, unless said otherwise: 26 U.S.C. 172(a)(2).
 const LOSS_LIMIT: f64 = 0.8;
@@ -75,6 +75,8 @@ pub struct OwnFile {
     pub residual: Residual,
     /// How many times more hours are used where jobs share accelerators, whole or in parts, than the job's share says.
     pub pooling: Option<Factor>,
+    /// From a delivery to the first hour that earns: set-up and burn-in, paid for all the same.
+    pub burn_in: Seconds,
     /// What the hours are sold for.
     pub sell: Option<SellFile>,
     /// The return that owners want.
@@ -195,6 +197,9 @@ impl OwnFile {
             }),
             residual: Residual::read(r),
             pooling: r.optional("pooling"),
+            burn_in: r
+                .optional_within("burn_in", &(Seconds::ZERO..=Seconds::new(SECONDS_PER_YEAR)))
+                .unwrap_or(Seconds::ZERO),
             sell: r.optional_table("sell", SellFile::read),
             target_return: r.optional("target_return"),
         }
