@@ -48,3 +48,31 @@ fn at_the_utilisation_that_pays_tokens_cost_as_much_as_elsewhere() {
     assert!(at("margin_on_cost_ratio").abs() < 0.01, "{}", at("margin_on_cost_ratio"));
     assert!((at("break_even_utilisation_ratio") / even - 1.0).abs() < 0.01);
 }
+
+/// DeepSeek's own count of a day (open-infra-index, day 6, 2025-02-28): 608 billion tokens of prompts, 342 of them cached, 168 of
+/// answers, on 226.75 nodes of eight H800 on average and 278 at the peak; $87,072 at $2 a GPU-hour, $562,027 at R1's prices, a cost
+/// profit margin of 545%.
+#[test]
+fn deepseeks_day_is_served_and_costs_and_earns_what_it_published() {
+    let answer = program::run(&["price", "studies/deepseek-day.toml", "--format", "json"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let json: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let [rented, sold] = [0, 1].map(|offer| json["offers"][offer]["total_usd"].as_f64().unwrap() / 365.0);
+    assert!((rented / 87_072.0 - 1.0).abs() < 1e-4, "{rented}");
+    // Its tokens are rounded to billions.
+    assert!((sold / 562_027.0 - 1.0).abs() < 1e-3, "{sold}");
+    assert!((sold / rented - 1.0 - 5.45).abs() < 0.01, "{}", sold / rented - 1.0);
+    // $0.112 a million tokens of both kinds: 87,072 / 776,000.
+    let blended = json["offers"][0]["usd_per_mtok_blended"].as_f64().unwrap();
+    assert!((blended / 0.112_2 - 1.0).abs() < 1e-3, "{blended}");
+    // The day's tokens, and that the model of it serves them: 20 to 22 tokens a second a stream were published, and prefill of
+    // 73.7 thousand tokens a second a node, which takes 117 nodes of the 278.
+    let answer = program::run(&["eval", "scenarios/serve-deepseek-v3-day.toml", "--format", "json"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let json: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let of = |key: &str| json["serving"][key].as_f64().unwrap_or_else(|| panic!("serving.{key}"));
+    let day = of("requests_per_s") * 0.815_65 * 86_400.0 * 1e-9;
+    assert!((day * 4_383.0 / 608.0 - 1.0).abs() < 2e-3 && (day * 1_211.0 / 168.0 - 1.0).abs() < 2e-3);
+    assert!((15.0..25.0).contains(&of("tpot_s").recip()), "{}", of("tpot_s"));
+    assert!(of("capacity.used_ratio") < 0.8, "both pools have room");
+}
