@@ -84,3 +84,17 @@ fn what_contradicts_itself_is_refused_with_its_place() {
         assert!(stderr.contains(said), "{setting}: {stderr}");
     }
 }
+
+#[test]
+fn calls_that_lost_their_session_hold_the_others_up() {
+    let times = |settings: &[&str]| {
+        let (code, json, stderr) = eval(settings);
+        assert_eq!(code, 0, "{stderr}");
+        ["ttft_p50_s", "ttft_p99_s", "queue_s"].map(|key| json["serving"][key].as_f64().unwrap())
+    };
+    // One call in fifty computes its tens of thousands of tokens again, in seconds, behind which others wait.
+    let [half, last, waits] = times(&["agents.session_hit=0.98"]);
+    let [kept_half, kept_last, kept_waits] = times(&["agents.session_hit=1"]);
+    assert!(last > 10.0 * half && kept_last < 5.0 * kept_half, "{last} of {half}, {kept_last} of {kept_half}");
+    assert!(waits > 5.0 * kept_waits && half > kept_half);
+}

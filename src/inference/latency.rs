@@ -36,9 +36,19 @@ impl Coming<'_> {
         1.0 + (self.cv * self.cv - 1.0) / replicas
     }
 
-    /// Computed and cached tokens of a prompt.
+    /// Computed and cached tokens of a prompt, where a share is cached.
     pub(super) fn parts(&self, prompt: f64) -> (f64, f64) {
         (prompt * (1.0 - self.hit), self.cached)
+    }
+
+    /// Computed and cached tokens of prompts, with their shares.
+    fn prompts(&self) -> impl Iterator<Item = (f64, f64, f64)> {
+        let shares = if self.requests.calls.is_empty() { &self.requests.prompts[..] } else { &[] };
+        let of_shares = shares.iter().map(|point| {
+            let (new, cached) = self.parts(point.tokens);
+            (new, cached, point.weight)
+        });
+        of_shares.chain(self.requests.calls.iter().map(|call| (call.new, call.cached, call.weight)))
     }
 }
 
@@ -210,7 +220,7 @@ impl Part {
 /// What latencies scatter from: first tokens without their wait, the wait, and the time of a token by the sequences in decode,
 /// whose number scatters with `peakedness` times the variance that it has where requests come at random.
 pub(super) struct Sources<'a, F> {
-    pub(super) first: &'a dyn Fn(f64) -> Seconds,
+    pub(super) first: &'a dyn Fn(f64, f64) -> Seconds,
     pub(super) wait: Wait,
     pub(super) token: F,
     pub(super) peakedness: f64,
@@ -222,23 +232,32 @@ pub(super) struct Sources<'a, F> {
 /// are Poisson where requests come at random (M/G/infinity), and a token takes as long as theirs. Whole requests: first tokens
 /// and answers of the lengths that go together.
 pub(super) fn distribution<F: Fn(f64) -> Seconds>(
-    requests: &Requests,
+    coming: &Coming<'_>,
     state: &SteadyState,
     sources: &Sources<'_, F>,
 ) -> Latencies {
-    let firsts: Vec<(Seconds, f64)> =
-        requests.prompts.iter().map(|point| ((sources.first)(point.tokens), point.weight)).collect();
+    let requests = coming.requests;
+    let mut firsts: Vec<(Seconds, f64)> =
+        coming.prompts().map(|(new, cached, weight)| ((sources.first)(new, cached), weight)).collect();
+    firsts.sort_by(|one, other| one.0.partial_cmp(&other.0).unwrap_or(std::cmp::Ordering::Equal));
     let first = Times::new(&firsts);
     let mut known = (f64::NAN, Seconds::ZERO);
     let of_pair = |pair: &Pair| {
         // Pairs with one prompt follow each other.
         if pair.input.to_bits() != known.0.to_bits() {
-            known = (pair.input, (sources.first)(pair.input));
+            let (new, cached) = coming.parts(pair.input);
+            known = (pair.input, (sources.first)(new, cached));
         }
         let [from, to] = pair.output.map(|tokens| known.1 + state.tpot * tokens);
         Part { from, to, share: pair.weight }
     };
-    let whole = Times::joined(&requests.pairs.iter().map(of_pair).collect::<Vec<_>>());
+    let whole = if requests.calls.is_empty() {
+        Times::joined(&requests.pairs.iter().map(of_pair).collect::<Vec<_>>())
+    } else {
+        // Answers are of one length.
+        let answer = state.tpot * requests.answers.first().map_or(0.0, |answer| answer.tokens);
+        Times(first.0.iter().map(|part| Part { from: part.from + answer, to: part.to + answer, ..*part }).collect())
+    };
     Latencies {
         first_token: Quantiles::of(|share| first.quantile(share, sources.wait)),
         token: tokens(state, sources),
@@ -261,12 +280,7 @@ pub(super) fn peakedness(squared_cv: f64, requests: &Requests) -> f64 {
 
 /// Mean, and squared coefficient of variation, of a time over prompts.
 pub(super) fn over_prompts(coming: &Coming<'_>, time: impl Fn(f64, f64) -> Seconds) -> (Seconds, f64) {
-    let times = || {
-        coming.requests.prompts.iter().map(|point| {
-            let (new, cached) = coming.parts(point.tokens);
-            (time(new, cached), point.weight)
-        })
-    };
+    let times = || coming.prompts().map(|(new, cached, weight)| (time(new, cached), weight));
     let mean: Seconds = times().map(|(time, weight)| time * weight).sum();
     let squares: f64 = times().map(|(time, weight)| weight * (time / mean - 1.0).powi(2)).sum();
     (mean, squares)

@@ -68,13 +68,9 @@ impl Replica<'_> {
         let squared_cv = coming.squared_cv(f64::from(replicas));
         let queue = mean_wait(least, busy, [squared_cv, serving]);
         // A step of those in decode for each chunk of the prompt.
-        let first = |prompt: f64| {
-            let (new, cached) = coming.parts(prompt);
-            self.hardware.first_token + alone(new, cached) + token.cycle * self.chunks(new)
-        };
-        let (to_first, _) = over_prompts(coming, |new, cached| {
-            self.hardware.first_token + alone(new, cached) + token.cycle * self.chunks(new)
-        });
+        let first =
+            |new: f64, cached: f64| self.hardware.first_token + alone(new, cached) + token.cycle * self.chunks(new);
+        let (to_first, _) = over_prompts(coming, first);
         let mut state = SteadyState {
             ttft: to_first + queue,
             tpot: token.total(),
@@ -99,7 +95,10 @@ impl Replica<'_> {
                 served(new, cached)
             });
             let all = rate * f64::from(replicas);
-            let firsts = ByPrompt::new(&coming.requests.prompts, first);
+            let firsts = ByPrompt::new(&coming.requests.prompts, |prompt| {
+                let (new, cached) = coming.parts(prompt);
+                first(new, cached)
+            });
             if let Some(found) = replay(coming, all, Servers::InTurn(replicas), &kept, &firsts, state.tpot) {
                 state.queue = found.wait;
                 state.ttft = to_first + found.wait;
@@ -109,7 +108,7 @@ impl Replica<'_> {
                 return Ok((state, Latencies { first_token: found.first_token, token, whole: found.whole }));
             }
         }
-        let latencies = distribution(coming.requests, &state, &sources);
+        let latencies = distribution(coming, &state, &sources);
         Ok((state, latencies))
     }
 }

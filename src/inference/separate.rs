@@ -150,10 +150,7 @@ impl Separate<'_> {
         let fixed = state.ttft.saturating_sub(state.queue + state.prefill);
         state.prefill = prefill;
         state.ttft = fixed + prefill + queue;
-        let first = |prompt: f64| {
-            let (new, cached) = coming.parts(prompt);
-            fixed + alone(new, cached)
-        };
+        let first = |new: f64, cached: f64| fixed + alone(new, cached);
         let token = |batch: f64| self.step(request, batch.clamp(0.0, self.room.requests)).total();
         let over_replicas = |together: f64| 1.0 + (together - 1.0) / self.replicas;
         let mut sources = Sources {
@@ -167,7 +164,10 @@ impl Separate<'_> {
                 let (new, cached) = coming.parts(prompt);
                 served(new, cached)
             });
-            let to_first = ByPrompt::new(&coming.requests.prompts, first);
+            let to_first = ByPrompt::new(&coming.requests.prompts, |prompt| {
+                let (new, cached) = coming.parts(prompt);
+                first(new, cached)
+            });
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of workers")]
             let shared = Servers::Shared(servers as u32);
             if let Some(found) = replay(coming, rate, shared, &kept, &to_first, state.tpot) {
@@ -178,7 +178,7 @@ impl Separate<'_> {
                 return Ok((state, Latencies { first_token: found.first_token, token, whole: found.whole }));
             }
         }
-        let latencies = distribution(coming.requests, &state, &sources);
+        let latencies = distribution(coming, &state, &sources);
         Ok((state, latencies))
     }
 }

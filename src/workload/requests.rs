@@ -27,6 +27,17 @@ pub struct Pair {
     pub weight: f64,
 }
 
+/// A prompt of which so much is computed and so much cached, and the share of requests that are so.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Call {
+    /// Tokens computed.
+    pub new: f64,
+    /// Tokens cached.
+    pub cached: f64,
+    /// Of all.
+    pub weight: f64,
+}
+
 /// A request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recorded {
@@ -56,6 +67,9 @@ pub struct Requests {
     pub answers: Vec<Point>,
     /// Prompts with their answers.
     pub pairs: Vec<Pair>,
+    /// Prompts by what is computed of them and what is cached, where that differs from one to another and answers are all of one
+    /// length; empty where a share is cached.
+    pub calls: Vec<Call>,
     /// Tokens by which a sequence in decode holds more than the mean request does on average: long answers are in decode for
     /// longer, so that a look at any time finds more of them.
     pub beyond: f64,
@@ -85,7 +99,14 @@ impl Requests {
         // The mean of answers met in decode is that of their squares over that of them: m (1 + cv^2).
         let beyond = output.mean * output.cv * output.cv / 2.0;
         let overlap = overlap(&answers);
-        Self { prompts, answers, pairs, beyond, overlap, recorded: Vec::new(), longest: None }
+        Self { prompts, answers, pairs, calls: Vec::new(), beyond, overlap, recorded: Vec::new(), longest: None }
+    }
+
+    /// Calls of agents, whose answers are of one length.
+    pub fn of_calls(calls: Vec<Call>, output: f64) -> Self {
+        let mean = calls.iter().map(|call| call.weight * (call.new + call.cached)).sum();
+        let one = |mean| Moments { mean, cv: 0.0 };
+        Self { calls, ..Self::lognormal(one(mean), one(output)) }
     }
 
     /// Those of a trace, at least one; with times where there are any.
@@ -120,7 +141,7 @@ impl Requests {
             };
             times.iter().zip(inputs).zip(outputs).map(of).collect()
         });
-        Self { prompts, answers, pairs, beyond, overlap, recorded, longest: Some(longest) }
+        Self { prompts, answers, pairs, calls: Vec::new(), beyond, overlap, recorded, longest: Some(longest) }
     }
 
     /// The rate of a trace, as it came; none where its times are not known, or all are the same.

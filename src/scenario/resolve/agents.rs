@@ -4,7 +4,7 @@ use super::{Defaults, Share};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::scenario::file::{AgentsFile, ArrivalTerms, Arrivals, Lengths, RunFile, ServingFile, TraceFile};
 use crate::units::{Factor, Fraction, RequestRate, Seconds, Tokens, Usd, UsdPerHour};
-use crate::workload::{Fan, Fleet, Reuse, Run, Task, moments};
+use crate::workload::{Call, Fan, Fleet, Reuse, Run, Task, moments};
 
 /// Tokens of a block of the prefix cache, as vLLM has it.
 const BLOCK: f64 = 16.0;
@@ -29,8 +29,10 @@ pub struct Agents {
 }
 
 /// Requests of an engine, as far as they are said.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Requests {
+    /// Of agents, what is computed and what is cached of their prompts.
+    pub(super) calls: Vec<Call>,
     pub(super) input: Lengths,
     pub(super) output: Lengths,
     pub(super) hit: Option<Fraction>,
@@ -96,6 +98,7 @@ impl Agents {
         let tokens = self.task.tokens();
         let each = |all: Tokens| all / Tokens::new(tokens.calls);
         Requests {
+            calls: self.task.calls(),
             input: Lengths { mean: each(tokens.input), cv: self.task.success.prompt_scatter() },
             output: Lengths { mean: each(tokens.output), cv: 0.0 },
             hit: Fraction::new(tokens.hit()),
@@ -138,6 +141,7 @@ pub(super) fn requests(wanted: &ServingFile, agents: Option<(&AgentsFile, &Agent
             }
         }
         return Requests {
+            calls: Vec::new(),
             input: wanted.input_tokens.unwrap_or_default(),
             output: wanted.output_tokens.unwrap_or_default(),
             hit: wanted.prefix_hit,
@@ -186,6 +190,7 @@ fn recorded(wanted: &ServingFile, trace: &TraceFile, sink: &Sink) -> Requests {
         kind = kind.or(rate);
     }
     Requests {
+        calls: Vec::new(),
         input: of(&trace.inputs),
         output: of(&trace.outputs),
         hit: wanted.prefix_hit,

@@ -157,6 +157,7 @@ pub(super) fn bind(
     let requests = match &wanted.trace {
         Some(trace) if trace.inputs.is_empty() || trace.inputs.len() != trace.outputs.len() => return None,
         Some(trace) => Requests::of_trace(&trace.inputs, &trace.outputs, trace.times.as_deref()),
+        None if !asked.calls.is_empty() => Requests::of_calls(asked.calls.clone(), asked.output.mean),
         None => {
             let of = |lengths: Lengths| Moments { mean: lengths.mean, cv: lengths.cv };
             Requests::lognormal(of(asked.input), of(asked.output))

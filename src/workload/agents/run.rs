@@ -1,6 +1,7 @@
 //! One way through a task, and the tokens that it takes.
 
 use crate::units::{Factor, Fraction, Tokens};
+use crate::workload::Call;
 
 /// The steps of one agent on its way through a task: a prompt that grows by what tools return and by what was answered.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -116,6 +117,47 @@ impl Run {
             resumed: resumed * (agents * branches),
             output: self.output * (self.steps * ways),
         }
+    }
+}
+
+/// Parts that the further steps of a run are told apart by: prompts grow from the first to the last.
+const PARTS: u32 = 16;
+
+impl Run {
+    /// The calls whose tokens [`Run::tokens`] adds up, `weight` for each of the run's.
+    pub(super) fn calls(&self, fan: Fan, reuse: Reuse, weight: f64) -> Vec<Call> {
+        let (agents, branches) = (f64::from(fan.agents), f64::from(fan.branches));
+        let (session, shared_hit) = (reuse.session.get(), reuse.shared.get());
+        let one = Tokens::new(1.0);
+        let lost = (reuse.block.get() - 1.0).max(0.0) / 2.0;
+        let [prompt, growth, shared, found] =
+            [self.first_prompt(), self.growth(), self.shared, self.found_answer()].map(|tokens| tokens / one);
+        let further = self.steps - 1.0;
+        let mut calls = Vec::new();
+        let mut add = |tokens: f64, cached: f64, ways: f64| {
+            let cached = cached.clamp(0.0, tokens);
+            calls.push(Call { new: tokens - cached, cached, weight: weight * ways });
+        };
+        // What all tasks begin with is there or not.
+        let mut begins = |tokens: f64, ways: f64| {
+            add(tokens, shared, ways * shared_hit);
+            add(tokens, 0.0, ways * (1.0 - shared_hit));
+        };
+        begins(prompt, agents);
+        begins(prompt, agents * (branches - 1.0) * (1.0 - session));
+        // Prompts of further steps, evenly from the second to the last.
+        let tokens = |part: u32| prompt + growth * (0.5 + further * (f64::from(part) + 0.5) / f64::from(PARTS));
+        let (ways, again) = (agents * branches * further / f64::from(PARTS), fan.attempts - 1.0);
+        for part in 0..PARTS {
+            begins(tokens(part), ways * (1.0 - session));
+        }
+        add(prompt, prompt, agents * (branches - 1.0) * session);
+        for part in 0..PARTS {
+            add(tokens(part), tokens(part) - growth + found - lost, ways * session);
+            add(tokens(part), tokens(part), ways * again);
+        }
+        add(prompt, prompt, agents * branches * again);
+        calls
     }
 }
 
