@@ -4,9 +4,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
+use clusterplan::diagnostics::{Sink, Sources};
+use clusterplan::load;
+use clusterplan::report::sweep_figures;
+use clusterplan::scenario::ScenarioFile;
+use clusterplan::sweep::{Cursor, Row, Shard, Sweep};
 
 /// A small model on few nodes, with axes on every stage.
 const AXES: &str = r#"
@@ -176,6 +182,40 @@ fn threads_change_nothing() {
         assert!(one.len() > 1_000);
         assert!(one == with("3"), "{name}");
     }
+}
+
+#[test]
+fn points_visited_in_any_order_give_the_rows_of_the_whole() {
+    let bench = Bench::new();
+    let axes = AXES.to_owned() + "where = [\"finance.utilisation < 0.8\"]\n";
+    let scenario = bench.scenario(GPT, &axes);
+    let (mut sources, sink) = (Sources::default(), Sink::default());
+    let catalog = load::catalog(&[], &mut sources, &sink);
+    let document = load::read(&scenario, &mut sources, &sink).unwrap();
+    let wanted = ScenarioFile::read(&document, &sink).sweep.unwrap();
+    let sweep = Sweep::bind(&document, &wanted, &catalog, sweep_figures(&[]), &sink).unwrap();
+    let told = |row: &Row<'_>| {
+        let figures: Vec<Option<u64>> = (0..row.figures.len()).map(|at| row.figure(at).map(f64::to_bits)).collect();
+        (row.place.point, figures, row.outcome.err().map(|reason| reason.to_string()))
+    };
+    let mut whole = Vec::new();
+    sweep.run(
+        Shard::WHOLE,
+        Cursor::default(),
+        Vec::new,
+        |rows, row| rows.push(told(row)),
+        |_, rows| {
+            whole.extend(rows);
+            ControlFlow::Continue(())
+        },
+    );
+    assert_eq!((whole.len(), sweep.axes.size()), (12, 24));
+    let (mut visitor, mut visited) = (sweep.visitor(), Vec::new());
+    for point in (0..sweep.axes.size()).rev() {
+        sweep.visit(&mut visitor, point, |row| visited.push(told(row)));
+    }
+    visited.reverse();
+    assert_eq!(visited, whole);
 }
 
 #[test]

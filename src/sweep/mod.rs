@@ -12,6 +12,7 @@ mod row;
 mod run;
 mod stages;
 pub mod uncertain;
+mod visit;
 
 pub use axes::{ABSENT, Axes, AxisColumn, AxisValue};
 pub use columns::{Column, Extract, Figure, LayoutKey, LayoutValue};
@@ -19,6 +20,7 @@ pub use condition::{Condition, ConditionError};
 pub use reduce::{Aim, Kept, MOST_KEYS, QUANTILE_ERROR, Quantiles, Reduced, Reduction, Wanted};
 pub use row::{Place, Reason, Row};
 pub use run::{Cursor, Shard, Size};
+pub use visit::Visitor;
 
 use axes::Target;
 use stages::{Apart, Asked, Touches};

@@ -172,7 +172,7 @@ impl Sweep<'_> {
     ) -> (Cursor, P) {
         let mut part = make();
         let mut kept = |row: &Row<'_>| {
-            if self.kept.iter().all(|condition| condition.holds(row)) {
+            if self.keeps(row) {
                 take(&mut part, row);
             }
         };
@@ -252,7 +252,7 @@ impl Sweep<'_> {
     }
 
     /// Whether the conditions on axes let a point pass.
-    fn wants(&self, point: &[u32]) -> bool {
+    pub(super) fn wants(&self, point: &[u32]) -> bool {
         let row = Row {
             place: Place::default(),
             axes: &self.axes,
@@ -262,6 +262,11 @@ impl Sweep<'_> {
             figures: &self.figures,
         };
         self.only.iter().all(|condition| condition.holds(&row))
+    }
+
+    /// Whether the conditions on rows let one pass.
+    pub(super) fn keeps(&self, row: &Row<'_>) -> bool {
+        self.kept.iter().all(|condition| condition.holds(row))
     }
 }
 

@@ -1,0 +1,137 @@
+//! Sweeps of clusterplan by SQL: in one process on Apache DataFusion, or on a cluster of Apache DataFusion Ballista.
+
+mod cluster;
+mod codec;
+mod columns;
+mod functions;
+mod output;
+mod points;
+mod query;
+mod question;
+mod values;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use ballista_core::error::BallistaError;
+use clap::{Args, Parser, Subcommand};
+use datafusion::error::DataFusionError;
+use datafusion::prelude::SessionContext;
+
+use cluster::{Executor, Scheduler};
+use query::Query;
+use question::{Evaluator, Mistakes};
+
+/// Planning a query goes deep.
+const STACK: usize = 32 << 20;
+
+/// Sweeps of clusterplan by SQL, in one process or on a cluster of them.
+#[derive(Debug, Parser)]
+#[command(name = "clusterplan-ballista", version, arg_required_else_help = true)]
+struct Arguments {
+    /// A directory laid over the built-in catalog; the same for all processes of a cluster
+    #[arg(long, global = true, value_name = "DIR")]
+    catalog: Vec<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Scheduler(Scheduler),
+    Executor(Executor),
+    /// Answers a query on the executors of a scheduler
+    Client {
+        /// The scheduler
+        #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:50050")]
+        scheduler: String,
+        #[command(flatten)]
+        asked: Asked,
+    },
+    /// Answers a query in this process
+    Local(Asked),
+}
+
+/// What is asked.
+#[derive(Args, Debug)]
+struct Asked {
+    /// A scenario file; its [sweep] axes give the points
+    scenario: PathBuf,
+    /// A query over the table `sweep`, whose columns are those of `clusterplan sweep`
+    #[arg(default_value = "select * from sweep")]
+    sql: String,
+    /// Sets a key of the scenario
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// A Parquet file that gives the points instead: a column for each key that is set, a row for each point
+    #[arg(long, value_name = "FILE")]
+    points: Option<PathBuf>,
+    /// Parts that points are shared out in
+    #[arg(long, value_name = "N")]
+    partitions: Option<usize>,
+    /// Writes the answer to a file, whole or not at all: Parquet where it ends in .parquet, else CSV
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Mistakes(#[from] Mistakes),
+    #[error("error: {0}\n")]
+    Query(#[from] DataFusionError),
+    #[error("error: {0}\n")]
+    Cluster(#[from] BallistaError),
+    #[error("error: {0}\n")]
+    Io(#[from] io::Error),
+}
+
+fn main() -> ExitCode {
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
+    match run(Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            complain(&failure.to_string());
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(Arguments { catalog, command }: Arguments) -> Result<(), Failure> {
+    let evaluator = Evaluator::new(&catalog)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build()?;
+    match command {
+        Command::Scheduler(scheduler) => {
+            let ready = |address| complain(&format!("listening at {address}\n"));
+            Ok(runtime.block_on(scheduler.run(&evaluator, ready))?)
+        }
+        Command::Executor(executor) => Ok(runtime.block_on(executor.run(&evaluator))?),
+        Command::Client { scheduler, asked } => runtime.block_on(async {
+            let context = query::remote(&scheduler, asked.partitions).await?;
+            asked.answer(&context, &evaluator).await
+        }),
+        Command::Local(asked) => runtime.block_on(async {
+            let context = query::local(asked.partitions);
+            asked.answer(&context, &evaluator).await
+        }),
+    }
+}
+
+impl Asked {
+    async fn answer(self, context: &SessionContext, evaluator: &Arc<Evaluator>) -> Result<(), Failure> {
+        let Self { scenario, sql, set, points, output, .. } = self;
+        let query = Query { scenario, settings: set, points, sql };
+        let answer = query.run(context, evaluator).await?;
+        let rows = output::write(answer, output.as_deref()).await?;
+        complain(&format!("{rows} rows\n"));
+        Ok(())
+    }
+}
+
+/// Writes to stderr; if that fails there is nowhere left to say so.
+fn complain(message: &str) {
+    let _ = io::stderr().write_all(message.as_bytes());
+}

@@ -1,0 +1,59 @@
+//! Answers as CSV or Parquet, written as they come: to stdout, or to a file that is there whole or not at all.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use datafusion::arrow::csv::{Writer, WriterBuilder};
+use datafusion::common::Result;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::file::properties::WriterProperties;
+use futures::StreamExt;
+use tempfile::NamedTempFile;
+
+/// Writes an answer; a file that ends in `.parquet` is Parquet, anything else CSV. Returns how many rows it has.
+pub(crate) async fn write(answer: SendableRecordBatchStream, output: Option<&Path>) -> Result<usize> {
+    let Some(path) = output else { return csv(answer, io::stdout().lock()).await };
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = NamedTempFile::new_in(directory)?;
+    let rows = if path.extension().is_some_and(|extension| extension == "parquet") {
+        parquet(answer, file.as_file_mut()).await?
+    } else {
+        csv(answer, io::BufWriter::new(file.as_file_mut())).await?
+    };
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| DataFusionError::IoError(error.error))?;
+    Ok(rows)
+}
+
+async fn csv(mut answer: SendableRecordBatchStream, mut out: impl Write) -> Result<usize> {
+    let mut rows = 0;
+    {
+        let mut writer: Writer<_> = WriterBuilder::new().with_header(true).build(&mut out);
+        // An answer without rows has columns too.
+        writer.write(&datafusion::arrow::array::RecordBatch::new_empty(answer.schema()))?;
+        while let Some(batch) = answer.next().await {
+            let batch = batch?;
+            rows += batch.num_rows();
+            writer.write(&batch)?;
+        }
+    }
+    out.flush()?;
+    Ok(rows)
+}
+
+async fn parquet(mut answer: SendableRecordBatchStream, file: &mut File) -> Result<usize> {
+    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+    let mut writer = ArrowWriter::try_new(file, answer.schema(), Some(properties))?;
+    let mut rows = 0;
+    while let Some(batch) = answer.next().await {
+        let batch = batch?;
+        rows += batch.num_rows();
+        writer.write(&batch)?;
+    }
+    writer.close()?;
+    Ok(rows)
+}
