@@ -29,7 +29,7 @@ pub(crate) struct Plans(BallistaPhysicalExtensionCodec);
 /// Whole numbers as bytes.
 fn write(numbers: &[u64], buffer: &mut Vec<u8>) {
     buffer.extend_from_slice(MARK);
-    numbers.iter().for_each(|number| buffer.extend(number.to_le_bytes()));
+    buffer.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
 }
 
 /// Whole numbers, where the bytes are ours.
@@ -95,13 +95,9 @@ impl PhysicalExtensionCodec for Plans {
         context: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        match read(buffer) {
-            Some(numbers) => match (numbers?, inputs) {
-                ([shown], [ranges]) => Ok(Arc::new(Counting::new(ranges.clone(), shown > 0))),
-                _ => exec_err!("a table of points is damaged"),
-            },
-            None => self.0.try_decode(buffer, inputs, context, converter),
-        }
+        let Some(numbers) = read(buffer) else { return self.0.try_decode(buffer, inputs, context, converter) };
+        let ([shown], [ranges]) = (numbers?, inputs) else { return exec_err!("a table of points is damaged") };
+        Ok(Arc::new(Counting::new(ranges.clone(), shown > 0)))
     }
 
     fn try_encode(

@@ -1,5 +1,6 @@
 //! Rows of a sweep as columns of Arrow.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use clusterplan::report::{Unit, metric};
@@ -12,12 +13,14 @@ use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::Result;
 
+/// All texts as what they say, if they do.
+fn all<'a, T: FromStr>(texts: impl Iterator<Item = &'a str>) -> Option<Vec<T>> {
+    texts.map(|text| text.parse().ok()).collect()
+}
+
 /// The values of an axis, by number.
 pub(crate) fn axis_values(column: &AxisColumn) -> ArrayRef {
     let texts = || column.values.iter().map(|value| value.text.as_str());
-    fn all<'a, T: std::str::FromStr>(texts: impl Iterator<Item = &'a str>) -> Option<Vec<T>> {
-        texts.map(|text| text.parse().ok()).collect()
-    }
     // A text may read like a number and be none.
     if column.values.iter().all(|value| value.number.is_some()) {
         if let Some(whole) = all::<i64>(texts()) {

@@ -76,10 +76,8 @@ pub(crate) fn keys_argument(keys: &[String]) -> String {
 impl SweepFunction {
     /// An argument that is the same for all rows.
     fn text<'a>(&self, argument: Option<&'a ScalarValue>) -> Result<&'a str> {
-        match argument.and_then(|value| value.try_as_str().flatten()) {
-            Some(text) => Ok(text),
-            None => exec_err!("{} takes the scenario, figures and keys as literal texts", self.name()),
-        }
+        let text = argument.and_then(|value| value.try_as_str().flatten());
+        text.ok_or_else(|| exec_datafusion_err!("{} takes scenario, figures and keys as literal texts", self.name()))
     }
 
     fn values(&self, texts: [&str; 3], columns: &[ColumnarValue], rows: usize) -> Result<StructArray> {
@@ -90,7 +88,7 @@ impl SweepFunction {
         if keys.len() != columns.len() {
             return exec_err!("{} was given {} keys and {} values", self.name(), keys.len(), columns.len());
         }
-        let columns: Vec<_> = columns.iter().map(|column| column.as_string::<i32>()).collect();
+        let columns: Vec<_> = columns.iter().map(AsArray::as_string::<i32>).collect();
         values::answers(&self.evaluator, text, figures, &keys, &columns, rows)
     }
 }

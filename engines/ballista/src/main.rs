@@ -82,11 +82,23 @@ enum Failure {
     #[error(transparent)]
     Mistakes(#[from] Mistakes),
     #[error("error: {0}\n")]
-    Query(#[from] DataFusionError),
+    Query(DataFusionError),
     #[error("error: {0}\n")]
     Cluster(#[from] BallistaError),
     #[error("error: {0}\n")]
     Io(#[from] io::Error),
+}
+
+impl From<DataFusionError> for Failure {
+    fn from(error: DataFusionError) -> Self {
+        match error {
+            DataFusionError::External(inner) => match inner.downcast() {
+                Ok(mistakes) => Self::Mistakes(*mistakes),
+                Err(inner) => Self::Query(DataFusionError::External(inner)),
+            },
+            error => Self::Query(error),
+        }
+    }
 }
 
 fn main() -> ExitCode {

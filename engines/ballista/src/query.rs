@@ -83,12 +83,11 @@ impl Query {
         }
         let figures = all_figures().filter(|key| self.sql.contains(key)).collect::<Vec<_>>().join(",");
         let text = evaluator.ask(&self.scenario, &self.settings, self.points.is_none())?;
-        let table = match &self.points {
-            Some(path) => self::values(context, &functions, &text, &figures, path).await?,
-            None => {
-                let size = evaluator.bound(&text, Some(&figures))?.sweep.axes.size();
-                numbered(context, &functions, &text, &figures, size).await?
-            }
+        let table = if let Some(path) = &self.points {
+            self::values(context, &functions, &text, &figures, path).await?
+        } else {
+            let size = evaluator.bound(&text, Some(&figures))?.sweep.axes.size();
+            numbered(context, &functions, &text, &figures, size).await?
         };
         let keys = names(&table);
         context.register_table(SWEEP, table.into_view())?;
@@ -169,7 +168,7 @@ fn quote(sql: &str, keys: &[String]) -> Result<String> {
             keys.contains(&text).then_some((end, text))
         });
         if let Some((end, key)) = found {
-            quoted += &format!("\"{key}\"");
+            quoted.extend(["\"", &key, "\""]);
             at = end;
         } else {
             quoted += &tokens[at].to_string();

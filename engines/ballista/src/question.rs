@@ -1,7 +1,7 @@
 //! What is asked, as text that travels with a query, and the sweep that each process makes of it once.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clusterplan::catalog::Catalog;
@@ -89,7 +89,7 @@ impl Evaluator {
     }
 
     /// A scenario with settings, as the text that travels; `axes` says whether it must have some.
-    pub(crate) fn ask(&self, path: &PathBuf, settings: &[String], axes: bool) -> Result<String, Mistakes> {
+    pub(crate) fn ask(&self, path: &Path, settings: &[String], axes: bool) -> Result<String, Mistakes> {
         let (mut sources, sink) = (Sources::default(), Sink::default());
         let document = load::scenario(path, settings, &mut sources, &sink);
         let Some(document) = document.filter(|_| sink.is_empty()) else { return Err(Mistakes::of(sink, &sources)) };
