@@ -18,10 +18,10 @@ const KEPT: usize = 8;
 /// Mistakes in what was asked, as text.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Mistakes(pub(crate) String);
+pub(crate) struct Mistakes(String);
 
 impl Mistakes {
-    fn of(sink: Sink, sources: &Sources) -> Self {
+    pub(crate) fn of(sink: Sink, sources: &Sources) -> Self {
         Self(render(&sink.into_diagnostics(), sources, false))
     }
 
@@ -115,8 +115,8 @@ impl Evaluator {
         }
     }
 
-    /// The scenario of a text.
-    pub(crate) fn document(&self, text: &str) -> Result<Node, Mistakes> {
+    /// The scenario of a text, and where its parts stand.
+    pub(crate) fn document(&self, text: &str) -> Result<(Node, Sources), Mistakes> {
         let head = text.lines().next().unwrap_or_default();
         if head != self.head {
             let (own, asked) = (self.head.trim_start_matches("# "), head.trim_start_matches("# "));
@@ -128,7 +128,7 @@ impl Evaluator {
         let (mut sources, sink) = (Sources::default(), Sink::default());
         let file = sources.add("scenario", text);
         let document = load::parse(&sources, file, &sink);
-        if sink.is_empty() { Ok(document) } else { Err(Mistakes::of(sink, &sources)) }
+        if sink.is_empty() { Ok((document, sources)) } else { Err(Mistakes::of(sink, &sources)) }
     }
 
     /// The sweep of a text with its own axes and these figures, bound once; where they do not matter, with any.
@@ -139,10 +139,10 @@ impl Evaluator {
         if let Some((.., bound)) = kept.iter().find(|(of, known, _)| of == text && fits(known)) {
             return Ok(bound.clone());
         }
-        let document = self.document(text)?;
+        let (document, sources) = self.document(text)?;
         let file = ScenarioFile::read(&document, &Sink::default()).sweep.unwrap_or_default();
         let figures = figures.unwrap_or_default();
-        let bound = Arc::new(self.bind(&document, &file, figures)?);
+        let bound = Arc::new(self.bind(&document, &file, figures, &sources)?);
         if kept.len() == KEPT {
             kept.remove(0);
         }
@@ -150,11 +150,17 @@ impl Evaluator {
         Ok(bound)
     }
 
-    /// A scenario bound with these axes.
-    pub(crate) fn bind(&self, document: &Node, file: &SweepFile, figures: &str) -> Result<Bound, Mistakes> {
+    /// A scenario bound with these axes; `sources` are those of both.
+    pub(crate) fn bind(
+        &self,
+        document: &Node,
+        file: &SweepFile,
+        figures: &str,
+        sources: &Sources,
+    ) -> Result<Bound, Mistakes> {
         let sink = Sink::default();
         let sweep = Sweep::bind(document, file, self.catalog, self::figures(figures), &sink);
-        sweep.map(Bound::new).ok_or_else(|| Mistakes::of(sink, &Sources::default()))
+        sweep.map(Bound::new).ok_or_else(|| Mistakes::of(sink, sources))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use clusterplan::diagnostics::{Sink, Sources, Span, render};
+use clusterplan::diagnostics::{Sink, Sources};
 use clusterplan::document::Node;
 use clusterplan::load;
 use clusterplan::scenario::{AxisFile, SweepFile, ValuesFile};
@@ -18,7 +18,8 @@ use crate::question::{Evaluator, Mistakes};
 
 /// The columns of the answers.
 pub(crate) fn fields(evaluator: &Evaluator, text: &str, figures: &str, keys: &[&str]) -> Result<Fields> {
-    let bound = evaluator.bind(&evaluator.document(text)?, &SweepFile::default(), figures)?;
+    let (document, sources) = evaluator.document(text)?;
+    let bound = evaluator.bind(&document, &SweepFile::default(), figures, &sources)?;
     Ok(Answers::new(&bound.sweep, keys, 0).fields())
 }
 
@@ -47,8 +48,8 @@ pub(crate) fn answers(
     columns: &[&StringArray],
     rows: usize,
 ) -> Result<StructArray> {
-    let document = evaluator.document(text)?;
-    let plain = evaluator.bind(&document, &SweepFile::default(), figures)?;
+    let (document, mut sources) = evaluator.document(text)?;
+    let plain = evaluator.bind(&document, &SweepFile::default(), figures, &sources)?;
     let mut answers = Answers::new(&plain.sweep, keys, rows);
     // Rows that leave out the same keys.
     let mut groups: HashMap<Vec<bool>, Vec<usize>> = HashMap::new();
@@ -79,8 +80,8 @@ pub(crate) fn answers(
                 open.extend([first, second]);
                 continue;
             }
-            let file = axes_of(&given, &distinct)?;
-            let bound = evaluator.bind(&document, &file, figures)?;
+            let file = axes_of(&given, &distinct, &mut sources)?;
+            let bound = evaluator.bind(&document, &file, figures, &sources)?;
             bound.with(|visitor| {
                 for (row, places) in part.iter().zip(&places) {
                     let point = places.iter().zip(&sizes).fold(0, |point, (place, size)| point * size + place);
@@ -93,17 +94,18 @@ pub(crate) fn answers(
 }
 
 /// Axes of these values, each written as `--set` takes it.
-fn axes_of(given: &[(&str, &StringArray)], distinct: &[Distinct<'_>]) -> std::result::Result<SweepFile, Mistakes> {
-    let (mut sources, sink) = (Sources::default(), Sink::default());
+fn axes_of(
+    given: &[(&str, &StringArray)],
+    distinct: &[Distinct<'_>],
+    sources: &mut Sources,
+) -> std::result::Result<SweepFile, Mistakes> {
+    let sink = Sink::default();
     let mut axes = Vec::new();
     for ((key, _), distinct) in given.iter().zip(distinct) {
-        let mut node = |value: &&str| load::setting("--points", &format!("{key}={value}"), &mut sources, &sink);
+        let mut node = |value: &&str| load::setting("--points", &format!("{key}={value}"), sources, &sink);
         let values: Vec<Node> = distinct.values.iter().filter_map(|value| node(value).map(|(_, node)| node)).collect();
-        axes.push(AxisFile::One { key: (*key).to_owned(), at: Span::default(), values: ValuesFile::List(values) });
+        let at = values.first().map(|value| value.at.clone()).unwrap_or_default();
+        axes.push(AxisFile::One { key: (*key).to_owned(), at, values: ValuesFile::List(values) });
     }
-    if sink.is_empty() {
-        Ok(SweepFile { axes, ..SweepFile::default() })
-    } else {
-        Err(Mistakes(render(&sink.into_diagnostics(), &sources, false)))
-    }
+    if sink.is_empty() { Ok(SweepFile { axes, ..SweepFile::default() }) } else { Err(Mistakes::of(sink, sources)) }
 }
