@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::csv::{Writer, WriterBuilder};
 use datafusion::common::Result;
 use datafusion::error::DataFusionError;
@@ -33,12 +34,14 @@ async fn csv(mut answer: SendableRecordBatchStream, mut out: impl Write) -> Resu
     let mut rows = 0;
     {
         let mut writer: Writer<_> = WriterBuilder::new().with_header(true).build(&mut out);
-        // An answer without rows has columns too.
-        writer.write(&datafusion::arrow::array::RecordBatch::new_empty(answer.schema()))?;
         while let Some(batch) = answer.next().await {
             let batch = batch?;
             rows += batch.num_rows();
             writer.write(&batch)?;
+        }
+        // An answer without rows has columns too.
+        if rows == 0 {
+            writer.write(&RecordBatch::new_empty(answer.schema()))?;
         }
     }
     out.flush()?;
