@@ -19,7 +19,7 @@ use tempfile::NamedTempFile;
 pub(crate) async fn write(answer: SendableRecordBatchStream, output: Option<&Path>) -> Result<usize> {
     let Some(path) = output else { return csv(answer, io::stdout().lock()).await };
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = NamedTempFile::new_in(directory)?;
+    let mut file = temporary(directory)?;
     let rows = if path.extension().is_some_and(|extension| extension == "parquet") {
         parquet(answer, file.as_file_mut()).await?
     } else {
@@ -28,6 +28,17 @@ pub(crate) async fn write(answer: SendableRecordBatchStream, output: Option<&Pat
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| DataFusionError::IoError(error.error))?;
     Ok(rows)
+}
+
+/// A file that is removed unless it becomes the answer, for others to read as any new file is.
+fn temporary(directory: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    let builder = {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666))
+    };
+    builder.tempfile_in(directory)
 }
 
 async fn csv(mut answer: SendableRecordBatchStream, mut out: impl Write) -> Result<usize> {

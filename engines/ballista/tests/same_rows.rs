@@ -261,6 +261,45 @@ fn files(directory: &Path) -> usize {
 }
 
 #[test]
+fn a_point_is_evaluated_once_and_after_conditions_on_its_axes() {
+    let bench = Bench::new();
+    let scenario = bench.scenario(AXES);
+    let query = "explain select point, cost.usd_per_run, training.iteration_s from sweep \
+        where feasible and cluster.accelerators > 16 and training.mfu_ratio > 0.1 order by cost.usd_per_run limit 3";
+    let output = Command::new(engine()).args(["local", &scenario, query]).output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    // From the last step to the first.
+    let steps = told.split("physical_plan,").nth(1).unwrap();
+    assert_eq!(steps.matches("sweep_point(").count(), 1, "{steps}");
+    let (_, before) = steps.split_once("sweep_point(").unwrap();
+    assert!(before.contains("FilterExec: cluster.accelerators@"), "{steps}");
+}
+
+#[test]
+fn the_commands_of_the_readme_work() {
+    let bench = Bench::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let cluster = Cluster::start(&bench, &["one"]);
+    let known = |line: &&str| line.starts_with("SWEEP=") || line.contains("-ballista local") || line.contains("client");
+    let block = readme.split("-p clusterplan-ballista\n").nth(1).unwrap().split("```").next().unwrap();
+    let lines: Vec<String> = block
+        .lines()
+        .filter(known)
+        .map(|line| line.replace("sweeps/", &format!("{}/sweeps/", root.display())))
+        .map(|line| line.replace("127.0.0.1:50050", &cluster.address))
+        .map(|line| line.replace("clusterplan-ballista", engine().to_str().unwrap()))
+        .collect();
+    assert_eq!(lines.len(), 5, "{block}");
+    let script = lines.join("\n");
+    let output = Command::new("bash").args(["-ec", &script]).current_dir(bench.path("")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told = String::from_utf8(output.stdout).unwrap();
+    // A line of keys and one for each fabric, and of the cluster one for each of the ten best.
+    assert_eq!(told.lines().count(), 3 + 11, "{told}");
+}
+
+#[test]
 fn mistakes_are_told_with_a_hint() {
     let bench = Bench::new();
     let scenario = bench.scenario(AXES);
