@@ -490,3 +490,100 @@ fn terms_of_arrivals_that_do_not_belong_are_refused() {
     assert_eq!(code, 2);
     assert!(stderr.contains("`serving.peak_to_mean` is of requests that come at a rate"), "{stderr}");
 }
+
+#[test]
+fn slices_are_gpus_of_their_own() {
+    let small = ["serving.model=\"llama-3.1-8b\"", "serving.layout.tensor=1", "serving.arrivals=\"max\""];
+    let of = |more: &[&str]| {
+        let (code, json, stderr) = eval(&[&small[..], more].concat());
+        assert_eq!(code, 0, "{stderr}");
+        json
+    };
+    let (whole, slices) = (of(&[]), of(&["serving.slice=\"3g.40gb\""]));
+    // Two of half the memory and its bandwidth, and of three sevenths of the multiprocessors.
+    assert_eq!(slices["serving"]["replicas_count"], 128);
+    assert_eq!(slices["serving"]["slices_per_gpu_count"], 2);
+    let usable = |json: &Value| json["memory"]["usable_bytes"].as_f64().unwrap();
+    let capacity = 81_559.0 * 1_048_576.0;
+    assert!((usable(&whole) - usable(&slices) - capacity / 2.0).abs() < 1.0);
+    // The same weights are read by both halves: less is served than by the whole, and more than half of it.
+    let each = |json: &Value| figure(json, "output_tokens_per_s_per_gpu");
+    let ratio = each(&slices) / each(&whole);
+    assert!(ratio > 0.5 && ratio < 1.0, "{ratio}");
+    let rate = figure(&slices, "requests_per_s") * 512.0 / 64.0;
+    assert!((rate / each(&slices) - 1.0).abs() < 1e-9);
+    assert_eq!(slices["serving"]["uncalibrated"], true);
+    // What 64 GPUs cost in a second is what its tokens cost.
+    let of = |key: &str| slices["cost"][key].as_f64().unwrap();
+    let paid = of("usd_per_mtok_blended") * figure(&slices, "requests_per_s") * 2_560.0;
+    assert!((paid / (of("usd_per_useful_gpu_hour") * 64.0 / 3_600.0 * 1e6) - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn tenants_together_take_less_than_apart() {
+    let tenants = "serving.tenants={ count = 40, mean = \"0.05 request/s\", peak = \"2 request/s\" }";
+    let settings = ["serving.model=\"llama-3.1-8b\"", "serving.layout.tensor=1", "serving.arrivals=\"max\"", tenants];
+    let (code, whole, stderr) = eval(&settings);
+    assert_eq!(code, 0, "{stderr}");
+    // A whole GPU serves more than any tenant asks for: one each, apart. Together they ask for 40 x 0.05 + sqrt(40) x 1.95 =
+    // 14.33 a second.
+    assert!((figure(&whole, "tenants_apart_count") - 40.0).abs() < 1e-9);
+    let each = figure(&whole, "requests_per_s") / 64.0;
+    assert!((figure(&whole, "tenants_pooled_count") - (14.33 / each).ceil()).abs() < 1e-9, "{each}");
+    // Slices come nearer to what a tenant alone asks for.
+    let (_, slices, _) = eval(&[&settings[..], &["serving.slice=\"1g.20gb\""]].concat());
+    assert!(figure(&slices, "tenants_apart_count") < 40.0);
+    assert!(figure(&slices, "tenants_pooled_count") <= figure(&slices, "tenants_apart_count"));
+}
+
+#[test]
+fn adapters_take_memory_time_and_loads() {
+    let of = |adapters: &str| {
+        let (code, json, stderr) = eval(&[&format!("serving.adapters={adapters}"), "serving.prefix_hit=0"]);
+        assert_eq!(code, 0, "{stderr}");
+        json
+    };
+    let (_, none, _) = eval(&["serving.prefix_hit=0"]);
+    let all = of("{ count = 100, rank = 16 }");
+    // 80 layers: queries and outputs of 8,192 and 8,192, keys and values of 1,024, rank 16, two bytes.
+    let each = 80.0 * 16.0 * (4.0 * 8_192.0 + 2.0 * 8_192.0 + 2.0 * 1_024.0) * 2.0;
+    assert!((figure(&all, "adapter_bytes") - each).abs() < 1.0);
+    // The side of 8,192 of each projection is whole on every rank, the other is split over four.
+    let held = 100.0 * 80.0 * 16.0 * (4.0 * 8_192.0 + (2.0 * 8_192.0 + 2.0 * 1_024.0) / 4.0) * 2.0;
+    assert!((figure(&all, "adapters_held_bytes") - held).abs() < 1.0);
+    let weights = |json: &Value| json["memory"]["weights_bytes"].as_f64().unwrap();
+    assert!((weights(&all) - weights(&none) - held).abs() < 1.0);
+    // Two kernels for each of 4 x 80 projections, 4.5 us each, and adapters to read: 2.9 ms and more.
+    let slower = figure(&all, "decode_step_s") - figure(&none, "decode_step_s");
+    assert!(slower > 2.88e-3 && slower < 6e-3, "{slower}");
+    // A quarter of them in memory, all as popular: three quarters of the requests load theirs.
+    let some = of("{ count = 100, rank = 16, resident = 25 }");
+    assert!((figure(&some, "adapter_loads_ratio") - 0.75).abs() < 1e-6);
+    let load = 2e-6 + each / (4.0 * 55.4e9);
+    assert!((figure(&some, "adapter_wait_s") - 0.75 * load).abs() < 1e-9);
+    let popular = of("{ count = 100, rank = 16, resident = 25, popularity = 1.2 }");
+    assert!(figure(&popular, "adapter_loads_ratio") < 0.4);
+}
+
+#[test]
+fn parts_and_adapters_that_cannot_be_are_refused_with_a_hint() {
+    for (settings, said, hint) in [
+        (&["serving.slice=\"5g.40gb\"", "serving.layout.tensor=1"][..], "has no slice \"5g.40gb\"", "3g.40gb"),
+        (&["serving.slice=\"3g.40gb\""], "do not reach each other's memory", "tensor = 1"),
+        (&["serving.adapters={ count = 10, rank = 16, resident = 20 }"], "20 of 10 adapters", "at most count"),
+        (
+            &["serving.adapters={ count = 10, rank = 16, targets = \"all\" }", "serving.model=\"mixtral-8x7b\""],
+            "adapters of experts are not modelled",
+            "targets = \"attention\"",
+        ),
+        (
+            &["serving.tenants={ count = 4, mean = \"2 request/s\", peak = \"1 request/s\" }"],
+            "at their busiest",
+            "peak at least as much",
+        ),
+    ] {
+        let (code, _, stderr) = eval(settings);
+        assert_eq!(code, 2, "{settings:?}: {stderr}");
+        assert!(stderr.contains(said) && stderr.contains(hint), "{settings:?}: {stderr}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::check::{check_halves, positive, some_positive};
 use super::plausible::check_sparsity;
-use super::{Pcie, Reference};
+use super::{GpuSlice, Pcie, Reference};
 use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
 use crate::units::{Bandwidth, Bytes, CarbonMass, Factor, FlopRate, Watts};
@@ -54,6 +54,11 @@ impl Peaks {
     /// The peak for a format, or `None` where the part has no such units.
     pub fn get(&self, data_type: DataType) -> Option<FlopRate> {
         self.0.get(data_type as usize).copied().flatten()
+    }
+
+    /// A part of each.
+    pub(super) fn scaled(&self, part: f64) -> Self {
+        Self(self.0.map(|peak| peak.map(|peak| peak * part)))
     }
 
     fn read(reader: &mut Reader<'_>) -> Self {
@@ -133,6 +138,8 @@ pub struct Accelerator {
     pub scale_up: Option<AcceleratorLinks>,
     /// The host's bus, where it is PCI Express.
     pub pcie: Option<Pcie>,
+    /// Parts that it can be cut into.
+    pub slices: Vec<GpuSlice>,
 }
 
 impl Accelerator {
@@ -172,6 +179,7 @@ impl Accelerator {
                 AcceleratorLinks { link, bandwidth_per_direction, advertised }
             }),
             pcie: reader.optional("pcie"),
+            slices: reader.tables("slice", GpuSlice::read),
         };
         if reader.sink().len() == before {
             check_sparsity(&accelerator, reader);

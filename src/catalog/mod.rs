@@ -17,6 +17,7 @@ mod reference;
 mod selection;
 pub mod serving_coverage;
 mod shelf;
+mod slice;
 
 pub use age::{StalePrice, age_in_days, date_of};
 pub use collective_constants::{ConstantPath, RangedConstant, Section};
@@ -28,6 +29,7 @@ pub use record::{Figure, Record};
 pub use reference::Reference;
 pub use selection::{Condition, ConditionError, magnitudes};
 pub use shelf::{Entry, List, Part, Shelf, is_plain};
+pub use slice::GpuSlice;
 
 use crate::diagnostics::Sink;
 

@@ -118,6 +118,8 @@ pub struct ServingEfficiency {
     pub messages: ServingMessages,
     /// Latency of experts' dispatch, or of their combine, over network cards.
     pub exchange: Seconds,
+    /// Time of a kernel of low-rank adapters, one for each factor of a projection.
+    pub adapter_kernel: Seconds,
     /// Batching.
     pub batching: ServingBatching,
     /// What the constants were held against, and how far that was missed.
@@ -164,6 +166,7 @@ impl ServingEfficiency {
                 all_to_all: r.get("all_to_all"),
             }),
             exchange: reader.table("network", |r| r.get("exchange")),
+            adapter_kernel: reader.table("adapters", |r| r.get("kernel")),
             batching: reader.table("batching", |r| ServingBatching {
                 stall: r.get("stall"),
                 fixed_length: r.get("fixed_length"),

@@ -16,14 +16,15 @@ pub(super) struct Domains {
 }
 
 impl Domains {
-    /// Those of a cluster, as many at work in each.
+    /// Those of a cluster, as many at work in each, each of so many parts; parts count as accelerators.
     ///
     /// # Errors
     /// When nodes would be part filled.
-    pub(super) fn new(cluster: &Cluster, left_over: bool) -> Result<Self, Infeasible> {
+    pub(super) fn new(cluster: &Cluster, left_over: bool, parts: u32) -> Result<Self, Infeasible> {
         let each = Occupancy::new(cluster.accelerators, &cluster.node)?.each;
-        let domain = u64::from(cluster.node.scale_up.domain.min(each).max(1));
-        Ok(Self { accelerators: cluster.accelerators.into(), domain, left_over })
+        let parts = u64::from(parts);
+        let domain = u64::from(cluster.node.scale_up.domain.min(each).max(1)) * parts;
+        Ok(Self { accelerators: u64::from(cluster.accelerators) * parts, domain, left_over })
     }
 
     /// Ranks that exchange in every layer.

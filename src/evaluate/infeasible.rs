@@ -53,6 +53,12 @@ pub enum Infeasible {
         /// Accelerators at work.
         accelerators: u64,
     },
+    /// A replica of several ranks on slices of accelerators.
+    #[error("slices of accelerators do not reach each other's memory, and a replica has {ranks} ranks")]
+    SlicedRanks {
+        /// Its ranks.
+        ranks: u64,
+    },
     /// What drafts cannot be spread as the model is.
     #[error("the draft runs on the ranks of the model: {0}")]
     Draft(String),

@@ -33,7 +33,10 @@ pub use infeasible::Infeasible;
 pub use parts::{PartLine, parts, racked};
 pub use prepared::{Fit, Point, Prepared};
 pub use run::{Run, StageTime};
-pub use serving::{Bands, CachePoint, CapacityShares, EnginePoint, PoolPoint, ServingPoint, TimeShares, serving_point};
+pub use serving::{
+    AdapterPoint, Bands, CachePoint, CapacityShares, EnginePoint, PoolPoint, ServingPoint, TenantsPoint, TimeShares,
+    serving_point,
+};
 pub use side::{Devices, SideBill, side_bills};
 pub use staged::{Staged, StagedServing};
 pub use step::{StepInputs, reach, wires, with_efficiency};

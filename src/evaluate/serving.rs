@@ -15,7 +15,7 @@ use load::{apart, together};
 use super::Infeasible;
 use super::domains::Domains;
 use super::pools::{transfer, workers};
-use crate::inference::{Coming, Latencies, Replica, Request, Separate, Spread, SteadyState};
+use crate::inference::{Coming, Latencies, Replica, Request, Room, Separate, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::ServingLayout;
 use crate::scenario::{Arrivals, Cluster, Limits, Serving};
@@ -23,7 +23,7 @@ use crate::units::{Bytes, RequestRate, Seconds};
 
 pub use bands::Bands;
 pub use caching::CachePoint;
-pub use engine::EnginePoint;
+pub use engine::{AdapterPoint, EnginePoint, TenantsPoint};
 
 /// Figures of serving.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,6 +64,12 @@ pub struct ServingPoint {
     pub block_waste: f64,
     /// Logits of all tokens of a forward pass, where they are asked for: a part of activations.
     pub prompt_logits: Option<Bytes>,
+    /// Parts that each accelerator is cut into.
+    pub slices: u32,
+    /// Adapters, where there are any.
+    pub adapters: Option<AdapterPoint>,
+    /// What tenants take, where there are any.
+    pub tenants: Option<TenantsPoint>,
     /// Prefixes that are kept, where hits follow from that.
     pub caching: Option<CachePoint>,
     /// How far figures may be off, where the constants' catalog says so.
@@ -192,7 +198,7 @@ impl ServingPoint {
     /// Share of the accelerators that serve.
     pub fn serving_share(&self) -> f64 {
         let workers = self.pool.map_or(0, |pool| (pool.workers - self.spares) * pool.layout.ranks());
-        (self.layout.ranks() * self.replicas + workers) as f64 / self.accelerators as f64
+        (self.layout.ranks() * self.replicas + workers) as f64 / (self.accelerators as f64 * f64::from(self.slices))
     }
 
     /// Share of the accelerators' time that is prefill's; the rest is decode's.
@@ -248,7 +254,11 @@ struct Reuse {
 fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<ServingPoint, Infeasible> {
     let layout = serving.layout;
     let each = layout.ranks();
-    let site = Domains::new(cluster, serving.search)?;
+    let slices = serving.features.slice.as_ref().map_or(1, |slice| slice.instances);
+    if serving.features.slice.is_some() && each > 1 {
+        return Err(Infeasible::SlicedRanks { ranks: each });
+    }
+    let site = Domains::new(cluster, serving.search, slices)?;
     let accelerators = site.accelerators;
     let spares = u64::from(serving.spare_replicas);
     if serving.prefill.is_none() && !serving.search && !accelerators.is_multiple_of(each) {
@@ -271,10 +281,16 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
     let request = Request { input: input * (1.0 - hit), cached: input * hit, output, beyond };
     let room = holding.room(&layout, &request, &found);
     let shapes = Shapes::new(serving);
-    let joined = |layout| Ok::<_, Infeasible>(joined(layout, serving, cluster)?.after(reuse.wait));
+    let adapters = shapes.swaps(serving, &layout);
+    let room = adapters.map_or(room, |adapters| Room { requests: room.requests.min(adapters.sequences) });
+    let wait = reuse.wait + adapters.map_or(Seconds::ZERO, |adapters| adapters.wait);
+    let joined = |layout| Ok::<_, Infeasible>(joined(layout, serving, cluster)?.after(wait));
     let joined_decode = joined(layout)?;
-    let replica = Replica::new(&shapes.model, &joined_decode, Spread::from(layout))
-        .with(shapes.features(serving, serving.prefill.is_none()));
+    let replica = Replica::new(&shapes.model, &joined_decode, Spread::from(layout)).with(shapes.features(
+        serving,
+        layout,
+        serving.prefill.is_none(),
+    ));
     let cached_share = 1.0 - replica.prefill(request.input, 0.0) / replica.prefill(request.input, request.cached);
     let terms = &serving.terms;
     let coming =
@@ -287,7 +303,7 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
         holds(&holding.fits(&wanted.layout, prompt), prompt, usable)?;
         let worker =
             Replica::new(&shapes.model, joined_prefill.insert(joined(wanted.layout)?), Spread::from(wanted.layout))
-                .with(shapes.features(serving, false));
+                .with(shapes.features(serving, wanted.layout, false));
         takes_in = worker;
         let transfer = transfer(serving, cluster, wanted, prompt);
         let replicas = |workers: u64| site.beside(layout, wanted.layout, workers);
@@ -326,7 +342,7 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
         layout,
         replicas,
         spares,
-        accelerators,
+        accelerators: accelerators / u64::from(slices),
         most: RequestRate::new(most / reuse.busiest),
         peak_to_mean: serving.peak_to_mean,
         pool,
@@ -341,6 +357,13 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
         engine,
         block_waste,
         prompt_logits: holding.prompt_logits(),
+        slices,
+        adapters,
+        tenants: serving.features.tenants.as_ref().map(|tenants| {
+            let all = (replicas + spares) as f64;
+            let each = RequestRate::new(most / reuse.busiest / all);
+            TenantsPoint::new(tenants, each, all * f64::from(slices) / accelerators as f64)
+        }),
         caching: None,
         bands: Bands::new(serving, cluster, shapes.model.architecture()),
     })

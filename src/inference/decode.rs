@@ -63,13 +63,14 @@ impl Replica<'_> {
         let sequences = sequences / f64::from(self.spread.pipeline);
         let own = sequences / f64::from(self.spread.attention_data);
         let (common, experts) = (self.common_projections(own * tokens), self.experts(sequences * tokens));
-        StepTime {
+        let step = StepTime {
             weights: common.read + experts.read,
             arithmetic: common.beyond + experts.beyond,
             cache: self.cache(own, context),
             network: self.step_messages(sequences * tokens),
             overhead: self.step_overhead(sequences * tokens),
-        }
+        };
+        if self.features.adapters.is_some() { step.plus(self.adapter_step(own, own * tokens), 1.0) } else { step }
     }
 
     /// Projections that every token passes, `own` tokens on each tensor group.

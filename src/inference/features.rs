@@ -1,6 +1,7 @@
 //! What an engine does beside its plain loop; nothing unless it is asked for.
 
 use super::Replica;
+use super::adapters::Adapters;
 use super::speculation::Speculation;
 use crate::units::Seconds;
 
@@ -13,6 +14,8 @@ pub struct Features<'a> {
     pub chunks: Option<Chunks>,
     /// Two halves of a decode batch that hide each other's exchange with experts.
     pub two_batches: bool,
+    /// Adapters that sequences bring along.
+    pub adapters: Option<Adapters>,
 }
 
 /// Prompts cut into chunks, one of them a step.

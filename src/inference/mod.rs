@@ -9,6 +9,7 @@
 //! fixed time for each operator unit of a layer, and messages of the layout's groups. Constants are of an accelerator
 //! generation or of an engine family, never of a model.
 
+mod adapters;
 mod batching;
 mod chunked;
 mod decode;
@@ -31,6 +32,7 @@ mod shape;
 mod speculation;
 mod two_batches;
 
+pub use adapters::Adapters;
 pub use batching::{Load, Request, SteadyState};
 pub use decode::StepTime;
 pub use disaggregated::{Disaggregated, Pools, disaggregated};

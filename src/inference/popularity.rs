@@ -74,6 +74,28 @@ impl Popularity {
         self.groups().iter().map(|(members, probability)| members * probability * -(-probability * time).exp_m1()).sum()
     }
 
+    /// Different ones among so many requests.
+    pub fn different(&self, requests: f64) -> f64 {
+        let of = |(members, probability): &(f64, f64)| members * -(requests * (-probability).ln_1p()).exp_m1();
+        self.groups().iter().map(of).sum::<f64>().min(self.count)
+    }
+
+    /// Requests among which so many are different; without end where there are no more.
+    pub fn requests_of(&self, different: f64) -> f64 {
+        if different >= self.count {
+            return f64::INFINITY;
+        }
+        let (mut low, mut high) = (different, different);
+        while self.different(high) < different {
+            high *= 2.0;
+        }
+        for _ in 0..STEPS / 4 {
+            let middle = f64::midpoint(low, high);
+            if self.different(middle) < different { low = middle } else { high = middle }
+        }
+        low
+    }
+
     /// What the busiest of so many caches has to do over the mean where each prefix has its own: one more popular than a
     /// cache's fair part has as many caches as it takes.
     ///

@@ -18,7 +18,7 @@ impl Replica<'_> {
             Some(cut) => self.chunked_prefill(new, cached, cut),
             None => self.prompt_step(new, false) + self.prompt_attention(new, cached) + self.prefill_overhead(),
         };
-        own + draft
+        own + draft + self.adapter_prefill(new, self.chunks(new))
     }
 
     /// The part of full steps, each packed with prompts, that one request of so many tokens takes.
@@ -29,7 +29,10 @@ impl Replica<'_> {
             Some(cut) => self.cut_attention(new, cached, cut),
             None => self.prompt_attention(new, cached),
         };
-        (self.prompt_step(full, shared) + self.prefill_overhead()) * (new / full) + attention + draft
+        (self.prompt_step(full, shared) + self.prefill_overhead()) * (new / full)
+            + attention
+            + draft
+            + self.adapter_prefill(new, new / full)
     }
 
     /// Matrix multiplications and messages of a step of so many prompt tokens; `shared` where sequences in decode share it,

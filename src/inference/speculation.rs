@@ -28,7 +28,7 @@ impl Replica<'_> {
     /// The draft on the same ranks.
     pub(super) fn drafting(&self) -> Option<Replica<'_>> {
         let draft = self.features.speculation?.draft;
-        let features = Features { speculation: None, ..self.features };
+        let features = Features { speculation: None, adapters: None, ..self.features };
         Some(Replica { shape: draft, hardware: self.hardware, spread: self.spread, features })
     }
 

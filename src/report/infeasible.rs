@@ -32,6 +32,7 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         Infeasible::PartPools { .. } => {
             "Change cluster.accelerators, serving.layout.prefill_accelerators or the degrees of the pools."
         }
+        Infeasible::SlicedRanks { .. } => "Leave serving.slice out, or use one rank.",
         Infeasible::Draft(_) => "Change the degrees of serving.layout, or serving.speculation.draft.",
         Infeasible::PartReplica { .. } | Infeasible::Straddling { .. } => {
             "Change cluster.accelerators or the degrees of serving.layout."

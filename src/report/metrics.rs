@@ -259,6 +259,27 @@ metrics! {
         "serving.prompt_logits_bytes": Bytes, "Logits of prompts' own tokens", "Of every token of a forward pass in single precision, a part of activations.";
             "tokens of a forward pass x entries of the vocabulary x 4 bytes" from ["serving.prompt_logprobs", "serving.chunk_tokens", "serving.model", "efficiency/memory.engines"]
             => |e| bytes(e.serving?.prompt_logits?);
+        "serving.adapter_bytes": Bytes, "An adapter", "Both factors of every projection that it changes, in 16 bits.";
+            "rank x (inputs + outputs) x 2 bytes, over projections and layers" from ["serving.adapters.rank", "serving.adapters.targets", "serving.model"]
+            => |e| bytes(e.serving?.adapters?.each);
+        "serving.adapters_held_bytes": Bytes, "Adapters on a GPU", "Those in its memory: a part of weights.";
+            "factors that ranks hold whole + split ones over the ranks, x adapters in memory" from ["serving.adapter_bytes", "serving.adapters.resident", "serving.layout"]
+            => |e| bytes(e.serving?.adapters?.held);
+        "serving.adapter_loads_ratio": Ratio, "Requests that load an adapter", "Whose adapter is not in the memory of the GPUs.";
+            "1 - found by a cache of as many last used adapters" from ["serving.adapters.count", "serving.adapters.resident", "serving.adapters.popularity"]
+            => |e| number(e.serving?.adapters?.missed);
+        "serving.adapter_wait_s": Seconds, "Wait for adapters", "The mean over all requests, in the time to the first token.";
+            "share that loads x (latency + bytes / bandwidth of the group's links)" from ["serving.adapter_loads_ratio", "serving.adapter_bytes", "memory_tiers.read_bandwidth"]
+            => |e| seconds(e.serving?.adapters?.wait);
+        "serving.slices_per_gpu_count": Count, "Parts of a GPU", "Each with a replica of its own, where GPUs are cut.";
+            "instances of the slice" from ["serving.slice", "accelerators.slice"]
+            => |e| { let point = e.serving?; e.scenario.serving.as_ref()?.features.slice.as_ref()?; Some(Value::Count(point.slices.into())) };
+        "serving.tenants_apart_count": Count, "GPUs with tenants apart", "Where each tenant has replicas of its own for its busiest time.";
+            "tenants x requests of one at its busiest / most that a replica serves, in whole replicas" from ["serving.tenants.peak", "serving.tenants.count", "serving.slice"]
+            => |e| number(e.serving?.tenants?.apart);
+        "serving.tenants_pooled_count": Count, "GPUs with tenants pooled", "Where all share replicas, and their busiest times are independent.";
+            "(tenants x mean + sqrt(tenants) x (peak - mean)) / most that a replica serves, in whole replicas" from ["serving.tenants.mean", "serving.tenants.peak", "serving.tenants.count", "serving.slice"]
+            => |e| number(e.serving?.tenants?.pooled);
         "serving.block_waste_ratio": Ratio, "Cache in part-filled blocks", "Share of a sequence's cache that is the empty end of its last blocks.";
             "half a block / (tokens held on average + half a block)" from ["serving.block_tokens", "serving.input_tokens", "serving.output_tokens", "efficiency/memory.engines"]
             => |e| number(e.serving?.block_waste);

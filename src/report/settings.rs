@@ -196,6 +196,24 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
     }));
     all.extend(features.chunk_tokens.map(|tokens| ("serving.chunk_tokens", tokens.to_string())));
     all.extend(features.block_tokens.map(|tokens| ("serving.block_tokens", tokens.to_string())));
+    all.extend(features.slice.iter().map(|slice| ("serving.slice", slice.name.clone())));
+    all.extend(features.adapters.iter().flat_map(|set| {
+        [
+            ("serving.adapters.count", set.count.to_string()),
+            ("serving.adapters.rank", set.rank.to_string()),
+            ("serving.adapters.resident", set.resident.to_string()),
+            ("serving.adapters.targets", set.targets.to_string()),
+            ("serving.adapters.popularity", set.popularity.to_string()),
+            ("serving.adapters.from", set.tier.id.clone()),
+        ]
+    }));
+    all.extend(features.tenants.iter().flat_map(|tenants| {
+        [
+            ("serving.tenants.count", tenants.count.to_string()),
+            ("serving.tenants.mean", tenants.mean.to_string()),
+            ("serving.tenants.peak", tenants.peak.to_string()),
+        ]
+    }));
     all.extend(features.prompt_logprobs.then(|| ("serving.prompt_logprobs", true.to_string())));
     all.extend(features.two_batch_overlap.then(|| ("serving.two_batch_overlap", true.to_string())));
     let terms = &serving.terms;

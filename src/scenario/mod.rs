@@ -9,17 +9,18 @@ mod software;
 
 pub use file::Amortisation;
 pub use file::{
-    ArrivalTerms, Arrivals, AxisFile, CatalogField, Choice, CompareFile, CorrelationFile, Counts, Lengths, Limits,
-    MOST_SAMPLES, Minimise, NetworksFile, PlanFile, PlanLimits, PowerBudget, Routing, ScenarioFile, ServingEngine,
-    SoftwareDate, Spread, StageKind, SweepFile, Tenancy, TierCount, TokenPricesFile, TopologyKind, UncertainFile,
-    UncertaintyFile, ValuesFile,
+    AdapterTargets, ArrivalTerms, Arrivals, AxisFile, CatalogField, Choice, CompareFile, CorrelationFile, Counts,
+    Lengths, Limits, MOST_SAMPLES, Minimise, NetworksFile, PlanFile, PlanLimits, PowerBudget, Routing, ScenarioFile,
+    ServingEngine, SoftwareDate, Spread, StageKind, SweepFile, Tenancy, TierCount, TokenPricesFile, TopologyKind,
+    UncertainFile, UncertaintyFile, ValuesFile,
 };
 pub use fits::{MANAGER_PART, check_adapter, check_fabric_prices, check_site_prices};
 pub use keys::KEYS;
 pub use resolve::{
-    Agents, Assumption, BoundFabric, BoundLongHaul, BoundSideNetwork, BoundTier, Cluster, EngineFeatures,
+    AdapterSet, Agents, Assumption, BoundFabric, BoundLongHaul, BoundSideNetwork, BoundTier, Cluster, EngineFeatures,
     EvaluationPause, FABRIC_SPARES, Finance, LinkParts, MemoryJob, Money, PrefillPool, PrefixCaching, Ramp, RunPlan,
-    Scenario, Serving, SiteChoice, Speculation, Stage, TopologyChoice, Training, USUAL_LONG_HAUL, check_side_prices,
+    Scenario, Serving, SiteChoice, Slice, Speculation, Stage, Tenants, TopologyChoice, Training, USUAL_LONG_HAUL,
+    check_side_prices,
 };
 pub use search::LayoutSearch;
 pub use software::{Communication, MissingEfficiency, Overlap, Software, StepEfficiency};

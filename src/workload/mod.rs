@@ -1,5 +1,6 @@
 //! What is asked of the cluster: a model's arithmetic, and the training job over it.
 
+mod adapters;
 mod agents;
 mod bind;
 mod cache;
@@ -18,6 +19,7 @@ mod weights;
 #[cfg(test)]
 pub(crate) mod shapes;
 
+pub use adapters::{AdapterParameters, adapter_parameters};
 pub use agents::{Fan, Fleet, Reuse, Run, RunTokens, Task};
 pub use bind::Untrainable;
 pub use cache::{CacheNumbers, Keeps, LayerCache, SharedBy, layer_caches, numbers_at};

@@ -89,8 +89,11 @@ fn recompute(
 ) -> Result<Seconds, Infeasible> {
     let shapes = Shapes::new(serving);
     let hardware = joined(layout, serving, cluster)?;
-    let engine = Replica::new(&shapes.model, &hardware, Spread::from(layout))
-        .with(shapes.features(serving, serving.prefill.is_none()));
+    let engine = Replica::new(&shapes.model, &hardware, Spread::from(layout)).with(shapes.features(
+        serving,
+        layout,
+        serving.prefill.is_none(),
+    ));
     let input = serving.input.mean;
     Ok(engine.prefill(input, 0.0).saturating_sub(engine.prefill(input - caching.tokens, caching.tokens)))
 }

@@ -1,8 +1,12 @@
 //! What an engine does beside its plain loop, as the model of it takes it, and the figures of it.
 
-use crate::inference::{Chunks, Features, ModelShape, Replica, Request, Speculation, SteadyState};
-use crate::scenario::Serving;
-use crate::units::Seconds;
+use super::holding::adapter_numbers;
+use crate::inference::{
+    Adapters, Chunks, Features, ModelShape, Popularity, Replica, Request, Speculation, SteadyState,
+};
+use crate::memory::serving::ServingLayout;
+use crate::scenario::{Serving, Tenants};
+use crate::units::{Bytes, RequestRate, Seconds};
 use crate::workload::prediction_inputs;
 
 /// Arithmetic of all that an engine runs.
@@ -11,6 +15,8 @@ pub(super) struct Shapes {
     pub(super) model: ModelShape,
     /// What drafts for it.
     draft: Option<ModelShape>,
+    /// How popular adapters are.
+    popularity: Option<Popularity>,
 }
 
 impl Shapes {
@@ -19,11 +25,13 @@ impl Shapes {
             let shape = ModelShape::new(&speculation.model);
             if speculation.layer { shape.behind(&serving.model, prediction_inputs(&serving.model)) } else { shape }
         });
-        Self { model: ModelShape::new(&serving.model), draft }
+        let popularity = serving.features.adapters.as_ref();
+        let popularity = popularity.map(|set| Popularity::zipf(f64::from(set.count), set.popularity));
+        Self { model: ModelShape::new(&serving.model), draft, popularity }
     }
 
     /// What engines of a scenario do beside; `decodes` where prompts share steps with sequences in decode.
-    pub(super) fn features(&self, serving: &Serving, decodes: bool) -> Features<'_> {
+    pub(super) fn features(&self, serving: &Serving, layout: ServingLayout, decodes: bool) -> Features<'_> {
         let asked = &serving.features;
         let speculation = asked.speculation.as_ref().zip(self.draft.as_ref()).map(|(asked, draft)| Speculation {
             draft,
@@ -31,7 +39,63 @@ impl Shapes {
             acceptance: asked.acceptance.get(),
         });
         let chunks = asked.chunk_tokens.map(|tokens| Chunks { tokens: f64::from(tokens), shared: decodes });
-        Features { speculation, chunks, two_batches: asked.two_batch_overlap }
+        let adapters = asked.adapters.as_ref().zip(self.popularity).map(|(set, popularity)| Adapters {
+            popularity,
+            parameters: adapter_numbers(set, &layout),
+            projections: set.parameters.projections,
+            kernel: serving.efficiency.adapter_kernel,
+        });
+        Features { speculation, chunks, two_batches: asked.two_batch_overlap, adapters }
+    }
+
+    /// What becomes of requests whose adapter is not in the accelerators' memory.
+    pub(super) fn swaps(&self, serving: &Serving, layout: &ServingLayout) -> Option<AdapterPoint> {
+        let (set, popularity) = (serving.features.adapters.as_ref()?, self.popularity?);
+        let resident = f64::from(set.resident);
+        let missed = 1.0 - popularity.found(resident);
+        let bytes = Adapters::held(set.parameters.whole + set.parameters.split, 1.0);
+        let ranks = f64::from(layout.tensor) * f64::from(layout.pipeline);
+        let load = set.tier.latency.value + bytes / (set.tier.read_bandwidth.value * ranks);
+        Some(AdapterPoint {
+            each: bytes,
+            held: Adapters::held(adapter_numbers(set, layout) / f64::from(layout.pipeline), resident),
+            missed,
+            wait: load * missed,
+            sequences: popularity.requests_of(resident) * f64::from(layout.attention_data),
+        })
+    }
+}
+
+/// Figures of adapters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdapterPoint {
+    /// Bytes of one.
+    pub each: Bytes,
+    /// Bytes on a rank of those that are in its memory.
+    pub held: Bytes,
+    /// Share of requests whose adapter has to be loaded.
+    pub missed: f64,
+    /// Wait for that, the mean over all requests.
+    pub wait: Seconds,
+    /// Sequences at once of which no more adapters are different than there are in memory.
+    pub sequences: f64,
+}
+
+/// Replicas that tenants take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TenantsPoint {
+    /// Accelerators where each tenant has replicas of its own for its busiest time.
+    pub apart: f64,
+    /// Accelerators where all share replicas for the busiest time of all together.
+    pub pooled: f64,
+}
+
+impl TenantsPoint {
+    /// Of tenants on replicas that serve so many requests each, so many of which go on an accelerator.
+    pub(super) fn new(tenants: &Tenants, each: RequestRate, per_accelerator: f64) -> Self {
+        let replicas = |rate: RequestRate| (rate / each).ceil();
+        let apart = replicas(tenants.peak) * f64::from(tenants.count);
+        Self { apart: (apart / per_accelerator).ceil(), pooled: (replicas(tenants.pooled()) / per_accelerator).ceil() }
     }
 }
 

@@ -1,14 +1,15 @@
 //! What a rank of a replica holds: weights, what drafts, and the cache.
 
+use super::joined::accelerator;
 use super::{Infeasible, tokens_up};
 use crate::catalog::memory_allowance::PoolRule;
 use crate::catalog::model::Module;
-use crate::inference::{Request, Room};
+use crate::inference::{Adapters, Request, Room};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{
     CacheFormats, Engine, Fits, Pages, ServingLayout, fits, rank_layers, rank_weights, sequence_bytes,
 };
-use crate::scenario::{Cluster, Serving, Speculation};
+use crate::scenario::{AdapterSet, Cluster, Serving, Speculation};
 use crate::units::Bytes;
 use crate::workload::{module_bits, prediction_inputs};
 
@@ -29,7 +30,7 @@ impl<'a> Holding<'a> {
             serving,
             engine: Engine { prompt_logprobs: serving.features.prompt_logprobs, ..Engine::new(&serving.engine_memory) },
             formats: CacheFormats::of(&serving.model),
-            usable: cluster.accelerator.memory_capacity.saturating_sub(serving.memory.driver_reserve.value),
+            usable: accelerator(serving, cluster).memory_capacity.saturating_sub(serving.memory.driver_reserve.value),
             kept: serving
                 .cache
                 .as_ref()
@@ -43,17 +44,30 @@ impl<'a> Holding<'a> {
         self.fits_in(layout, tokens, self.engine.pages)
     }
 
+    /// Weights on a rank beside the model's own: of what drafts, and of adapters.
+    fn beside(&self, layout: &ServingLayout) -> Bytes {
+        let features = &self.serving.features;
+        let draft = features.speculation.as_ref();
+        let draft = draft.map_or(Bytes::ZERO, |draft| draft_weights(draft, &self.serving.model, layout));
+        let adapters = features.adapters.as_ref().map_or(Bytes::ZERO, |adapters| {
+            let of_stage = adapter_numbers(adapters, layout) / f64::from(layout.pipeline);
+            Adapters::held(of_stage, f64::from(adapters.resident))
+        });
+        draft + adapters
+    }
+
     fn fits_in(&self, layout: &ServingLayout, tokens: u64, pages: Pages) -> Fits {
         let model = &self.serving.model;
-        let Some(draft) = &self.serving.features.speculation else {
-            let engine = Engine { pages, ..self.engine };
-            let found = fits(model, layout, &engine, &self.formats, self.usable, (tokens, 0));
-            return if self.kept > 0.0 { found.beside(Bytes::ZERO, self.kept, layout) } else { found };
-        };
-        let weights = draft_weights(draft, &self.serving.model, layout);
+        let weights = self.beside(layout);
         let engine = Engine { pages, outside: self.engine.outside + weights, ..self.engine };
         let found = fits(model, layout, &engine, &self.formats, self.usable, (tokens, 0));
-        let cached = sequence_bytes(&draft.model, &CacheFormats::of(&draft.model), pages, layout, tokens);
+        let draft = self.serving.features.speculation.as_ref();
+        if weights <= Bytes::ZERO && self.kept <= 0.0 {
+            return found;
+        }
+        let cached = draft.map_or(Bytes::ZERO, |draft| {
+            sequence_bytes(&draft.model, &CacheFormats::of(&draft.model), pages, layout, tokens)
+        });
         Fits {
             weights: found.weights + weights,
             outside: self.engine.outside,
@@ -92,6 +106,11 @@ impl<'a> Holding<'a> {
         let with_end = held(context + half_block(self.engine.pages.block));
         if with_end > Bytes::ZERO { with_end.saturating_sub(held(context)) / with_end } else { 0.0 }
     }
+}
+
+/// Parameters of an adapter on a rank, over all stages.
+pub(super) fn adapter_numbers(adapters: &AdapterSet, layout: &ServingLayout) -> f64 {
+    adapters.parameters.whole + adapters.parameters.split / f64::from(layout.tensor)
 }
 
 /// Tokens that a last block has room for on average: none to all but one.

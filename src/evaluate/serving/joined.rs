@@ -1,5 +1,6 @@
 //! An accelerator as an engine of a scenario finds it, and the network that joins the engine's ranks.
 
+use crate::catalog::Accelerator;
 use crate::evaluate::Infeasible;
 use crate::evaluate::cluster::{Occupancy, network};
 use crate::evaluate::step::{reach, wires};
@@ -8,13 +9,18 @@ use crate::memory::serving::ServingLayout;
 use crate::parallelism::RankGroup;
 use crate::scenario::{Cluster, Communication, Serving};
 
+/// The accelerator of a rank: the cluster's, or a slice of it.
+pub(super) fn accelerator<'a>(serving: &'a Serving, cluster: &'a Cluster) -> &'a Accelerator {
+    serving.features.slice.as_ref().map_or(&cluster.accelerator.part, |slice| &slice.accelerator)
+}
+
 /// An accelerator among the ranks of a layout.
 ///
 /// # Errors
 /// When constants are missing, or the ranks' network cannot be built.
 pub(super) fn joined(layout: ServingLayout, serving: &Serving, cluster: &Cluster) -> Result<Hardware, Infeasible> {
     let links = cluster.node.scale_up.bandwidth_per_direction;
-    let hardware = Hardware::bind(&serving.efficiency, &cluster.accelerator, links, serving.engine.word())?;
+    let hardware = Hardware::bind(&serving.efficiency, accelerator(serving, cluster), links, serving.engine.word())?;
     Ok(across(layout, serving, cluster)?.map_or(hardware, |over| hardware.across(over)))
 }
 

@@ -2,8 +2,8 @@
 
 use crate::catalog::Reference;
 use crate::diagnostics::Span;
-use crate::document::Reader;
-use crate::units::Fraction;
+use crate::document::{Reader, choices};
+use crate::units::{Factor, Fraction, RequestRate};
 
 /// Tokens of a chunk: at least a block of usual size, and no more than any context.
 const CHUNK: std::ops::RangeInclusive<u32> = 16..=100_000_000;
@@ -25,8 +25,76 @@ pub(in crate::scenario) struct EngineFile {
     pub(in crate::scenario) block_tokens: Option<u32>,
     /// Whether the probabilities of prompts' own tokens are asked for.
     pub(in crate::scenario) prompt_logprobs: Option<bool>,
+    /// Adapters of fine-tuned models.
+    pub(in crate::scenario) adapters: Option<AdaptersFile>,
+    /// The part of an accelerator that each replica has.
+    pub(in crate::scenario) slice: Option<Reference>,
+    /// Tenants that share the replicas.
+    pub(in crate::scenario) tenants: Option<TenantsFile>,
     /// Place of the key of the overlap.
     pub(in crate::scenario) overlap_at: Span,
+}
+
+choices! {
+    /// Projections that an adapter changes.
+    pub enum AdapterTargets {
+        /// Those of attention.
+        Attention = "attention",
+        /// Those of attention and of MLPs.
+        All = "all",
+    }
+}
+
+/// Adapters, and their ranks.
+const ADAPTERS: std::ops::RangeInclusive<u32> = 1..=10_000_000;
+const RANKS: std::ops::RangeInclusive<u32> = 1..=4_096;
+/// Tenants.
+const TENANTS: std::ops::RangeInclusive<u32> = 1..=10_000_000;
+
+/// `serving.adapters`: models fine-tuned by low-rank adapters (LoRA), served beside each other.
+#[derive(Clone, Debug, Default)]
+pub(in crate::scenario) struct AdaptersFile {
+    /// How many there are.
+    pub(in crate::scenario) count: u32,
+    /// Rank of each.
+    pub(in crate::scenario) rank: u32,
+    /// How many are in the accelerators' memory at once.
+    pub(in crate::scenario) resident: Option<u32>,
+    /// What they change.
+    pub(in crate::scenario) targets: Option<AdapterTargets>,
+    /// Exponent of Zipf's law of how often each is asked for.
+    pub(in crate::scenario) popularity: Option<Factor>,
+    /// Memory tier that the others wait in.
+    pub(in crate::scenario) from: Option<Reference>,
+    /// Place of the table.
+    pub(in crate::scenario) at: Span,
+}
+
+impl AdaptersFile {
+    fn read(r: &mut Reader<'_>) -> Self {
+        Self {
+            count: r.within("count", &ADAPTERS),
+            rank: r.within("rank", &RANKS),
+            resident: r.optional_within("resident", &ADAPTERS),
+            targets: r.optional("targets"),
+            popularity: r.optional("popularity"),
+            from: r.optional("from"),
+            at: r.at().clone(),
+        }
+    }
+}
+
+/// `serving.tenants`: who shares the replicas, each with requests of its own.
+#[derive(Clone, Debug, Default)]
+pub(in crate::scenario) struct TenantsFile {
+    /// How many.
+    pub(in crate::scenario) count: u32,
+    /// Requests of one on average.
+    pub(in crate::scenario) mean: RequestRate,
+    /// Requests of one at its busiest.
+    pub(in crate::scenario) peak: RequestRate,
+    /// Place of the table.
+    pub(in crate::scenario) at: Span,
 }
 
 /// `serving.speculation`
@@ -55,6 +123,14 @@ impl EngineFile {
             two_batch_overlap: r.optional("two_batch_overlap"),
             block_tokens: r.optional_within("block_tokens", &BLOCK),
             prompt_logprobs: r.optional("prompt_logprobs"),
+            adapters: r.optional_table("adapters", AdaptersFile::read),
+            slice: r.optional("slice"),
+            tenants: r.optional_table("tenants", |r| TenantsFile {
+                count: r.within("count", &TENANTS),
+                mean: r.get("mean"),
+                peak: r.get("peak"),
+                at: r.at().clone(),
+            }),
             overlap_at: r.place("two_batch_overlap"),
         }
     }

@@ -1,14 +1,19 @@
 //! Binding of what an engine does beside its plain loop.
 
-use crate::catalog::Catalog;
+use std::sync::Arc;
+
+use super::{Cluster, Defaults};
 use crate::catalog::memory_allowance::EngineMemory;
 use crate::catalog::model::Model;
+use crate::catalog::{Accelerator, Catalog, Entry, MemoryTier, Reference};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::parallelism::ServingLayout;
-use crate::scenario::file::{EngineFile, SpeculationFile};
-use crate::units::Fraction;
-use crate::workload::prediction_layer;
+use crate::scenario::file::{AdapterTargets, AdaptersFile, EngineFile, SpeculationFile, TenantsFile};
+use crate::units::{Factor, Fraction, RequestRate};
+use crate::workload::{AdapterParameters, adapter_parameters, prediction_layer};
 
+/// Where adapters wait that are not in the accelerators' memory.
+const USUAL_TIER: &str = "host-dram-pcie5";
 /// The word for one more layer of the model as what drafts.
 const LAYER: &str = "mtp";
 
@@ -25,12 +30,68 @@ pub struct EngineFeatures {
     pub block_tokens: Option<u32>,
     /// Whether the probabilities of prompts' own tokens are asked for.
     pub prompt_logprobs: bool,
+    /// Adapters of fine-tuned models.
+    pub adapters: Option<AdapterSet>,
+    /// The part of an accelerator that each replica has.
+    pub slice: Option<Slice>,
+    /// Tenants that share the replicas.
+    pub tenants: Option<Tenants>,
+}
+
+/// Low-rank adapters that are served beside each other.
+#[derive(Clone, Debug)]
+pub struct AdapterSet {
+    /// How many there are.
+    pub count: u32,
+    /// Their rank.
+    pub rank: u32,
+    /// What they change.
+    pub targets: AdapterTargets,
+    /// How many are in the accelerators' memory at once.
+    pub resident: u32,
+    /// Exponent of Zipf's law of how often each is asked for.
+    pub popularity: f64,
+    /// Parameters of one.
+    pub parameters: AdapterParameters,
+    /// Where the others wait.
+    pub tier: Arc<Entry<MemoryTier>>,
+}
+
+/// A part of an accelerator, on which a replica runs as on one of its own.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    /// Its name.
+    pub name: String,
+    /// How many an accelerator has.
+    pub instances: u32,
+    /// The part.
+    pub accelerator: Arc<Accelerator>,
+}
+
+/// Tenants with requests of their own, whose busiest times are independent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tenants {
+    /// How many.
+    pub count: u32,
+    /// Requests of one on average.
+    pub mean: RequestRate,
+    /// Requests of one at its busiest.
+    pub peak: RequestRate,
+}
+
+impl Tenants {
+    /// What all together come to at their busiest: means add up, and what is above them by the root of the sum of squares,
+    /// as independent deviations do (Eppen, Management Science 25(5), 1979).
+    pub fn pooled(&self) -> RequestRate {
+        let count = f64::from(self.count);
+        self.mean * count + self.peak.saturating_sub(self.mean) * count.sqrt()
+    }
 }
 
 impl EngineFeatures {
     /// Whether anything is asked that the constants of serving were not held against.
     pub const fn is_unmeasured(&self) -> bool {
-        self.speculation.is_some() || self.two_batch_overlap
+        self.speculation.is_some() || self.two_batch_overlap || self.adapters.is_some() || self.slice.is_some()
     }
 }
 
@@ -61,7 +122,8 @@ pub(super) fn bind(
     model: &Model,
     layouts: &Layouts<'_>,
     memory: &mut EngineMemory,
-    catalog: &Catalog,
+    (cluster, catalog): (Option<&Cluster>, &Catalog),
+    defaults: &mut Defaults,
     sink: &Sink,
 ) -> Option<EngineFeatures> {
     let overlap = wanted.two_batch_overlap.unwrap_or(false);
@@ -75,6 +137,11 @@ pub(super) fn bind(
         Some(wanted) => Some(speculation(wanted, model, layouts, catalog, sink)?),
         None => None,
     };
+    let adapters = match &wanted.adapters {
+        Some(wanted) => Some(adapters(wanted, model, catalog, defaults, sink)?),
+        None => None,
+    };
+    let slice = wanted.slice.as_ref().and_then(|wanted| slice(wanted, layouts, cluster?, sink));
     if let Some(chunk) = wanted.chunk_tokens {
         memory.batched_tokens = chunk;
     }
@@ -87,7 +154,82 @@ pub(super) fn bind(
         two_batch_overlap: overlap,
         block_tokens: wanted.block_tokens,
         prompt_logprobs: wanted.prompt_logprobs.unwrap_or(false),
+        adapters,
+        slice,
+        tenants: wanted.tenants.as_ref().map(|wanted| tenants(wanted, sink)),
     })
+}
+
+fn tenants(wanted: &TenantsFile, sink: &Sink) -> Tenants {
+    if wanted.peak < wanted.mean || wanted.mean <= RequestRate::ZERO {
+        let message = format!("tenants of {} on average and {} at their busiest", wanted.mean, wanted.peak);
+        let hint = "mean is above zero, and peak at least as much";
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "in this table").hint(hint));
+    }
+    Tenants { count: wanted.count, mean: wanted.mean, peak: wanted.peak }
+}
+
+fn adapters(
+    wanted: &AdaptersFile,
+    model: &Model,
+    catalog: &Catalog,
+    defaults: &mut Defaults,
+    sink: &Sink,
+) -> Option<AdapterSet> {
+    let refuse = |message: String, hint: &str| {
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "in this table").hint(hint));
+        None
+    };
+    let resident = defaults.or("serving.adapters.resident", wanted.resident, wanted.count);
+    if resident > wanted.count {
+        let message = format!("{resident} of {} adapters in memory", wanted.count);
+        return refuse(message, "resident is at most count");
+    }
+    let targets = defaults.or("serving.adapters.targets", wanted.targets, AdapterTargets::Attention);
+    let parameters = match adapter_parameters(model, wanted.rank, targets == AdapterTargets::All) {
+        Ok(parameters) => parameters,
+        Err(of) => {
+            let hint = "use targets = \"attention\", or a model whose layers are grouped or latent attention";
+            return refuse(format!("adapters of {of} are not modelled"), hint);
+        }
+    };
+    let usual = || Reference { id: USUAL_TIER.to_owned(), at: wanted.at.clone() };
+    let given = wanted.from.as_ref().map(|from| from.id.clone());
+    defaults.or("serving.adapters.from", given, USUAL_TIER.to_owned());
+    let tier = wanted.from.clone().unwrap_or_else(usual);
+    Some(AdapterSet {
+        count: wanted.count,
+        rank: wanted.rank,
+        targets,
+        resident,
+        popularity: defaults.or("serving.adapters.popularity", wanted.popularity.map(Factor::get), 0.0),
+        parameters,
+        tier: catalog.memory_tiers.find(&tier, &tier.at, sink)?,
+    })
+}
+
+fn slice(wanted: &Reference, layouts: &Layouts<'_>, cluster: &Cluster, sink: &Sink) -> Option<Slice> {
+    let whole = &cluster.accelerator;
+    let refuse = |code, message: String, hint: String| {
+        sink.push(Diagnostic::new(code, message).at(&wanted.at, "asked for here").hint(hint));
+        None
+    };
+    let Some(found) = whole.slices.iter().find(|slice| slice.name == wanted.id) else {
+        let known: Vec<&str> = whole.slices.iter().map(|slice| slice.name.as_str()).collect();
+        let message = format!("{} has no slice \"{}\"", whole.name, wanted.id);
+        let hint = if known.is_empty() { "it is not known to be cut at all".to_owned() } else { known.join(", ") };
+        return refuse(Code::UnknownId, message, hint);
+    };
+    if layouts.given.len() > 1 || layouts.given.iter().any(|layout| layout.ranks() > 1) {
+        let message = "slices do not reach each other's memory: a replica on slices has one rank".to_owned();
+        return refuse(
+            Code::Inconsistent,
+            message,
+            "use serving.layout = { tensor = 1 }, or leave slice out".to_owned(),
+        );
+    }
+    let accelerator = Arc::new(found.of(whole));
+    Some(Slice { name: found.name.clone(), instances: found.instances, accelerator })
 }
 
 fn speculation(

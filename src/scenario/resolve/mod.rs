@@ -17,7 +17,7 @@ pub use cache::{BoundTier, PrefixCaching};
 pub use cluster::{
     BoundFabric, BoundLongHaul, Cluster, FABRIC_SPARES, LinkParts, SiteChoice, TopologyChoice, USUAL_LONG_HAUL,
 };
-pub use engine::{EngineFeatures, Speculation};
+pub use engine::{AdapterSet, EngineFeatures, Slice, Speculation, Tenants};
 pub use finance::Finance;
 pub use memory::MemoryJob;
 pub use run::{EvaluationPause, Ramp, RunPlan, Stage};

@@ -141,7 +141,8 @@ pub(super) fn bind(
     let prefill = prefill.map(|layout| PrefillPool { layout, accelerators: wanted.layout.prefill_accelerators });
     let given: Vec<ServingLayout> = [layout].into_iter().chain(prefill.map(|pool| pool.layout)).collect();
     let layouts = Layouts { given: &given, search: wanted.layout.search, at: &wanted.layout.at };
-    let features = engine::bind(&wanted.features, &model, &layouts, &mut engine_memory, catalog, sink)?;
+    let features =
+        engine::bind(&wanted.features, &model, &layouts, &mut engine_memory, (cluster, catalog), defaults, sink)?;
     let caching = match &wanted.cache {
         Some(wanted) => {
             Some(cache::bind(wanted, (asked.input, asked.hit.is_some()), cluster, catalog, defaults, sink)?)
