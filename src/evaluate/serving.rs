@@ -15,7 +15,7 @@ use load::{apart, together};
 use super::Infeasible;
 use super::domains::Domains;
 use super::pools::{transfer, workers};
-use crate::inference::{Coming, Latencies, Replica, Request, Room, Separate, Spread, SteadyState};
+use crate::inference::{Coming, Latencies, Replica, Request, Separate, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::ServingLayout;
 use crate::scenario::{Arrivals, Cluster, Limits, Serving};
@@ -254,10 +254,7 @@ struct Reuse {
 fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<ServingPoint, Infeasible> {
     let layout = serving.layout;
     let each = layout.ranks();
-    let slices = serving.features.slice.as_ref().map_or(1, |slice| slice.instances);
-    if serving.features.slice.is_some() && each > 1 {
-        return Err(Infeasible::SlicedRanks { ranks: each });
-    }
+    let slices = slices(serving, layout)?;
     let site = Domains::new(cluster, serving.search, slices)?;
     let accelerators = site.accelerators;
     let spares = u64::from(serving.spare_replicas);
@@ -282,8 +279,8 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
     let room = holding.room(&layout, &request, &found);
     let shapes = Shapes::new(serving);
     let adapters = shapes.swaps(serving, &layout);
-    let room = adapters.map_or(room, |adapters| Room { requests: room.requests.min(adapters.sequences) });
-    let wait = reuse.wait + adapters.map_or(Seconds::ZERO, |adapters| adapters.wait);
+    let (room, wait) =
+        adapters.map_or((room, reuse.wait), |adapters| (adapters.within(room), reuse.wait + adapters.wait));
     let joined = |layout| Ok::<_, Infeasible>(joined(layout, serving, cluster)?.after(wait));
     let joined_decode = joined(layout)?;
     let replica = Replica::new(&shapes.model, &joined_decode, Spread::from(layout)).with(shapes.features(
@@ -292,9 +289,7 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
         serving.prefill.is_none(),
     ));
     let cached_share = 1.0 - replica.prefill(request.input, 0.0) / replica.prefill(request.input, request.cached);
-    let terms = &serving.terms;
-    let coming =
-        Coming { requests: &serving.requests, hit, cached: request.cached, cv: terms.cv, replay: terms.replay };
+    let coming = coming(serving, &request, hit);
     let too_few = Infeasible::NoReplicaLeft { accelerators, each, spares };
     let (mut pool, mut joined_prefill, mut takes_in) = (None, None, replica);
     let (replicas, most, mut state, latencies) = if let Some(wanted) = &serving.prefill {
@@ -361,12 +356,26 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
         adapters,
         tenants: serving.features.tenants.as_ref().map(|tenants| {
             let all = (replicas + spares) as f64;
-            let each = RequestRate::new(most / reuse.busiest / all);
-            TenantsPoint::new(tenants, each, all * f64::from(slices) / accelerators as f64)
+            TenantsPoint::new(tenants, most / reuse.busiest / all, all * f64::from(slices) / accelerators as f64)
         }),
         caching: None,
         bands: Bands::new(serving, cluster, shapes.model.architecture()),
     })
+}
+
+/// How requests come, so much of whose prompts is at hand.
+fn coming<'a>(serving: &'a Serving, request: &Request, hit: f64) -> Coming<'a> {
+    let terms = &serving.terms;
+    Coming { requests: &serving.requests, hit, cached: request.cached, cv: terms.cv, replay: terms.replay }
+}
+
+/// Parts that each accelerator is cut into.
+fn slices(serving: &Serving, layout: ServingLayout) -> Result<u32, Infeasible> {
+    match &serving.features.slice {
+        Some(_) if layout.ranks() > 1 => Err(Infeasible::SlicedRanks { ranks: layout.ranks() }),
+        Some(slice) => Ok(slice.instances),
+        None => Ok(1),
+    }
 }
 
 /// Whether what drafts takes a layout, as layouts that are searched may not be.

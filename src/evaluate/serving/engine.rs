@@ -2,7 +2,7 @@
 
 use super::holding::adapter_numbers;
 use crate::inference::{
-    Adapters, Chunks, Features, ModelShape, Popularity, Replica, Request, Speculation, SteadyState,
+    Adapters, Chunks, Features, ModelShape, Popularity, Replica, Request, Room, Speculation, SteadyState,
 };
 use crate::memory::serving::ServingLayout;
 use crate::scenario::{Serving, Tenants};
@@ -81,6 +81,13 @@ pub struct AdapterPoint {
     pub sequences: f64,
 }
 
+impl AdapterPoint {
+    /// Room for sequences, of which no more bring different adapters than there are in memory.
+    pub(super) fn within(&self, room: Room) -> Room {
+        Room { requests: room.requests.min(self.sequences) }
+    }
+}
+
 /// Replicas that tenants take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TenantsPoint {
@@ -91,8 +98,9 @@ pub struct TenantsPoint {
 }
 
 impl TenantsPoint {
-    /// Of tenants on replicas that serve so many requests each, so many of which go on an accelerator.
-    pub(super) fn new(tenants: &Tenants, each: RequestRate, per_accelerator: f64) -> Self {
+    /// Of tenants on replicas that serve so many requests a second each, so many of which go on an accelerator.
+    pub(super) fn new(tenants: &Tenants, each: f64, per_accelerator: f64) -> Self {
+        let each = RequestRate::new(each);
         let replicas = |rate: RequestRate| (rate / each).ceil();
         let apart = replicas(tenants.peak) * f64::from(tenants.count);
         Self { apart: (apart / per_accelerator).ceil(), pooled: (replicas(tenants.pooled()) / per_accelerator).ceil() }
