@@ -17,7 +17,7 @@ use super::domains::Domains;
 use super::pools::{transfer, workers};
 use crate::inference::{Coming, Latencies, Replica, Request, Separate, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
-use crate::memory::serving::ServingLayout;
+use crate::memory::serving::{Fits, ServingLayout};
 use crate::scenario::{Arrivals, Cluster, Limits, Serving};
 use crate::units::{Bytes, RequestRate, Seconds};
 
@@ -265,14 +265,8 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
     let holding = Holding::new(serving, cluster);
     let usable = holding.usable;
     let (input, output) = (serving.input.mean, serving.output.mean);
-    let tokens = tokens_up(input + output);
-    let found = holding.fits(&layout, tokens);
+    let found = fitting(serving, &holding)?;
     let memory = footprint(&found);
-    holds(&found, tokens, usable)?;
-    // The longest of a trace has to fit too.
-    if let Some(longest) = serving.requests.longest.map(tokens_up) {
-        holds(&holding.fits(&layout, longest), longest, usable)?;
-    }
     let hit = reuse.hit;
     let beyond = serving.requests.beyond;
     let request = Request { input: input * (1.0 - hit), cached: input * hit, output, beyond };
@@ -361,6 +355,17 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
         caching: None,
         bands: Bands::new(serving, cluster, shapes.model.architecture()),
     })
+}
+
+/// What fits of requests of the asked length; the longest of a trace has to fit too.
+fn fitting(serving: &Serving, holding: &Holding<'_>) -> Result<Fits, Infeasible> {
+    let tokens = tokens_up(serving.input.mean + serving.output.mean);
+    let found = holding.fits(&serving.layout, tokens);
+    holds(&found, tokens, holding.usable)?;
+    if let Some(longest) = serving.requests.longest.map(tokens_up) {
+        holds(&holding.fits(&serving.layout, longest), longest, holding.usable)?;
+    }
+    Ok(found)
 }
 
 /// How requests come, so much of whose prompts is at hand.
