@@ -538,12 +538,13 @@ fn tenants_together_take_less_than_apart() {
 
 #[test]
 fn adapters_take_memory_time_and_loads() {
+    let rate = "serving.arrivals={ rate = \"20 request/s\" }";
     let of = |adapters: &str| {
-        let (code, json, stderr) = eval(&[&format!("serving.adapters={adapters}"), "serving.prefix_hit=0"]);
+        let (code, json, stderr) = eval(&[&format!("serving.adapters={adapters}"), rate]);
         assert_eq!(code, 0, "{stderr}");
         json
     };
-    let (_, none, _) = eval(&["serving.prefix_hit=0"]);
+    let (_, none, _) = eval(&[rate]);
     let all = of("{ count = 100, rank = 16 }");
     // 80 layers: queries and outputs of 8,192 and 8,192, keys and values of 1,024, rank 16, two bytes.
     let each = 80.0 * 16.0 * (4.0 * 8_192.0 + 2.0 * 8_192.0 + 2.0 * 1_024.0) * 2.0;
