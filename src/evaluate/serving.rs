@@ -348,10 +348,7 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
         prompt_logits: holding.prompt_logits(),
         slices,
         adapters,
-        tenants: serving.features.tenants.as_ref().map(|tenants| {
-            let all = (replicas + spares) as f64;
-            TenantsPoint::new(tenants, most / reuse.busiest / all, all * f64::from(slices) / accelerators as f64)
-        }),
+        tenants: TenantsPoint::of(serving, most / reuse.busiest, accelerators / u64::from(slices), replicas + spares),
         caching: None,
         bands: Bands::new(serving, cluster, shapes.model.architecture()),
     })
