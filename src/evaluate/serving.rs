@@ -195,6 +195,11 @@ impl ServingPoint {
         self.accelerators as f64 / self.replicas as f64
     }
 
+    /// Accelerators that make no whole replica or prefill worker.
+    pub fn left_over(&self) -> u64 {
+        self.accelerators - self.layout.ranks() * (self.replicas + self.spares) - self.prefill_accelerators()
+    }
+
     /// Share of the accelerators that serve.
     pub fn serving_share(&self) -> f64 {
         let workers = self.pool.map_or(0, |pool| (pool.workers - self.spares) * pool.layout.ranks());

@@ -4,7 +4,7 @@ use super::batching::{Request, SteadyState};
 use super::latency::{Coming, Latencies, Sources, Wait, distribution, over_prompts, peakedness, tokens};
 use super::open_loop::{Overload, Short};
 use super::replay::{ByPrompt, Servers, dispersion, replay};
-use super::{Replica, Room, StepTime};
+use super::{Replica, Room, Spread, StepTime};
 use crate::units::{RequestRate, Seconds};
 
 /// Halvings of what is sought.
@@ -34,15 +34,21 @@ impl Separate<'_> {
         self.workers * f64::from(self.prefill.spread.attention_data)
     }
 
-    /// Time of a prefill where prompts fill the steps.
-    fn served(&self, request: &Request) -> Seconds {
-        let alone = self.prefill.prefill(request.input, request.cached);
-        self.prefill.packed_prefill(request.input, request.cached).min(alone)
+    /// A worker as one of its attention groups finds it while all of them prefill: its experts work for the prompts of all, so
+    /// that each has its own part of them.
+    fn busy(&self) -> Replica<'_> {
+        Replica { spread: Spread { attention_data: 1, ..self.prefill.spread }, ..self.prefill }
+    }
+
+    /// Time of a prefill of so many new tokens behind cached ones where prompts fill the steps of all groups.
+    fn served(&self, new: f64, cached: f64) -> Seconds {
+        let busy = self.busy();
+        busy.packed_prefill(new, cached).min(busy.prefill(new, cached))
     }
 
     /// The most that the prefill workers take in.
     pub fn taken_in(&self, request: &Request) -> RequestRate {
-        RequestRate::of(self.servers(), self.served(request))
+        RequestRate::of(self.servers(), self.served(request.input, request.cached))
     }
 
     fn step(&self, request: &Request, batch: f64) -> StepTime {
@@ -133,7 +139,7 @@ impl Separate<'_> {
         coming: &Coming<'_>,
     ) -> Result<(SteadyState, Latencies), Overload> {
         let alone = |new: f64, cached: f64| self.prefill.prefill(new, cached);
-        let served = |new: f64, cached: f64| self.prefill.packed_prefill(new, cached).min(alone(new, cached));
+        let served = |new: f64, cached: f64| self.served(new, cached);
         let (prefill, _) = over_prompts(coming, alone);
         let (least, serving) = over_prompts(coming, served);
         let servers = self.servers();

@@ -222,7 +222,7 @@ metrics! {
             "quantile of first tokens and scattered answers behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| seconds(e.serving?.latencies?.whole.p95);
         "serving.e2e_p99_s": Seconds, "Whole request, P99", "99% of requests stay below it, where requests come at random.";
             "quantile of first tokens and scattered answers behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| seconds(e.serving?.latencies?.whole.p99);
-        "serving.prefill_workers_count": Count, "Prefill workers", "Where prefill has a pool of its own.";
+        "serving.prefill_workers_count": Count, "Prefill workers", "Where prefill has a pool of its own; those to spare among them.";
             "as given, or as many as make the slower pool as fast as can be" from ["serving.layout.prefill", "cluster.accelerators"]
             => |e| Some(Value::Count(e.serving?.pool?.workers));
         "serving.prefill_accelerators_count": Count, "Accelerators of prefill's pool", "The others decode.";
@@ -340,6 +340,9 @@ metrics! {
             from ["memory.kv_cache_bytes", "serving.replicas_count", "serving.output_tokens"] => |e| number(e.serving?.most.value());
         "serving.spare_replicas_count": Count, "Replicas to spare", "That stand by for others that are down; as many prefill workers where those have a pool.";
             "as given" from ["serving.spare_replicas"] => |e| Some(Value::Count(e.serving?.spares));
+        "serving.left_over_accelerators_count": Count, "GPUs left over", "That make no whole replica or prefill worker; they are paid for.";
+            "accelerators - those of replicas and workers, to spare too" from ["cluster.accelerators", "serving.layout", "serving.replicas_count", "serving.spare_replicas_count"]
+            => |e| Some(Value::Count(e.serving?.left_over()));
         "serving.capacity.used_ratio": Ratio, "Capacity used", "On the mean of a day, of the most that all replicas would serve.";
             "requests a second, mean / at most" from ["serving.mean_requests_per_s", "serving.most_requests_per_s"] => |e| number(e.serving?.capacity().used);
         "serving.capacity.off_peak_ratio": Ratio, "  there for the peak", "Used at the peak of a day, and not on its mean.";

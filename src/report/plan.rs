@@ -63,7 +63,9 @@ pub fn plan_page(plan: &Plan) -> Page {
 fn layout(evaluation: &Evaluation, replicas: u64) -> String {
     let Some(point) = &evaluation.serving else { return String::new() };
     let layout = &point.layout;
-    let mut ways = format!("{} replicas of {} GPUs: tensor {}", grouped(replicas), layout.ranks(), layout.tensor);
+    let spare = if point.spares > 0 { format!(" and {} to spare", grouped(point.spares)) } else { String::new() };
+    let mut ways =
+        format!("{} replicas{spare} of {} GPUs: tensor {}", grouped(replicas), layout.ranks(), layout.tensor);
     for (name, degree) in
         [("attention_data", layout.attention_data), ("expert", layout.expert), ("pipeline", layout.pipeline)]
     {
@@ -72,8 +74,11 @@ fn layout(evaluation: &Evaluation, replicas: u64) -> String {
         }
     }
     if let Some(pool) = point.pool {
-        let (workers, ranks) = (grouped(pool.workers), pool.layout.ranks());
-        ways = format!("{ways}; {workers} prefill workers of {ranks}");
+        let (workers, ranks) = (grouped(pool.workers - point.spares), pool.layout.ranks());
+        ways = format!("{ways}; {workers} prefill workers{spare} of {ranks}");
+    }
+    if point.left_over() > 0 {
+        ways = format!("{ways}; {} GPUs left over", grouped(point.left_over()));
     }
     ways
 }

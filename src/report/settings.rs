@@ -378,15 +378,21 @@ fn serving_in_words(serving: &Serving, point: &ServingPoint) -> String {
     let mut degrees = vec![format!("tensor {}", layout.tensor)];
     let others = [("attention data", layout.attention_data), ("expert", layout.expert), ("pipeline", layout.pipeline)];
     degrees.extend(others.iter().filter(|(_, degree)| *degree > 1).map(|(axis, degree)| format!("{axis} {degree}")));
+    let grouped = super::figure::grouped;
+    let spare = if point.spares > 0 { format!(" and {} to spare", grouped(point.spares)) } else { String::new() };
+    let workers = point.pool.map_or_else(String::new, |pool| {
+        let (workers, ranks) = (grouped(pool.workers - point.spares), pool.layout.ranks());
+        format!(", {workers} prefill workers{spare} of {ranks} (tensor {})", pool.layout.tensor)
+    });
     format!(
-        "{} on {}: {} replicas of {} GPUs each ({}), {} requests at once at most, {} a replica.",
+        "{} on {}: {} replicas{spare} of {} GPUs each ({}){workers}, {} requests at once at most, {} a replica.",
         serving.entry.name,
         serving.engine,
-        super::figure::grouped(point.replicas),
+        grouped(point.replicas),
         layout.ranks(),
         degrees.join(", "),
-        super::figure::grouped(point.max_concurrency),
-        super::figure::grouped(point.max_concurrency / point.replicas),
+        grouped(point.max_concurrency),
+        grouped(point.max_concurrency / point.replicas),
     )
 }
 
