@@ -8,6 +8,11 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use clusterplan::calibration::fit_collective_set;
+use clusterplan::catalog::{CollectiveEfficiency, Section};
+use clusterplan::diagnostics::{Sink, Sources};
+use clusterplan::load;
+use clusterplan::validation::{ALIASES, Aliases, CollectiveRun, Domain, collective_runs};
 use program::run;
 use serde_json::Value;
 
@@ -121,4 +126,74 @@ fn logs_that_say_too_little_or_something_else_are_refused() {
     refused(line, &["--collective", "all_reduce", "--ranks", "8"], "are not those of all_reduce on 8 ranks");
     refused(line, &["--collective", "all_reduce", "--ranks", "1"], "one rank");
     refused("8 2 float sum -1 12.9 0 0 7", &["--collective", "all_reduce", "--ranks", "8"], "7 wrong elements");
+}
+
+/// Names, typical values and ends of all constants of a set.
+fn constants(set: &CollectiveEfficiency) -> Vec<(String, [f64; 3])> {
+    let links = set.scale_up.keys().flat_map(|kind| [Section::ScaleUp(kind.clone()), Section::Nvls(kind.clone())]);
+    let networks = set.network.keys().map(|class| Section::Network(class.clone()));
+    let shared = [Section::Library, Section::Pat, Section::Sharp, Section::Mpi, Section::Staging];
+    let all = shared.into_iter().chain(links).chain(networks).flat_map(|section| set.constants(&section));
+    all.map(|one| (one.path.to_string(), [one.range.value, one.range.low, one.range.high])).collect()
+}
+
+#[test]
+fn the_committed_constants_are_the_fit_to_the_project_s_own_logs() {
+    let (mut sources, sink) = (Sources::default(), Sink::default());
+    let catalog = load::catalog(&[], &mut sources, &sink);
+    let file = sources.add("aliases.toml", ALIASES);
+    let aliases = Aliases::read(&load::parse(&sources, file, &sink), &sink);
+    assert!(sink.is_empty());
+    let set = |id: &str| &catalog.collective_efficiency.get(id).unwrap().part;
+    let runs = collective_runs(Domain::Collectives.own_cases(), &catalog, &aliases).unwrap();
+    let runs: Vec<&CollectiveRun> = runs.iter().collect();
+    let fit = fit_collective_set(&runs, set("before-logs")).unwrap();
+    let how = "cargo run --release -- calibrate collectives --toml -o catalogs/efficiency/collectives/nccl.toml";
+    let (fresh, committed) = (constants(&fit.set), constants(set("nccl")));
+    assert_eq!(fresh.len(), committed.len());
+    for ((name, fresh), (_, committed)) in fresh.into_iter().zip(committed) {
+        for (fresh, committed) in fresh.into_iter().zip(committed) {
+            // Files keep four digits, and libraries differ in the last digits of a logarithm.
+            let near = (fresh - committed).abs() <= 2e-3 * committed.abs();
+            assert!(near, "{name} is {fresh}, committed {committed}; `{how}` writes it anew");
+        }
+    }
+    // The logs say something: most of what they hang on has moved and is narrower than before them.
+    assert!(fit.constants.len() > 30 && fit.constants.iter().all(|constant| constant.narrowed < 0.8));
+}
+
+#[test]
+fn a_fitted_set_is_a_file_of_a_catalog_and_meets_what_it_was_fitted_to() {
+    let dir = tempfile::tempdir().unwrap();
+    // Runs of one machine: the own table's, each a fifth slower.
+    let own = Domain::Collectives.own_cases();
+    let slower = |line: &str| {
+        let (row, time) = line.rsplit_once(',').unwrap();
+        time.parse::<f64>().map_or_else(|_| line.to_owned(), |time| format!("{row},{}", time * 1.2))
+    };
+    let rows = own.lines().enumerate().filter(|(index, line)| *index == 0 || line.contains("simumax-h100-8,"));
+    let table = dir.path().join("runs.csv");
+    fs::write(&table, rows.map(|(_, line)| slower(line)).collect::<Vec<_>>().join("\n")).unwrap();
+    let table = table.to_str().unwrap();
+    let written = run(&["calibrate", "collectives", table, "--toml", "--prior", "nccl"]);
+    assert_eq!(written.code, 0, "{}", written.stderr);
+    assert!(
+        written.stdout.starts_with("# Written by `clusterplan calibrate collectives --toml`: "),
+        "{}",
+        written.stdout
+    );
+    let mine = overlay(&dir.path().join("mine"), &written.stdout);
+    let mine = mine.to_str().unwrap();
+    assert_eq!(run(&["catalog", "check", "--catalog", mine]).code, 0);
+    let median = |more: &[&str]| {
+        let arguments = ["validate", "--domain", "collectives", "--cases", table, "--format", "json"];
+        let answer: Value = serde_json::from_str(&run(&[&arguments[..], more].concat()).stdout).unwrap();
+        answer["summary"]["median_abs_error_ratio"].as_f64().unwrap()
+    };
+    let (before, after) = (median(&[]), median(&["--catalog", mine]));
+    assert!(before > 0.12 && after < before / 2.0, "{before} {after}");
+
+    let refused = run(&["calibrate", "collectives", "--prior", "ncl"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("no set of collective constants has the id"), "{}", refused.stderr);
 }

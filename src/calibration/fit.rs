@@ -81,6 +81,8 @@ pub struct Fit {
     pub moved: Vec<f64>,
     /// What uncertainty is left of each, in deviations of its prior: 1 where the measurements say nothing.
     pub left: Vec<f64>,
+    /// What each measurement says of each constant: derivatives of residuals, a list of measurements for each constant.
+    pub influence: Vec<Vec<f64>>,
 }
 
 /// Fits constants to measurements.
@@ -91,26 +93,27 @@ pub struct Fit {
 /// # Errors
 /// Where the model fails at the priors, or nothing can be fitted.
 pub fn fit(constants: usize, errors: impl Fn(&[f64]) -> Option<Vec<f64>>) -> Result<Fit, FitError> {
-    minimise(constants, errors, ROUNDS)
+    minimise(&vec![0.0; constants], errors, ROUNDS)
 }
 
-/// The same from constants that are nearly right, by slopes alone.
+/// The same by slopes alone, from constants so many deviations from their priors.
 ///
 /// # Errors
 /// As above.
-pub fn fit_near(constants: usize, errors: impl Fn(&[f64]) -> Option<Vec<f64>>) -> Result<Fit, FitError> {
-    minimise(constants, errors, 0)
+pub fn fit_from(start: &[f64], errors: impl Fn(&[f64]) -> Option<Vec<f64>>) -> Result<Fit, FitError> {
+    minimise(start, errors, 0)
 }
 
-fn minimise(constants: usize, errors: impl Fn(&[f64]) -> Option<Vec<f64>>, rounds: usize) -> Result<Fit, FitError> {
-    let start = errors(&vec![0.0; constants]).ok_or(FitError::NotFinite)?;
-    if constants == 0 || start.is_empty() {
+fn minimise(start: &[f64], errors: impl Fn(&[f64]) -> Option<Vec<f64>>, rounds: usize) -> Result<Fit, FitError> {
+    let constants = start.len();
+    let first = errors(start).ok_or(FitError::NotFinite)?;
+    if constants == 0 || first.is_empty() {
         return Err(FitError::Nothing);
     }
-    if start.iter().any(|error| !error.is_finite()) {
+    if first.iter().any(|error| !error.is_finite()) {
         return Err(FitError::NotFinite);
     }
-    let mut problem = Problem { errors, at: DVector::zeros(constants) };
+    let mut problem = Problem { errors, at: DVector::from_column_slice(start) };
     let slopes =
         |problem| LevenbergMarquardt::new().with_patience(20).with_ftol(1e-6).with_xtol(1e-5).minimize(problem).0;
     if rounds == 0 {
@@ -123,12 +126,16 @@ fn minimise(constants: usize, errors: impl Fn(&[f64]) -> Option<Vec<f64>>, round
         }
         problem = slopes(problem);
     }
-    let left = problem.jacobian().and_then(|jacobian| (jacobian.transpose() * jacobian).try_inverse());
-    let left = left.map_or_else(
+    let jacobian = problem.jacobian();
+    let influence = jacobian.as_ref().map_or_else(
+        || vec![vec![0.0; first.len()]; constants],
+        |jacobian| jacobian.column_iter().map(|column| column.iter().take(first.len()).copied().collect()).collect(),
+    );
+    let left = jacobian.and_then(|jacobian| (jacobian.transpose() * jacobian).try_inverse()).map_or_else(
         || vec![1.0; constants],
         |covariance| covariance.diagonal().iter().map(|variance| variance.max(0.0).sqrt()).collect(),
     );
-    Ok(Fit { moved: problem.at.iter().copied().collect(), left })
+    Ok(Fit { moved: problem.at.iter().copied().collect(), left, influence })
 }
 
 /// The residuals: of the measurements, then of the priors.

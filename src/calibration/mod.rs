@@ -4,15 +4,21 @@
 //! Constants of the catalog are where a fit begins and what holds it (a prior): a log moves those that it determines and
 //! leaves the others where they are.
 
+mod collective_set;
 mod collectives;
 mod fit;
 mod least_squares;
 mod nccl_log;
 mod serving;
+mod set_file;
 mod training;
 
+pub use collective_set::{
+    CollectiveSetFit, MeasuredCall, Without, collective_sets_without_sources, fit_collective_set,
+};
 pub use collectives::{CollectiveCalibration, FittedConstant, HeldOut, LoggedRun, calibrate_collectives};
-pub use fit::{Errors, Fit, FitError, Prior, fit, fit_near};
+pub use fit::{Errors, Fit, FitError, Prior, fit, fit_from};
 pub use nccl_log::{LogError, NcclLog, Point, read_nccl_log};
 pub use serving::{FittedServingConstant, ServingFit, fit_serving};
-pub use training::{FittedStepConstant, MeasuredStep, TrainingFit, fit_training, leave_out};
+pub use set_file::FittedSetConstant;
+pub use training::{MeasuredStep, TrainingFit, fit_training, leave_out};

@@ -27,6 +27,13 @@ pub enum Section {
     Network(String),
 }
 
+impl Section {
+    /// Whether it is of hardware that a table either has or lacks: links and networks.
+    pub const fn is_hardware(&self) -> bool {
+        matches!(self, Self::ScaleUp(_) | Self::Network(_))
+    }
+}
+
 impl fmt::Display for Section {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -85,6 +92,32 @@ fn change<S: Constants>(set: &mut Ranged<S>, name: &str, base: f64) -> Option<()
     Some(())
 }
 
+/// The set with one constant and its range at others.
+fn set_range<S: Constants>(set: &mut Ranged<S>, name: &str, range: Ranged<f64>) -> Option<()> {
+    *set = Ranged {
+        value: set.value.with(name, range.value)?,
+        low: set.low.with(name, range.low)?,
+        high: set.high.with(name, range.high)?,
+    };
+    Some(())
+}
+
+/// Does the same to the set of any section, whatever its type.
+macro_rules! in_section {
+    ($self:ident, $path:ident, $act:ident($($argument:expr),+)) => {
+        match &$path.section {
+            Section::Library => $act(&mut $self.library, $($argument),+),
+            Section::Pat => $act(&mut $self.pat, $($argument),+),
+            Section::Sharp => $act(&mut $self.sharp, $($argument),+),
+            Section::Mpi => $act(&mut $self.mpi, $($argument),+),
+            Section::Staging => $act(&mut $self.staging, $($argument),+),
+            Section::ScaleUp(kind) => $act(&mut $self.scale_up.get_mut(kind)?.links, $($argument),+),
+            Section::Nvls(kind) => $act($self.scale_up.get_mut(kind)?.nvls.as_mut()?, $($argument),+),
+            Section::Network(class) => $act($self.network.get_mut(class)?, $($argument),+),
+        }
+    };
+}
+
 impl CollectiveEfficiency {
     /// The constants of a section, in the order of their declaration; none where the set lacks the section.
     pub fn constants(&self, section: &Section) -> Vec<RangedConstant> {
@@ -106,17 +139,12 @@ impl CollectiveEfficiency {
     /// Moves the typical value of one constant to another, in its base unit; `None`, and nothing moved, where the set has
     /// no such constant or that cannot have the value.
     pub fn change(&mut self, path: &ConstantPath, base: f64) -> Option<()> {
-        let name = path.name;
-        match &path.section {
-            Section::Library => change(&mut self.library, name, base),
-            Section::Pat => change(&mut self.pat, name, base),
-            Section::Sharp => change(&mut self.sharp, name, base),
-            Section::Mpi => change(&mut self.mpi, name, base),
-            Section::Staging => change(&mut self.staging, name, base),
-            Section::ScaleUp(kind) => change(&mut self.scale_up.get_mut(kind)?.links, name, base),
-            Section::Nvls(kind) => change(self.scale_up.get_mut(kind)?.nvls.as_mut()?, name, base),
-            Section::Network(class) => change(self.network.get_mut(class)?, name, base),
-        }
+        in_section!(self, path, change(path.name, base))
+    }
+
+    /// The same of a value with its range.
+    pub fn set_range(&mut self, path: &ConstantPath, range: Ranged<f64>) -> Option<()> {
+        in_section!(self, path, set_range(path.name, range))
     }
 }
 

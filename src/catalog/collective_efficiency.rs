@@ -209,6 +209,9 @@ constants! {
         pub ll_hop: Seconds,
         /// A hop of a ring in Simple.
         pub simple_hop: Seconds,
+        /// What the network plugin adds to a hop in LL where it is a tree's: what arrives is added up and handed on, which a
+        /// ring of copies does not wait for.
+        pub tree_ll_extra: Seconds,
         /// What the network plugin adds to each hop of a tree in Simple.
         pub tree_hop_extra: Seconds,
     }

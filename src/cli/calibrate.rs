@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
-use super::calibrate_collectives::HeldOutCollectives;
+use super::calibrate_collectives::Collectives;
 use super::calibrate_serving::Serving;
 use super::catalog::today;
 use super::network::{Network, NetworkArguments, gpus};
@@ -25,8 +25,8 @@ use crate::validation::{ALIASES, Aliases, Run, training_runs};
 /// `clusterplan calibrate`
 #[derive(Debug, Subcommand)]
 pub(super) enum Calibrate {
-    /// The constants of collectives fitted anew without each source of a table: what they are worth where nobody measured
-    Collectives(HeldOutCollectives),
+    /// The constants of collectives from a table of runs: without each source in turn, or as a file of a catalog
+    Collectives(Collectives),
     /// Efficiencies of links and networks from logs of nccl-tests
     NcclTests(NcclTests),
     /// The constants of serving engines, from tables of points and throughputs
@@ -244,14 +244,7 @@ impl Training {
             return (Answer::Mistaken, session);
         }
         let fitted: Vec<&Run> = runs.iter().filter(|run| !run.is_holdout()).collect();
-        // With overlays the set has no one text of its own.
-        let text = document.to_toml();
-        let file = session.sources.add("set.toml", text.as_str());
-        let (text, document) = if session.options.catalog.is_empty() {
-            (session.sources.text(document.at.file).to_owned(), document.clone())
-        } else {
-            (text, load::parse(&session.sources, file, &session.sink))
-        };
+        let (text, document) = session.text_of(document);
         match fit_training(&fitted, prior) {
             Ok(fit) => (Answer::Yes(fit.to_toml(&self.prior, &text, &document).into_bytes()), session),
             Err(reason) => {

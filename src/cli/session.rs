@@ -84,6 +84,16 @@ impl Session {
         load::catalog_documents(&self.options.catalog, &mut self.sources, &self.sink)
     }
 
+    /// The text of a file of the catalog, and what was read of it. With overlays it has no one text of its own.
+    pub(super) fn text_of(&mut self, document: &Node) -> (String, Node) {
+        if self.options.catalog.is_empty() {
+            return (self.sources.text(document.at.file).to_owned(), document.clone());
+        }
+        let text = document.to_toml();
+        let file = self.sources.add("set.toml", text.as_str());
+        (text, load::parse(&self.sources, file, &self.sink))
+    }
+
     /// A file of TOML.
     pub(super) fn document(&mut self, path: &Path) -> Option<Node> {
         self.reads(path);

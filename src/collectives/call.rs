@@ -83,7 +83,12 @@ impl<'a> Call<'a> {
         network.efficiency.ll_hop + network.switch_latency * self.group.more_switches
     }
 
-    /// The same in Simple.
+    /// The same where it is a tree's.
+    pub(super) fn tree_ll_hop(&self) -> Seconds {
+        self.ll_hop() + self.wires.network.efficiency.tree_ll_extra
+    }
+
+    /// A hop in Simple.
     pub(super) fn simple_hop(&self) -> Seconds {
         let network = &self.wires.network;
         network.efficiency.simple_hop + network.switch_latency * self.group.more_switches
@@ -103,7 +108,7 @@ impl<'a> Call<'a> {
     /// Hop of a tree in Simple: the wire, a chunk through the rank's share of the NICs, the plugin.
     pub(super) fn tree_hop(&self) -> Seconds {
         let extra = self.wires.network.efficiency.tree_hop_extra;
-        self.ll_hop() + self.wires.library.tree_chunk / self.rank_network() + extra
+        self.tree_ll_hop() + self.wires.library.tree_chunk / self.rank_network() + extra
     }
 }
 

@@ -76,6 +76,7 @@ pub(super) fn wires() -> Wires {
                 payload: share(0.96),
                 ll_hop: us(10.0),
                 simple_hop: us(14.0),
+                tree_ll_extra: us(0.0),
                 tree_hop_extra: us(2.0),
             },
             switch_latency: us(0.0),

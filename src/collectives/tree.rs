@@ -18,7 +18,7 @@ fn latency(call: &Call<'_>, launch: Seconds, step: Seconds, hop: Seconds) -> Sec
 /// A tree in LL.
 pub(super) fn ll(call: &Call<'_>) -> Option<Parts> {
     let step = call.wires.scale_up.efficiency.ll_step;
-    let hop = call.ll_hop();
+    let hop = call.tree_ll_hop();
     serves(call).then(|| parts(latency(call, call.wires.library.ll_launch, step, hop), ll_transfer(call)))
 }
 
@@ -26,7 +26,7 @@ pub(super) fn ll(call: &Call<'_>) -> Option<Parts> {
 pub(super) fn ll128(call: &Call<'_>) -> Option<Parts> {
     let library = &call.wires.library;
     let step = call.wires.scale_up.efficiency.ll_step * 2.0;
-    let hop = call.ll_hop() * library.ll128_hop.get();
+    let hop = call.tree_ll_hop() * library.ll128_hop.get();
     (serves(call) && call.wires.scale_up.ll128)
         .then(|| parts(latency(call, library.ll128_launch, step, hop), ll128_transfer(call)))
 }

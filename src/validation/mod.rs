@@ -21,11 +21,12 @@ mod training;
 
 use std::collections::BTreeMap;
 
-use crate::catalog::Catalog;
 use crate::catalog::training_efficiency::TrainingEfficiency;
+use crate::catalog::{Catalog, CollectiveEfficiency};
 use crate::document::choices;
 
 pub use aliases::Aliases;
+pub use collectives::CollectiveRun;
 pub use outcome::{CaseResult, Fill, Outcome, Prediction, Summary};
 pub use render::{held_out_page, validation_csv, validation_json, validation_page};
 use table::Row;
@@ -79,6 +80,16 @@ pub fn training_runs(
 ) -> Result<Vec<Run>, TableError> {
     let table = table::rows(text, Domain::Training.columns())?;
     Ok(training::runs(&table, catalog, aliases, set))
+}
+
+/// The sizes of collectives of a table that can be predicted.
+///
+/// # Errors
+/// Where the text is no CSV, or lacks a column that every table of the domain has.
+pub fn collective_runs(text: &str, catalog: &Catalog, aliases: &Aliases) -> Result<Vec<CollectiveRun>, TableError> {
+    let table = table::rows(text, Domain::Collectives.columns())?;
+    let usable = table.iter().filter(|row| excluded(row, aliases).is_none());
+    Ok(usable.filter_map(|row| CollectiveRun::of(row, catalog, aliases)).collect())
 }
 
 /// The project's alias table, TOML.
@@ -226,13 +237,18 @@ impl Validation {
         Ok(Self { domain, rows })
     }
 
-    /// The same of a table of collectives, each row by constants that were fitted without its source.
+    /// The same of a table of collectives, each row by constants that were fitted without its source from priors.
     ///
     /// # Errors
     /// As above.
-    pub fn collectives_leaving_out(text: &str, catalog: &Catalog, aliases: &Aliases) -> Result<Self, TableError> {
+    pub fn collectives_leaving_out(
+        text: &str,
+        catalog: &Catalog,
+        aliases: &Aliases,
+        prior: &CollectiveEfficiency,
+    ) -> Result<Self, TableError> {
         let table = table::rows(text, Domain::Collectives.columns())?;
-        let rows = collectives::cases_leaving_out(&table, catalog, aliases, |row| excluded(row, aliases));
+        let rows = collectives::cases_leaving_out(&table, catalog, aliases, prior, |row| excluded(row, aliases));
         Ok(Self { domain: Domain::Collectives, rows })
     }
 

@@ -12,8 +12,10 @@
 //! What is compared is `time_us`, out of place.
 
 mod hold_out;
+mod run;
 
 pub(super) use hold_out::cases_leaving_out;
+pub use run::CollectiveRun;
 
 use super::aliases::Aliases;
 use super::outcome::{Fill, Outcome, Prediction};
@@ -114,8 +116,8 @@ impl RowCall {
         Ok(Self { kind, payload: Bytes::new(bytes), group, links, network, allowed, gpus_per_process })
     }
 
-    /// Its time with a set of constants.
-    fn time(&self, set: &CollectiveEfficiency) -> Option<Seconds> {
+    /// Its wires with a set of constants.
+    fn wires(&self, set: &CollectiveEfficiency) -> Option<Wires> {
         let links = set.scale_up.get(&self.links.kind)?;
         let scale_up = ScaleUp::typical(self.links.line_rate, links, self.links.in_network_reduction);
         let network = match &self.network {
@@ -126,10 +128,19 @@ impl RowCall {
             },
             None => Network::default(),
         };
-        let wires = Wires::typical(set, scale_up, network);
+        Some(Wires::typical(set, scale_up, network))
+    }
+
+    /// Its time on wires.
+    fn time_on(&self, wires: &Wires) -> Option<Seconds> {
         let allowed = self.allowed.as_deref();
-        let choice = choose(self.kind, self.payload, &self.group, &wires, self.gpus_per_process, allowed)?;
+        let choice = choose(self.kind, self.payload, &self.group, wires, self.gpus_per_process, allowed)?;
         Some(choice.time.time)
+    }
+
+    /// Its time with a set of constants.
+    fn time(&self, set: &CollectiveEfficiency) -> Option<Seconds> {
+        self.time_on(&self.wires(set)?)
     }
 
     fn prediction(&self, set: &CollectiveEfficiency, measured: f64) -> Result<Prediction, Unusable> {

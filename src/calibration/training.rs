@@ -1,12 +1,12 @@
 //! The constants of the step-time form from training runs.
 
-mod report;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::fit::{Errors, FitError};
 use super::least_squares::{CaseErrors, Minimum, minimise};
+use super::set_file::{FittedSetConstant, SetFile};
 use crate::catalog::training_efficiency::TrainingEfficiency;
+use crate::document::Node;
 use crate::scenario::StepEfficiency;
 
 /// A measured step, bound to all but the constants.
@@ -27,7 +27,7 @@ pub struct TrainingFit {
     /// The set with fitted values.
     pub set: TrainingEfficiency,
     /// What became of each free constant.
-    pub constants: Vec<FittedStepConstant>,
+    pub constants: Vec<FittedSetConstant>,
     /// Runs that it was fitted to.
     pub runs: usize,
     /// Sources of those runs.
@@ -36,17 +36,20 @@ pub struct TrainingFit {
     pub errors: Errors,
 }
 
-/// A constant that was free.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FittedStepConstant {
-    /// Its dotted name in the file.
-    pub name: String,
-    /// Typical value, low and high end, in base units.
-    pub range: [f64; 3],
-    /// Its standard error over the prior's: one where the runs say nothing of it.
-    pub narrowed: f64,
-    /// Sources of the runs that say most of it, and each one's share of what all runs say.
-    pub sources: Vec<(String, f64)>,
+impl TrainingFit {
+    /// The file of the set, in the words of the priors' file.
+    pub fn to_toml(&self, prior: &str, text: &str, document: &Node) -> String {
+        let file = SetFile {
+            command: "calibrate training",
+            name: "Training software, fitted to runs",
+            measurements: "training runs",
+            constants: &self.constants,
+            runs: self.runs,
+            sources: self.sources,
+            errors: self.errors,
+        };
+        file.to_toml(prior, text, document)
+    }
 }
 
 /// Predictions of runs by constants.
@@ -142,7 +145,7 @@ fn fit<R: MeasuredStep>(problem: &Runs<'_, R>, minimum: &Minimum) -> TrainingFit
         let narrowed = minimum.errors[at].min(1.0);
         let half = (spread * narrowed).exp();
         let range = [value, value / half, value * half];
-        constants.push(FittedStepConstant {
+        constants.push(FittedSetConstant {
             name: name.clone(),
             range,
             narrowed,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::TrainingFit;
+use super::fit::Errors;
 use crate::diagnostics::Sink;
 use crate::document::{Node, Reader, Value};
 use crate::provenance::{Basis, Source};
@@ -14,13 +14,45 @@ const NARROWED: f64 = 0.8;
 /// A source that says at least this share of what all runs say of a constant stands behind it.
 const SHARE: f64 = 0.1;
 
-impl TrainingFit {
-    /// The file of the set: `text` is the priors' file, `document` what was read of it. Comments and order stay, but for
-    /// what stands above the name; each constant that the runs narrow has the sources of those runs behind it, the others
-    /// keep the source that they have.
-    pub fn to_toml(&self, prior: &str, text: &str, document: &Node) -> String {
+/// A constant of a set that was free.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FittedSetConstant {
+    /// Its dotted name in the file.
+    pub name: String,
+    /// Typical value, low and high end, in base units.
+    pub range: [f64; 3],
+    /// Its standard error over the prior's: one where the runs say nothing of it.
+    pub narrowed: f64,
+    /// Sources of the runs that say most of it, and each one's share of what all runs say.
+    pub sources: Vec<(String, f64)>,
+}
+
+/// What a file of a set says of its fit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SetFile<'a> {
+    /// The command that writes it, after the program's name.
+    pub(super) command: &'static str,
+    /// The set's name.
+    pub(super) name: &'static str,
+    /// What it was fitted to, in the titles of sources.
+    pub(super) measurements: &'static str,
+    /// The constants.
+    pub(super) constants: &'a [FittedSetConstant],
+    /// Runs that it was fitted to.
+    pub(super) runs: usize,
+    /// Sources of those runs.
+    pub(super) sources: usize,
+    /// How far it is from them.
+    pub(super) errors: Errors,
+}
+
+impl SetFile<'_> {
+    /// The file of the set: `text` is the priors' file, whose sources stand last, `document` what was read of it.
+    /// Comments and order stay, but for what stands above the name; each constant that the runs narrow has the sources of
+    /// those runs behind it, the others keep the source that they have.
+    pub(super) fn to_toml(&self, prior: &str, text: &str, document: &Node) -> String {
         let mut edits: Vec<(std::ops::Range<usize>, String)> = Vec::new();
-        for constant in &self.constants {
+        for constant in self.constants {
             let Some(node) = document.at_path(&constant.name) else { continue };
             for (key, number) in ["value", "low", "high"].into_iter().zip(constant.range) {
                 if let Some(place) = node.at_path(key) {
@@ -30,8 +62,9 @@ impl TrainingFit {
         }
         edits.sort_by_key(|(range, _)| range.start);
         let mut file = format!(
-            "# Written by `clusterplan calibrate training`: {} runs of {} sources, beginning from `{prior}`.\n\
+            "# Written by `clusterplan {}`: {} runs of {} sources, beginning from `{prior}`.\n\
              # Their errors are {:.1}% in the median, and nine of ten are below {:.1}%. Ranges are one standard error.\n",
+            self.command,
             self.runs,
             self.sources,
             100.0 * self.errors.median,
@@ -39,7 +72,8 @@ impl TrainingFit {
         );
         let mut from = 0;
         if let Some(name) = document.at_path("name") {
-            file.push_str("name = \"Training software, fitted to runs\"");
+            // A text buffer takes everything.
+            let _ = write!(file, "name = {:?}", self.name);
             from = name.at.range.end;
         }
         let body = text.find("\n[[source]]").map_or(text.len(), |at| at + 1);
@@ -74,24 +108,24 @@ impl TrainingFit {
         }
         // The fit is as old as what it began from says; a text buffer takes everything.
         let day = priors.iter().map(|source| source.accessed.as_str()).max().unwrap_or_default();
-        let mut entry = |fields: &[String], basis: Basis, title: &str, note: Option<&str>| {
-            let _ = write!(
-                file,
-                "[[source]]\nfields = {}\nbasis = \"{basis}\"\ntitle = {title:?}\naccessed = {day}\n",
-                quoted(fields)
-            );
+        let mut entry = |fields: &[String], basis: Basis, title: &str, url: Option<&str>, note: Option<&str>| {
+            let _ = write!(file, "[[source]]\nfields = {}\nbasis = \"{basis}\"\ntitle = {title:?}\n", quoted(fields));
+            if let Some(url) = url {
+                let _ = writeln!(file, "url = {url:?}");
+            }
+            let _ = writeln!(file, "accessed = {day}");
             if let Some(note) = note {
                 let _ = writeln!(file, "note = {note:?}");
             }
             file.push('\n');
         };
         for (names, fields) in fitted {
-            let title = format!("Robust least-squares fit of published training runs, mostly of {names}");
-            entry(&fields, Basis::Derived, &title, None);
+            let title = format!("Robust least-squares fit of published {}, mostly of {names}", self.measurements);
+            entry(&fields, Basis::Derived, &title, None, None);
         }
         for (at, fields) in kept {
             let prior = &priors[at];
-            entry(&fields, prior.basis, &prior.title, prior.note.as_deref());
+            entry(&fields, prior.basis, &prior.title, prior.url.as_deref(), prior.note.as_deref());
         }
         let end = file.trim_end().len();
         file.truncate(end);
@@ -131,11 +165,15 @@ fn quoted(fields: &[String]) -> String {
     format!("[{}]", fields.iter().map(|field| format!("\"{field}\"")).collect::<Vec<_>>().join(", "))
 }
 
-/// A number to four digits, as the place has it: a plain number, or a time in milli- or microseconds.
+/// A number to four digits, as the place has it: a plain number, a rate, a number of bytes, or a time in milli- or
+/// microseconds.
 fn written(place: &Node, number: f64) -> String {
+    let of = |unit: &str, size: f64| format!("\"{} {unit}\"", significant(number / size, 4));
     match &place.value {
-        Value::String(_) if number >= 1e-3 => format!("\"{} ms\"", significant(number * 1e3, 4)),
-        Value::String(_) => format!("\"{} us\"", significant(number * 1e6, 4)),
+        Value::String(text) if text.ends_with("B/s") => of("GB/s", 1e9),
+        Value::String(text) if text.ends_with('B') => of("MB", 1e6),
+        Value::String(_) if number >= 1e-3 => of("ms", 1e-3),
+        Value::String(_) => of("us", 1e-6),
         _ => {
             let digits = significant(number, 4);
             // Always with a point, so that it stays a number with a point.
@@ -146,10 +184,7 @@ fn written(place: &Node, number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::fit::Errors;
-    use super::super::FittedStepConstant;
     use super::*;
-    use crate::catalog::training_efficiency::TrainingEfficiency;
     use crate::diagnostics::Sources;
 
     #[test]
@@ -160,7 +195,7 @@ mod tests {
         let (mut sources, sink) = (Sources::default(), Sink::default());
         let file = sources.add("priors.toml", text);
         let document = crate::load::parse(&sources, file, &sink);
-        let constant = |name: &str, range, narrowed| FittedStepConstant {
+        let constant = |name: &str, range, narrowed| FittedSetConstant {
             name: name.to_owned(),
             range,
             narrowed,
@@ -168,9 +203,11 @@ mod tests {
         };
         let constants =
             vec![constant("board.b", [0.95, 0.94, 0.96], 0.2), constant("board.c", [9.876e-4, 5e-4, 1e-3], 0.9)];
-        let fit = TrainingFit {
-            set: TrainingEfficiency::default(),
-            constants,
+        let fit = SetFile {
+            command: "calibrate training",
+            name: "Training software, fitted to runs",
+            measurements: "training runs",
+            constants: &constants,
             runs: 3,
             sources: 2,
             errors: Errors { count: 3, median: 0.024, p90: 0.0951 },
