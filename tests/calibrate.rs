@@ -175,7 +175,7 @@ fn a_fitted_set_is_a_file_of_a_catalog_and_meets_what_it_was_fitted_to() {
     let table = dir.path().join("runs.csv");
     fs::write(&table, rows.map(|(_, line)| slower(line)).collect::<Vec<_>>().join("\n")).unwrap();
     let table = table.to_str().unwrap();
-    let written = run(&["calibrate", "collectives", table, "--toml", "--prior", "nccl"]);
+    let written = run(&["calibrate", "collectives", table, "--toml"]);
     assert_eq!(written.code, 0, "{}", written.stderr);
     assert!(
         written.stdout.starts_with("# Written by `clusterplan calibrate collectives --toml`: "),

@@ -7,11 +7,14 @@ mod schema;
 
 use clusterplan::catalog::accelerator::DataType;
 use clusterplan::catalog::currency::Rates;
+use clusterplan::catalog::fabric::Transport;
+use clusterplan::catalog::pricebook::{Amount, Driver};
 use clusterplan::catalog::provider::{ProviderClass, Term};
-use clusterplan::catalog::{Catalog, Condition, age_in_days, difference};
+use clusterplan::catalog::{Catalog, Condition, Section, age_in_days, difference};
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::document::{Node, Value};
 use clusterplan::load;
+use clusterplan::provenance::Basis;
 use clusterplan::units::{HOURS_PER_MONTH, HOURS_PER_YEAR, Quantity, Seconds, Usd, UsdPerHour};
 use schema::mistakes;
 
@@ -38,6 +41,60 @@ fn there_is_enough_of_each_kind() {
     assert!(catalog.sites.iter().count() >= 10);
     let class = |class| catalog.providers.iter().filter(|provider| provider.class == class).count();
     assert!(class(ProviderClass::Hyperscaler) >= 4 && class(ProviderClass::Neocloud) >= 10);
+}
+
+/// What a default of the network may be without a range: nothing, or a figure that is read in the library's own code.
+fn is_exact(value: f64, basis: Basis) -> bool {
+    value.abs() < f64::EPSILON || basis == Basis::Datasheet
+}
+
+#[test]
+fn every_default_of_the_network_has_a_range_and_a_basis() {
+    let catalog = catalog();
+    let mut count = 0;
+    for set in catalog.collective_efficiency.iter() {
+        let links = set.scale_up.keys().flat_map(|kind| [Section::ScaleUp(kind.clone()), Section::Nvls(kind.clone())]);
+        let networks = set.network.keys().map(|class| Section::Network(class.clone()));
+        let shared = [Section::Library, Section::Pat, Section::Sharp, Section::Mpi, Section::Staging];
+        for section in shared.into_iter().chain(links).chain(networks) {
+            for constant in set.constants(&section) {
+                let (place, range) = (constant.path.to_string(), &constant.range);
+                let source = set.source_of(&place);
+                let basis = source.unwrap_or_else(|| panic!("{}: {place} has no basis", set.id)).basis;
+                let ranged = range.low <= range.value && range.value <= range.high && range.low < range.high;
+                assert!(ranged || is_exact(range.value, basis), "{}: {place} has no range: {range:?}", set.id);
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 600, "{count} constants");
+    for fabric in catalog.fabrics.iter() {
+        // Either what the spine keeps is stated, or it follows from flows; of links between neighbours nothing is shared.
+        let share = fabric.spine_efficiency.map(|share| [share.low.get(), share.value.get(), share.high.get()]);
+        let flows = fabric.flows_per_nic.map(|flows| [flows.low.get(), flows.value.get(), flows.high.get()]);
+        let [low, value, high] = share.or(flows).unwrap();
+        let neighbours = fabric.transport == Transport::Ici;
+        assert!(low <= value && value <= high && (low < high || neighbours), "{}: {low} {value} {high}", fabric.id);
+        let field = if share.is_some() { "spine_efficiency" } else { "flows_per_nic" };
+        assert!(fabric.source_of(field).is_some(), "{}: {field} has no basis", fabric.id);
+    }
+    for rates in catalog.network_reliability.iter() {
+        let stalls = [&rates.link_flap, &rates.pause_storm];
+        let times = stalls.iter().flat_map(|stall| [stall.between, stall.time]);
+        let mtbf = [rates.mtbf.nic, rates.mtbf.switch, rates.mtbf.optic, rates.mtbf.cable];
+        for time in mtbf.into_iter().chain(times) {
+            assert!(time.low < time.value && time.value < time.high, "{}: {time:?}", rates.id);
+        }
+    }
+    // What a line of a price book costs the network's owner.
+    for book in catalog.price_books.iter() {
+        for line in book.lines.iter().filter(|line| [Driver::Nic, Driver::Switch, Driver::FibreKm].contains(&line.per))
+        {
+            let Amount::Money(amount) = line.amount else { continue };
+            assert!(amount.low < amount.high, "{}: {} has no range", book.id, line.name);
+            assert!(!line.evidence.source.is_empty());
+        }
+    }
 }
 
 #[test]

@@ -116,6 +116,7 @@ fn superpod(catalog: &Catalog, book: &Entry<PriceBook>, site: &str, finance: &Fi
         nics: 1_024,
         optics: 2_560,
         cables: 2_048,
+        fibre: Meters::ZERO,
         storage: storage.capacity * 4.0,
         provisioned_it: facility.provisioned_it,
         energy_per_year: facility.energy_per_year,

@@ -308,7 +308,7 @@ fn all_gather_on_roce_is_known_to_be_optimistic() {
         measured: 328.85,
     };
     let (bus, _) = model(&run);
-    assert!((bus / run.measured - 1.084).abs() < 0.01, "{}: {bus}", run.what);
+    assert!((bus / run.measured - 1.06).abs() < 0.015, "{}: {bus}", run.what);
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn a_superpod_is_counted_and_priced() {
     let managers = parts.iter().find(|part| part["kind"] == "manager").unwrap();
     assert!(number(&managers["power_w"]) > 0.0);
     let lines = quote["lines"].as_array().unwrap();
-    assert!(lines.iter().any(|line| line["name"].as_str().unwrap().contains("licences") && line["quantity"] == 1016));
+    assert!(lines.iter().any(|line| line["name"].as_str().unwrap().contains("licences") && line["quantity"] == 1016.0));
     let cables: u64 =
         quote["cable_lengths"].as_array().unwrap().iter().map(|class| class["count"].as_u64().unwrap()).sum();
     assert_eq!(cables, fabric["cables_count"].as_u64().unwrap());
@@ -132,6 +132,61 @@ fn cables_are_leaves_times_uplinks() {
         quote["fabric"]["leaf_spine_cables_count"],
         quote["fabric"]["leaf_switches_count"].as_u64().unwrap() * 32
     );
+}
+
+#[test]
+fn cubes_are_joined_by_switches_of_light() {
+    let cubes = |count: u32| {
+        format!("fabric --node gcp-tpu-v5p-64 --fabric ici-ocs --topology torus --accelerators {}", 64 * count)
+    };
+    // Jouppi et al., TPU v4, ISCA 2023: 64 cubes, 48 switches of 136 ports of which 8 are spare, 96 links to a cube.
+    let pod = json(&cubes(64));
+    let fabric = &pod["fabric"];
+    assert_eq!((fabric["leaf_switches_count"].as_u64(), fabric["nics_count"].as_u64()), (Some(48), Some(0)));
+    assert_eq!((fabric["optics_count"].as_u64(), fabric["cables_count"].as_u64()), (Some(6_144), Some(6_144)));
+    assert_eq!(fabric["free_leaf_ports_count"], 48 * 8);
+    let (code, _, error) = run(&cubes(69));
+    assert_eq!(code, 1);
+    assert!(error.contains("68 nodes, not 69"), "{error}");
+    // 32 hosts of 2 x 4 chips: 512 links, of which those between hosts are 12 on the faces of each, by copper.
+    let flat = json("fabric --node gcp-tpu-v6e-8 --fabric ici-2d-800g --topology torus --accelerators 256");
+    assert_eq!(
+        (flat["fabric"]["cables_count"].as_u64(), flat["fabric"]["optics_count"].as_u64()),
+        (Some(192), Some(0))
+    );
+}
+
+#[test]
+fn rails_alone_save_what_is_published_of_switches_and_modules() {
+    // Wang et al., arXiv 2307.12169: 38 to 77% of the cost of switches and modules, 37 to 75% of their power.
+    let of = |gpus: u32, kind: &str| {
+        let quote = json(&format!("fabric --node dgx-h100 --fabric roce-400g --accelerators {gpus} --topology {kind}"));
+        let parts = quote["parts"].as_array().unwrap().clone();
+        let sum = |kinds: &[&str], figure: &str| -> f64 {
+            let of = parts.iter().filter(|part| kinds.contains(&part["kind"].as_str().unwrap()));
+            of.map(|part| part[figure].as_f64().unwrap() * part["count"].as_f64().unwrap()).sum()
+        };
+        let switched = ["switch", "optic"];
+        (
+            sum(&switched, "unit_price_usd"),
+            sum(&switched, "power_w"),
+            sum(&["nic", "switch", "optic", "cable"], "unit_price_usd"),
+        )
+    };
+    let saved = |gpus: u32| {
+        let (joined, alone) = (of(gpus, "rail-fat-tree"), of(gpus, "rail-only"));
+        (1.0 - alone.0 / joined.0, 1.0 - alone.1 / joined.1, 1.0 - alone.2 / joined.2)
+    };
+    // Domains of eight: two tiers a rail instead of three, the low end.
+    let (cost, power, with_cards) = saved(32_768);
+    near(cost, 0.38, 0.10);
+    near(power, 0.37, 0.10);
+    assert!((0.25..0.33).contains(&with_cards), "{with_cards}");
+    // Where a rail fits one switch: half way to the high end, which is against three tiers.
+    let (cost, power, _) = saved(1_024);
+    assert!((0.5..0.77).contains(&cost) && (0.5..0.75).contains(&power), "{cost} {power}");
+    let (_, page, _) = run("fabric --node dgx-h100 --fabric roce-400g --accelerators 1024 --topology rail-only");
+    assert!(page.replace('\n', " ").contains("are of switches and modules"), "{page}");
 }
 
 #[test]
@@ -370,7 +425,15 @@ fn sites_are_bought_and_timed_together() {
             .sum::<u64>()
     };
     assert_eq!((count("400g-zr-qsfp-dd"), count("fibre-smf-duplex")), (256, 256));
+    // Two pairs of 64 wavelengths over 100 km, leased by the kilometre; one site leases none.
+    let leased = |quote: &Value| {
+        let lines = quote["lines"].as_array().unwrap().clone();
+        lines.into_iter().find(|line| line["per"] == "fibre_km")
+    };
+    let lease = leased(&quote).unwrap();
+    assert_eq!((lease["quantity"].as_f64(), lease["unit_amount_usd"].as_f64()), (Some(200.0), Some(600.0)));
     let one = json("fabric --node dgx-h100 --fabric roce-400g --accelerators 8192");
+    assert_eq!(leased(&one), None);
     assert_eq!(fabric["nics_count"].as_u64().unwrap(), 2 * one["fabric"]["nics_count"].as_u64().unwrap());
     // A hundred kilometres are 490 us of light, there and back for an all-reduce, and twice that around a ring.
     let time = |rest: &str| {

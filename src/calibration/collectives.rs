@@ -87,8 +87,14 @@ fn points_of<'a, 'b>(runs: &'a [LoggedRun<'b>]) -> Vec<Measured<'a, 'b>> {
     runs.iter().flat_map(|run| run.points.iter().map(move |&point| Measured { run, point })).collect()
 }
 
-/// The constants that runs depend on and that have a range, and what is known of each.
-fn open_constants(runs: &[LoggedRun<'_>], constants: &CollectiveEfficiency) -> Vec<(RangedConstant, Prior)> {
+/// The constants that runs depend on and that have a range, and what is known of each: the set's value, and how far
+/// clusters may be from it by what was known before any log. The set's own ranges say how well logs of many clusters
+/// determine the value, not how far one cluster may be from it.
+fn open_constants(
+    runs: &[LoggedRun<'_>],
+    constants: &CollectiveEfficiency,
+    before: &CollectiveEfficiency,
+) -> Vec<(RangedConstant, Prior)> {
     let mut sections = vec![Section::Library];
     for run in runs {
         let (links, class) = (&run.call.node.scale_up.kind, &run.call.fabric.entry.class);
@@ -106,9 +112,14 @@ fn open_constants(runs: &[LoggedRun<'_>], constants: &CollectiveEfficiency) -> V
     sections.sort();
     sections.dedup();
     let prior = |constant: RangedConstant| {
-        let Ranged { value, low, high } = constant.range;
+        let known = before.constants(&constant.path.section);
+        let range = known.into_iter().find(|other| other.path == constant.path).map_or(constant.range, |one| one.range);
+        let Ranged { value, low, high } = range;
         let prior = Prior { value, low, high, share: constant.kind == Kind::Fraction };
-        prior.is_open().then_some((constant, prior))
+        prior
+            .is_open()
+            .then(|| (prior.around(constant.range.value), constant))
+            .map(|(prior, constant)| (constant, prior))
     };
     sections.iter().flat_map(|section| constants.constants(section)).filter_map(prior).collect()
 }
@@ -134,15 +145,17 @@ fn fitted(
     fit(open.len(), |deviations| errors_of(points, &moved(constants, open, deviations)?))
 }
 
-/// Fits the constants of the runs' links, network and library to them.
+/// Fits the constants of the runs' links, network and library to them, from those of a set; `before` says how far each may
+/// be from it.
 ///
 /// # Errors
 /// Where no algorithm serves one of the runs, or there is nothing to fit.
 pub fn calibrate_collectives(
     runs: &[LoggedRun<'_>],
     constants: &CollectiveEfficiency,
+    before: &CollectiveEfficiency,
 ) -> Result<CollectiveCalibration, FitError> {
-    let open = open_constants(runs, constants);
+    let open = open_constants(runs, constants, before);
     let points = points_of(runs);
     let mut whole = fitted(&points, constants, &open)?;
     let of = |points: &[Measured<'_, '_>], constants: &CollectiveEfficiency| {

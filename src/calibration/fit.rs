@@ -39,6 +39,17 @@ impl Prior {
         self.value > 0.0 && self.low < self.high && self.deviation() > 0.0
     }
 
+    /// The same around another value: as far from it, in deviations, as before.
+    #[must_use]
+    pub fn around(self, value: f64) -> Self {
+        let moved = Self { value, ..self };
+        let at = |deviations: f64| {
+            let linked = moved.linked(value) + deviations * self.deviation();
+            if self.share { 1.0 / (1.0 + (-linked).exp()) } else { linked.exp() }
+        };
+        Self { value, low: at(-1.0), high: at(1.0), share: self.share }
+    }
+
     /// The value so many deviations away from the typical one.
     pub fn at(&self, deviations: f64) -> f64 {
         let moved = self.linked(self.value) + deviations * self.deviation();

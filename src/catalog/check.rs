@@ -133,6 +133,7 @@ impl Catalog {
     fn check_switches(&self, fabric: &Entry<Fabric>, sink: &Sink) {
         let needed = match fabric.transport {
             Transport::Infiniband => Protocol::Infiniband,
+            Transport::Ici => Protocol::OpticalCircuit,
             _ => Protocol::Ethernet,
         };
         for reference in [&fabric.switch.leaf, &fabric.switch.spine, &fabric.switch.core] {

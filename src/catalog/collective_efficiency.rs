@@ -87,6 +87,8 @@ constants! {
         pub all_to_all: Fraction,
         /// Loss to unsynchronised peers (incast) that an all-to-all of very many domains adds.
         pub incast: Fraction,
+        /// The same where senders are paced after the fact (PFC and ECN, or end to end) instead of by credits ahead.
+        pub paced_incast: Fraction,
         /// What a host process spends on each GPU that it drives, per collective; one GPU a process hides it.
         pub process_launch: Seconds,
         /// The same where the collective is a group of point-to-point transfers.
@@ -165,8 +167,11 @@ constants! {
 
     /// Data staged through the memory of the hosts, where network cards cannot reach the accelerators'.
     pub struct StagingEfficiency {
-        /// Share of the PCIe rate that is left to each direction that staged traffic reaches.
+        /// Share of the PCIe rate that is left to each direction that one card's staged traffic reaches.
         pub rate: Fraction,
+        /// What the memory of one host passes each direction for all of its cards together: every byte is written there
+        /// and read again, both ways at the same time.
+        pub host: Bandwidth,
         /// What one more crossing of PCIe adds to a hop across the network.
         pub crossing: Seconds,
     }

@@ -28,6 +28,16 @@ choices! {
         Tcpx = "tcpx",
         /// Google's GPUDirect-TCPXO: the same with the protocol offloaded.
         Tcpxo = "tcpxo",
+        /// The links of accelerators that form a torus, between nodes as inside them (Google's ICI).
+        Ici = "ici",
+    }
+}
+
+impl Transport {
+    /// Whether a sender has room promised at the next hop before it sends, so that what many send to one waits where it is.
+    /// Elsewhere senders find out too late: by marks, by pauses, or by loss.
+    pub const fn grants_credits(self) -> bool {
+        matches!(self, Self::Infiniband | Self::Ici)
     }
 }
 

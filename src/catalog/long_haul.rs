@@ -5,6 +5,9 @@ use super::check::positive;
 use crate::document::Reader;
 use crate::units::Bandwidth;
 
+/// More wavelengths than any fibre carries.
+const MOST_WAVELENGTHS: u32 = 1_000;
+
 /// A kind of link between sites.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LongHaul {
@@ -16,6 +19,8 @@ pub struct LongHaul {
     pub link_speed: Bandwidth,
     /// From the module to the fibre that leaves the building.
     pub cable: Reference,
+    /// Links that a fibre pair carries, each on a wavelength of its own.
+    pub links_of_a_pair: u32,
 }
 
 impl LongHaul {
@@ -26,6 +31,7 @@ impl LongHaul {
             switch: reader.get("switch"),
             link_speed: positive(reader, "link_speed"),
             cable: reader.get("cable"),
+            links_of_a_pair: reader.within("links_of_a_pair", &(1..=MOST_WAVELENGTHS)),
         }
     }
 }

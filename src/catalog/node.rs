@@ -56,6 +56,28 @@ pub struct ScaleUp {
     pub in_network_reduction: bool,
 }
 
+/// A block of a torus: accelerators that are joined to their neighbours alone, inside the node and beyond it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TorusBlock {
+    /// Accelerators of the node along each dimension; 1 beyond the last.
+    pub sides: [u32; 3],
+    /// Accelerators along a dimension from which its ends are joined to a ring; fewer are a line.
+    pub closes_at: u32,
+}
+
+impl TorusBlock {
+    /// Dimensions of the torus.
+    pub fn dimensions(self) -> u32 {
+        self.sides.iter().map(|side| u32::from(*side > 1)).sum()
+    }
+
+    /// Links that leave one face of the node along each dimension; none beyond the last.
+    pub fn face_links(self) -> [u32; 3] {
+        let all: u32 = self.sides.iter().product();
+        self.sides.map(|side| if side > 1 { all / side } else { 0 })
+    }
+}
+
 /// Places for scale-out network cards; the cards come with the fabric.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NicSlots {
@@ -122,6 +144,8 @@ pub struct Node {
     pub accelerators_per_tray: u32,
     /// The network inside.
     pub scale_up: ScaleUp,
+    /// The torus that it is a block of, where its accelerators are joined so.
+    pub torus: Option<TorusBlock>,
     /// The host processors.
     pub host: Host,
     /// Places for scale-out network cards.
@@ -148,6 +172,19 @@ pub struct Node {
     pub provider: Option<Reference>,
 }
 
+/// Sides of a block, filled up to three.
+fn sides(reader: &mut Reader<'_>) -> [u32; 3] {
+    let given: Vec<u32> = reader.get("sides");
+    let mut sides = [1; 3];
+    if given.is_empty() || given.len() > sides.len() || given.iter().any(|side| !(1..=MOST_COUNT).contains(side)) {
+        let hint = "one to three counts, such as [4, 4, 4]";
+        reader.report("sides", Code::OutOfRange, "`sides` are no sides of a block", hint);
+        return sides;
+    }
+    sides[..given.len()].copy_from_slice(&given);
+    sides
+}
+
 impl Node {
     /// Reads the fields of a file.
     pub fn read(reader: &mut Reader<'_>) -> Self {
@@ -161,6 +198,10 @@ impl Node {
                 bandwidth_per_direction: positive(reader, "bandwidth_per_direction"),
                 kind: reader.get("kind"),
                 in_network_reduction: reader.get("in_network_reduction"),
+            }),
+            torus: reader.optional_table("torus", |reader| TorusBlock {
+                sides: sides(reader),
+                closes_at: reader.within("closes_at", &(1..=MOST_COUNT)),
             }),
             host: reader.get("host"),
             nic_slots: reader.table("nic_slots", |reader| NicSlots {
@@ -221,6 +262,12 @@ impl Node {
         if !divides(self.scale_up.domain) {
             let message = format!("scale-up domains of {} do not make up {all} accelerators", self.scale_up.domain);
             reader.report("scale_up", Code::Inconsistent, message, "`domain` divides `accelerators`");
+        }
+        if let Some(block) = self.torus
+            && (block.dimensions() < 1 || block.sides.iter().product::<u32>() != all)
+        {
+            let message = format!("a block of {:?} is not {all} accelerators", block.sides);
+            reader.report("torus", Code::Inconsistent, message, "the product of `sides` is `accelerators`");
         }
         if let Some(trays) = self.trays.filter(|trays| trays.compute * self.accelerators_per_tray != all) {
             let message =

@@ -36,6 +36,8 @@ choices! {
         Optic = "optic",
         /// Cables.
         Cable = "cable",
+        /// Kilometres of fibre pairs between sites.
+        FibreKm = "fibre_km",
         /// Terabytes of usable storage.
         StorageTb = "storage_tb",
         /// Kilowatts of provisioned IT power.

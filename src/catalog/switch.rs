@@ -13,6 +13,8 @@ choices! {
         Infiniband = "infiniband",
         /// Ethernet.
         Ethernet = "ethernet",
+        /// Nothing: light of one fibre goes into another, by mirrors.
+        OpticalCircuit = "optical-circuit",
     }
 }
 

@@ -88,8 +88,9 @@ impl NcclTests {
             session.reads(log);
         }
         let accelerator = network.as_ref().and_then(|network| catalog.accelerators.get(&network.node.accelerator));
-        let (Some(network), Some(constants), Some(accelerator)) =
-            (network, catalog.collective_efficiency.get("nccl"), accelerator)
+        let set = |id: &str| catalog.collective_efficiency.get(id);
+        let (Some(network), Some(constants), Some(before), Some(accelerator)) =
+            (network, set("nccl"), set("before-logs"), accelerator)
         else {
             return (Answer::Mistaken, session);
         };
@@ -104,7 +105,7 @@ impl NcclTests {
             date: today(),
             logs: runs.iter().map(|run| run.name.clone()).collect(),
         };
-        let answer = match calibrate_collectives(&runs, constants) {
+        let answer = match calibrate_collectives(&runs, constants, before) {
             Ok(calibration) => Answer::Yes(match session.options.format {
                 Format::Table => calibration_toml(&title, &calibration).into_bytes(),
                 Format::Json => calibration_json(&title, &calibration).into_bytes(),

@@ -117,6 +117,7 @@ impl NetworkArguments {
             spine_oversubscription: ratio(1),
             sites,
         };
+        crate::scenario::check_kind(&fabric, &choice, &fabric_at, sink);
         for message in choice.mistakes() {
             sink.push(Diagnostic::new(Code::Inconsistent, message).hint("leave the option out"));
         }

@@ -62,7 +62,8 @@ impl<'a> Call<'a> {
 
     /// Rate of a ring: the slower of the links within and between domains that it uses.
     pub(super) fn ring_rate(&self) -> Bandwidth {
-        let scale_up = self.wires.scale_up.line_rate * self.wires.scale_up.efficiency.ring.get();
+        let torus = self.wires.scale_up.torus.map_or(1.0, |torus| torus.ring_share(self.per_domain));
+        let scale_up = self.wires.scale_up.line_rate * (self.wires.scale_up.efficiency.ring.get() * torus);
         if !self.crosses_network() {
             scale_up
         } else if self.per_domain > 1.0 {

@@ -43,6 +43,7 @@ pub(super) fn wires() -> Wires {
         tree_chunk: Bytes::new(1e6),
         all_to_all: share(0.9),
         incast: share(0.2),
+        paced_incast: share(0.3),
         process_launch: us(6.0),
         grouped_process_launch: us(10.0),
     };
@@ -69,7 +70,7 @@ pub(super) fn wires() -> Wires {
         tuner_channel_many: gb_per_s(45.5),
     };
     Wires {
-        scale_up: ScaleUp { line_rate: gb_per_s(450.0), efficiency, ll128: true, nvls: Some(nvls) },
+        scale_up: ScaleUp { line_rate: gb_per_s(450.0), efficiency, ll128: true, nvls: Some(nvls), torus: None },
         network: Network {
             line_rate: gb_per_s(50.0),
             efficiency: NetworkEfficiency {

@@ -34,4 +34,4 @@ pub use choice::{Choice, Limit, Rule, choose, host_floor};
 pub use contention::beside;
 pub use path::IntraNode;
 pub use selection::{CollectiveTime, algorithm_bandwidth, best, best_of, bus_bandwidth, estimate};
-pub use wires::{Collective, Group, Network, ScaleUp, Wires};
+pub use wires::{Collective, Group, Network, ScaleUp, TorusLinks, Wires};

@@ -10,7 +10,8 @@ use crate::units::{Bandwidth, Seconds};
 /// which incast at the receivers takes a part that saturates with the number of domains.
 fn all_to_all_transfer(call: &Call<'_>) -> Seconds {
     let (n, g) = (call.ranks, call.per_domain);
-    let inside = call.payload * ((g - 1.0) / n) / scale_up_rate(call);
+    let torus = call.wires.scale_up.torus.map_or(1.0, |torus| torus.all_to_all_share(g));
+    let inside = call.payload * ((g - 1.0) / n) / (scale_up_rate(call) * torus);
     if !call.crosses_network() {
         return inside;
     }
@@ -28,9 +29,23 @@ pub(super) fn incast_share(call: &Call<'_>) -> f64 {
     library.all_to_all.get() * (1.0 - library.incast.get() * (1.0 - 2.0 / call.domains))
 }
 
+/// Share of the root's NICs that what many domains send it reaches: what they send together is paced as in an all-to-all.
+fn many_to_one(call: &Call<'_>) -> f64 {
+    if call.kind != Collective::Gather || !call.crosses_network() {
+        return 1.0;
+    }
+    1.0 - call.wires.library.incast.get() * (1.0 - 2.0 / call.domains)
+}
+
 /// Scale-up rate of point-to-point transfers.
 pub(super) fn scale_up_rate(call: &Call<'_>) -> Bandwidth {
     call.wires.scale_up.line_rate * call.wires.scale_up.efficiency.all_to_all.get()
+}
+
+/// The same to one neighbour: on a torus by one link of the two along each dimension.
+fn neighbour_rate(call: &Call<'_>) -> Bandwidth {
+    let links = call.wires.scale_up.torus.map_or(1.0, |torus| 2.0 * f64::from(torus.dimensions.max(1)));
+    scale_up_rate(call) / links
 }
 
 /// All-to-all in Simple.
@@ -73,8 +88,11 @@ fn rooted(call: &Call<'_>) -> Option<(Seconds, Seconds)> {
     }
     let (n, g) = (call.ranks, call.per_domain);
     let inside = call.payload * ((n - 1.0) / n) / scale_up_rate(call);
-    let across =
-        if call.crosses_network() { call.payload * ((n - g) / n) / call.domain_network } else { Seconds::ZERO };
+    let across = if call.crosses_network() {
+        call.payload * ((n - g) / n) / (call.domain_network * many_to_one(call))
+    } else {
+        Seconds::ZERO
+    };
     Some((inside, across))
 }
 
@@ -113,7 +131,7 @@ fn send_recv(call: &Call<'_>) -> Option<Parts> {
     let (hop, rate) = if call.crosses_network() {
         (call.simple_hop(), call.rank_network())
     } else {
-        (call.wires.scale_up.efficiency.simple_step, scale_up_rate(call))
+        (call.wires.scale_up.efficiency.simple_step, neighbour_rate(call))
     };
     let transfer = piped(call.payload / rate, library.single_pipeline_stage, library.pipeline_limit * 3.0);
     Some(parts(library.simple_launch + hop, transfer))
@@ -125,7 +143,7 @@ fn send_recv_ll(call: &Call<'_>) -> Option<Parts> {
         return None;
     }
     let library = &call.wires.library;
-    let within = scale_up_rate(call) * library.single_ll.get();
+    let within = neighbour_rate(call) * library.single_ll.get();
     let (hop, rate) = if call.crosses_network() {
         (call.ll_hop(), within.min(call.rank_network() * 0.5))
     } else {

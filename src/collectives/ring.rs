@@ -30,7 +30,12 @@ fn steps(call: &Call<'_>) -> Steps {
         _ => (call.ranks - 1.0, call.domains),
     };
     let across = if call.crosses_network() { across.min(all) } else { 0.0 };
-    Steps { inside: all - across, across }
+    let inside = match call.wires.scale_up.torus.filter(|_| !call.crosses_network()) {
+        // Once around each dimension, and for a sum back again.
+        Some(torus) => torus.steps(call.ranks) * (all / (call.ranks - 1.0)),
+        None => all - across,
+    };
+    Steps { inside, across }
 }
 
 /// Cost of an LL step: a chain must see the data through each link, a ring's ranks all work at once.

@@ -97,13 +97,49 @@ pub struct ScaleUp {
     pub ll128: bool,
     /// What reduction in the switches reaches, where the node has it.
     pub nvls: Option<NvlsEfficiency>,
+    /// The torus that its links form, where they join neighbours alone.
+    pub torus: Option<TorusLinks>,
+}
+
+/// Links between neighbours along the dimensions of a torus, by which all of a domain are reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TorusLinks {
+    /// Dimensions, each with two links of a rank.
+    pub dimensions: u32,
+    /// Ranks along a dimension from which its ends are joined.
+    pub closes_at: u32,
+}
+
+impl TorusLinks {
+    /// Ranks along each dimension of so many, as equal as can be.
+    fn side(self, ranks: f64) -> f64 {
+        ranks.powf(1.0 / f64::from(self.dimensions.max(1)))
+    }
+
+    /// Steps of a ring along each dimension in turn, for which all of them are in use at the same time (bucket algorithm).
+    pub(super) fn steps(self, ranks: f64) -> f64 {
+        f64::from(self.dimensions) * (self.side(ranks) - 1.0).max(0.0)
+    }
+
+    /// Share of the links' rate that data going around get: along a line they turn back at its ends.
+    pub(super) fn ring_share(self, ranks: f64) -> f64 {
+        // Roots of whole numbers fall a little short.
+        if self.side(ranks) + 1e-6 >= f64::from(self.closes_at) { 1.0 } else { 0.5 }
+    }
+
+    /// Share of the links' rate that an all-to-all gets. Half the ranks send half their data across the middle of a side
+    /// `k`, which a ring of it crosses twice and a line once: `8 / k` of the `2 d` links of a rank at most.
+    pub(super) fn all_to_all_share(self, ranks: f64) -> f64 {
+        let links = 2.0 * f64::from(self.dimensions.max(1));
+        (8.0 / self.side(ranks) / links).min(1.0) * self.ring_share(ranks)
+    }
 }
 
 impl ScaleUp {
     /// Links with the typical constants of their kind; NVLS only where the node's switches reduce.
     pub fn typical(line_rate: Bandwidth, kind: &ScaleUpKind, in_network_reduction: bool) -> Self {
         let nvls = kind.nvls.filter(|_| in_network_reduction).map(|nvls| nvls.value);
-        Self { line_rate, efficiency: kind.links.value, ll128: kind.ll128, nvls }
+        Self { line_rate, efficiency: kind.links.value, ll128: kind.ll128, nvls, torus: None }
     }
 }
 
@@ -136,6 +172,13 @@ pub struct Wires {
 }
 
 impl Wires {
+    /// The same on a transport that paces senders after the fact instead of granting them credits.
+    #[must_use]
+    pub fn paced(mut self) -> Self {
+        self.library.incast = self.library.paced_incast;
+        self
+    }
+
     /// Wires with the typical constants of a set; neither parallel aggregated trees nor reduction in the network.
     pub fn typical(set: &CollectiveEfficiency, scale_up: ScaleUp, network: Network) -> Self {
         let (library, mpi) = (set.library.value, set.mpi.value);

@@ -4,13 +4,14 @@ use super::Infeasible;
 use super::parts::{PartLine, count_of, parts, racked};
 use super::side::{Devices, SideBill, side_bills};
 use crate::catalog::Node;
+use crate::catalog::fabric::Transport;
 use crate::catalog::pricebook::Driver;
 use crate::facility::{Capacity, Facility, Load, Racked, racks, shared_racks};
 use crate::provenance::Basis;
-use crate::scenario::{BoundFabric, Cluster, Finance, TierCount, TopologyChoice};
+use crate::scenario::{BoundFabric, Cluster, Finance, SiteChoice, TierCount, TopologyChoice};
 use crate::tco::{self, CostBreakdown, Drivers, PartCost};
 use crate::topology::{ByTier, FatTreeSpec, Managers, Oversubscription, PartKind, Sites, Tier, Tiers, Topology};
-use crate::units::{Bandwidth, Fraction, Usd, Watts};
+use crate::units::{Bandwidth, Fraction, Meters, Usd, Watts};
 
 /// Everything about a cluster that no layout changes.
 #[derive(Clone, Debug)]
@@ -111,6 +112,7 @@ impl BuiltCluster {
             nics: count_of(&parts, PartKind::Nic),
             optics: count_of(&parts, PartKind::Optic),
             cables: count_of(&parts, PartKind::Cable),
+            fibre: fibre(cluster.topology.sites.as_ref(), &topology),
             storage: cluster.storage.capacity * f64::from(cluster.storage_units),
             provisioned_it: facility.provisioned_it,
             energy_per_year: facility.energy_per_year,
@@ -201,6 +203,10 @@ pub fn network(node: &Node, fabric: &BoundFabric, choice: &TopologyChoice, nodes
     });
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of ports, at most that of u32")]
     let border_ports = border.min(f64::from(u32::MAX)) as u32;
+    if let Some(block) = node.torus.filter(|_| fabric.entry.transport == Transport::Ici) {
+        let circuits = fabric.node_link.lower.as_ref().map(|_| fabric.radix[0]);
+        return Ok(Topology::torus_of_blocks(nodes, block.face_links(), circuits)?);
+    }
     let [leaf, spine, core] = fabric.radix;
     let managers = fabric.entry.managers.unwrap_or_default();
     let spec = FatTreeSpec {
@@ -258,6 +264,12 @@ fn capacity(cluster: &Cluster, nodes: u32, facility: &Facility) -> Result<Option
         return Err(Infeasible::PowerBudget { nodes, needs: capacity.node * f64::from(nodes), capacity });
     }
     Ok(Some(capacity))
+}
+
+/// Fibre pairs between sites, end to end.
+pub fn fibre(choice: Option<&SiteChoice>, topology: &Topology) -> Meters {
+    let between = choice.zip(topology.sites.as_ref());
+    between.map_or(Meters::ZERO, |(choice, sites)| sites.fibre(choice.link.entry.links_of_a_pair))
 }
 
 /// Racks of a cluster: nodes in their own, all else shared.

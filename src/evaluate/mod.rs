@@ -24,7 +24,7 @@ mod token_costs;
 
 pub use agents::AgentsPoint;
 pub use bases::{Bases, Evidence, Input};
-pub use cluster::{BuiltCluster, Occupancy, network, network_as_asked};
+pub use cluster::{BuiltCluster, Occupancy, fibre, network, network_as_asked};
 pub use evaluation::{Evaluation, FabricCounts, evaluate};
 pub use failures::Failures;
 pub use footprint::{ByToken, Footprint};
@@ -39,5 +39,5 @@ pub use serving::{
 };
 pub use side::{Devices, SideBill, side_bills};
 pub use staged::{Staged, StagedServing};
-pub use step::{StepInputs, reach, wires, with_efficiency};
+pub use step::{StepInputs, domain, reach, wires, wires_of_cards, with_efficiency};
 pub use token_costs::{CapacityCosts, CostElements, TokenCosts};

@@ -170,7 +170,7 @@ fn lines(
 ) -> Vec<PartLine> {
     let mut lines = Vec::new();
     let switch = &network.switch;
-    for (tier, loads) in [(Tier::Leaf, &tree.leaf), (Tier::Spine, &tree.spine)] {
+    for (tier, loads) in [(Tier::Leaf, &tree.leaf), (Tier::Spine, &tree.spine), (Tier::Core, &tree.core)] {
         let count = loads.iter().map(|load| load.switches).sum();
         lines.push(PartLine {
             power: switch.power_typical,
@@ -199,11 +199,17 @@ fn lines(
     optic(node_link, true, Tier::Leaf, &|links| at_switches(&tree.leaf, |load| load.down, links));
     optic(switch_link, false, Tier::Leaf, &|links| at_switches(&tree.leaf, |load| load.up, links));
     optic(switch_link, true, Tier::Spine, &|links| at_switches(&tree.spine, |load| load.down, links));
+    optic(switch_link, false, Tier::Spine, &|links| at_switches(&tree.spine, |load| load.up, links));
+    optic(switch_link, true, Tier::Core, &|links| at_switches(&tree.core, |load| load.down, links));
     let uplinks = match network.entry.uplinks {
         Some(each) => tree.switches() * u64::from(each),
         None => tree.switch_links,
     };
-    for (cable, tier, count) in [(&node_link.cable, Tier::Node, ports), (&switch_link.cable, Tier::Leaf, uplinks)] {
+    for (cable, tier, count) in [
+        (&node_link.cable, Tier::Node, ports),
+        (&switch_link.cable, Tier::Leaf, uplinks),
+        (&switch_link.cable, Tier::Spine, tree.core_links),
+    ] {
         let line = bare_line(PartKind::Cable, &cable.id, &cable.name, tier, count, prices);
         lines.push(with_cable(line, cable));
     }

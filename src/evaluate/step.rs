@@ -5,7 +5,7 @@ use crate::catalog::accelerator::DataType;
 use crate::catalog::memory_allowance::SelectiveRecompute;
 use crate::catalog::training_efficiency::AttentionKernel;
 use crate::catalog::{Accelerator, CollectiveEfficiency, Node};
-use crate::collectives::{Network, ScaleUp, Wires, transport};
+use crate::collectives::{Network, ScaleUp, TorusLinks, Wires, transport};
 use crate::compute::{AttentionRate, Silicon};
 use crate::scenario::{BoundFabric, Communication, Software, StepEfficiency};
 use crate::topology::{self, Balance, Reach, Topology};
@@ -112,10 +112,26 @@ pub fn wires(
     fabric: &BoundFabric,
     communication: Communication,
 ) -> Wires {
+    // All cards of a host (a tray, of a rack) at the same time.
+    let trays = node.accelerators / node.accelerators_per_tray;
+    let cards = f64::from(node.nic_slots.count) / f64::from(trays.max(1));
+    wires_of_cards(set, node, accelerator, fabric, communication, cards)
+}
+
+/// The same where only so many cards of a host are in use at the same time.
+pub fn wires_of_cards(
+    set: &CollectiveEfficiency,
+    node: &Node,
+    accelerator: &Accelerator,
+    fabric: &BoundFabric,
+    communication: Communication,
+    cards: f64,
+) -> Wires {
     let scale_up = set.scale_up.get(&node.scale_up.kind).copied().unwrap_or_default();
     let network = set.network.get(&fabric.entry.class).copied().unwrap_or_default();
     let links = node.scale_up.bandwidth_per_direction;
-    let scale_up = ScaleUp::typical(links, &scale_up, node.scale_up.in_network_reduction);
+    let torus = node.torus.map(|block| TorusLinks { dimensions: block.dimensions(), closes_at: block.closes_at });
+    let scale_up = ScaleUp { torus, ..ScaleUp::typical(links, &scale_up, node.scale_up.in_network_reduction) };
     let line_rate = fabric.nic.speed * f64::from(fabric.nic.ports);
     // Constants were measured with the usual packets; other headers leave another share of the line rate.
     let headers = transport::against_usual(fabric.entry.transport, fabric.entry.mtu, fabric.entry.encapsulation);
@@ -124,19 +140,33 @@ pub fn wires(
     let switch_latency = fabric.switches.iter().map(|switch| switch.latency).fold(Seconds::ZERO, Seconds::max);
     let mut network = Network { line_rate, efficiency, switch_latency };
     if let Some(bus) = node.host_bus(accelerator).filter(|_| !communication.gpudirect) {
-        network = network.staged(&set.staging.value, bus, node.nic_slots.path);
+        network = network.staged(&set.staging.value, bus, node.nic_slots.path, cards);
     }
     let reduces = communication.sharp && fabric.entry.in_network_reduction;
-    Wires {
+    let wires = Wires {
         pat: communication.pat.then_some(set.pat.value),
         sharp: reduces.then_some(set.sharp.value),
         ..Wires::typical(set, scale_up, network)
+    };
+    if fabric.entry.transport.grants_credits() { wires } else { wires.paced() }
+}
+
+/// Accelerators that reach each other by their own links: those at work in a scale-up domain of the node, or all where
+/// the links go on from node to node.
+pub fn domain(topology: &Topology, node: &Node, at_work: u32) -> u32 {
+    if topology.torus.is_some_and(|torus| torus.of_accelerators) {
+        at_work.saturating_mul(topology.spec.nodes)
+    } else {
+        node.scale_up.domain.min(at_work)
     }
 }
 
 /// How far ranks on a kind of node, so many at work in each, have to reach over a topology of it on that fabric.
 pub fn reach(topology: &Topology, node: &Node, at_work: u32, fabric: &BoundFabric) -> Reach {
-    let domain = node.scale_up.domain.min(at_work);
-    let scale_up = topology::ScaleUp { accelerators_per_node: node.accelerators_per_tray, domain };
+    let domain = domain(topology, node, at_work);
+    // Nodes of a torus of accelerators are whole nodes, otherwise trays.
+    let whole = topology.torus.is_some_and(|torus| torus.of_accelerators);
+    let accelerators_per_node = if whole { node.accelerators } else { node.accelerators_per_tray };
+    let scale_up = topology::ScaleUp { accelerators_per_node, domain };
     topology.reach(scale_up, Balance::of(&fabric.entry))
 }

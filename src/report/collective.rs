@@ -163,7 +163,7 @@ pub fn call_page(title: &CallTitle, answer: &CallAnswer) -> Page {
         significant(busbw, 4)
     );
     let place = if group.domains() == 1 {
-        format!("All ranks are in one node and reach each other by its {} path.", title.path)
+        format!("All ranks reach each other by the {} path of their nodes: no network card is on the way.", title.path)
     } else {
         format!(
             "{} domains of {} ranks with {} network cards each; the {} is the highest tier on the way; rings keep {} of the cards' payload rate there, all-to-alls {}.",
@@ -179,8 +179,8 @@ pub fn call_page(title: &CallTitle, answer: &CallAnswer) -> Page {
     list.extend(notes(answer));
     if title.staged && group.domains() > 1 {
         list.push(
-            "Data is staged through the hosts' memory: the range spans one card alone, measured at 10 GB/s of 50, and all \
-             eight of a node at once, at 3 GB/s each; what a plan meets lies between, by the hosts' memory and processors."
+            "Data is staged through the hosts' memory: one card alone is measured at 10 GB/s of 50, all eight of a node at \
+             once at 3 GB/s each, which is what the memory of one host passes; other hosts may pass more or less."
                 .to_owned(),
         );
     }

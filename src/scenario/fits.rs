@@ -3,6 +3,7 @@
 use super::file::{SitesFile, TierCount, TopologyFile, TopologyKind};
 use super::resolve::{BoundFabric, Defaults, SiteChoice, TopologyChoice, USUAL_LONG_HAUL, by_default};
 use crate::catalog::collective_efficiency::CollectiveEfficiency;
+use crate::catalog::fabric::Transport;
 use crate::catalog::{Catalog, Entry, Node, PriceBook, Reference};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::units::Quantity;
@@ -52,6 +53,14 @@ pub(super) fn topology(
     Some(choice)
 }
 
+/// Links between neighbours make a torus and nothing else.
+pub fn check_kind(fabric: &BoundFabric, choice: &TopologyChoice, at: &Span, sink: &Sink) {
+    if fabric.entry.transport == Transport::Ici && choice.kind != TopologyKind::Torus {
+        let message = format!("`{}` joins neighbours: it cannot be a {}", fabric.entry.id, choice.kind);
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "this fabric").hint("its topology is `torus`"));
+    }
+}
+
 impl TopologyChoice {
     /// Figures that say nothing of a network of this kind, or that no port can have, each with why.
     pub fn mistakes(&self) -> Vec<String> {
@@ -95,6 +104,10 @@ impl TopologyChoice {
 
 /// A node's slots take the fabric's card at its speed.
 pub fn check_adapter(node: &Entry<Node>, fabric: &BoundFabric, at: &Span, sink: &Sink) {
+    if fabric.entry.transport == Transport::Ici {
+        check_block(node, fabric, at, sink);
+        return;
+    }
     if node.nic_slots.speed != fabric.nic.speed {
         let speed = |rate: crate::units::Bandwidth| rate.in_unit("Gbit/s").unwrap_or_default();
         let message = format!(
@@ -111,6 +124,22 @@ pub fn check_adapter(node: &Entry<Node>, fabric: &BoundFabric, at: &Span, sink: 
                 .hint("choose a fabric of the node's speed; `clusterplan catalog list` shows them"),
         );
     }
+}
+
+/// A node is a block of a torus whose links are the fabric's.
+fn check_block(node: &Entry<Node>, fabric: &BoundFabric, at: &Span, sink: &Sink) {
+    let link = node.torus.map(|block| node.scale_up.bandwidth_per_direction / f64::from(2 * block.dimensions().max(1)));
+    if link.is_some_and(|link| (link / fabric.entry.link_speed - 1.0).abs() < 1e-9) {
+        return;
+    }
+    let has = link.map_or_else(
+        || "is no block of a torus".to_owned(),
+        |link| format!("has links of {link} between its accelerators"),
+    );
+    let message =
+        format!("`{}` {has}, and `{}` goes on from links of {}", node.id, fabric.entry.id, fabric.entry.link_speed);
+    let hint = "the fabric is for accelerators that form a torus; `clusterplan catalog list` shows the others";
+    sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "this fabric").hint(hint));
 }
 
 /// Every part of a fabric has a price.

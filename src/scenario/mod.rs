@@ -14,7 +14,7 @@ pub use file::{
     ServingEngine, SoftwareDate, Spread, StageKind, SweepFile, Tenancy, TierCount, TokenPricesFile, TopologyKind,
     UncertainFile, UncertaintyFile, ValuesFile,
 };
-pub use fits::{MANAGER_PART, check_adapter, check_fabric_prices, check_site_prices};
+pub use fits::{MANAGER_PART, check_adapter, check_fabric_prices, check_kind, check_site_prices};
 pub use keys::KEYS;
 pub use resolve::{
     AdapterSet, Agents, Assumption, BoundFabric, BoundLongHaul, BoundSideNetwork, BoundTier, Cluster, EngineFeatures,

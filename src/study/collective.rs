@@ -8,7 +8,7 @@ use crate::collectives::{
     ALGORITHMS, Algorithm, Choice, Collective, CollectiveTime, Group, IntraNode, Library, ScaleUp, Wires, beside,
     choose, estimate,
 };
-use crate::evaluate::{Infeasible, Occupancy, network_as_asked, reach, wires};
+use crate::evaluate::{Infeasible, Occupancy, domain, network_as_asked, reach, wires_of_cards};
 use crate::parallelism::RankGroup;
 use crate::scenario::{BoundFabric, Communication, TopologyChoice};
 use crate::topology::{Balance, Collisions, Tier};
@@ -117,7 +117,7 @@ impl Call<'_> {
         let reach = if self.scattered { packed.scattered() } else { packed };
         let placed = reach.place(RankGroup { size: self.ranks, stride });
         // A group fills its nodes from the first; where they don't divide, the last one is filled in part.
-        let ranks_per_domain = self.ranks.min(self.node.scale_up.domain.min(at_work) / stride).max(1);
+        let ranks_per_domain = self.ranks.min(domain(&topology, self.node, at_work) / stride).max(1);
         let nics = placed.nics_per_domain / f64::from(placed.ranks_per_domain) * f64::from(ranks_per_domain);
         let group = Group {
             ranks: self.ranks,
@@ -138,7 +138,13 @@ impl Call<'_> {
 
     /// The wires with the typical values of a set of constants.
     pub fn wires(&self, constants: &CollectiveEfficiency) -> Wires {
-        let plain = wires(constants, self.node, self.accelerator, self.fabric, self.communication);
+        let trays = f64::from(self.node.accelerators / self.node.accelerators_per_tray);
+        let ranks = f64::from(self.ranks_per_node.unwrap_or(self.node.accelerators).min(self.node.accelerators));
+        // As many cards as serve the ranks of a host, and those of the groups beside them.
+        let all = f64::from(self.node.nic_slots.count) / trays;
+        let busy = ranks * self.node.nics_per_accelerator() / trays * f64::from(self.concurrent.max(1));
+        let cards = busy.min(all);
+        let plain = wires_of_cards(constants, self.node, self.accelerator, self.fabric, self.communication, cards);
         let own = IntraNode::of(&self.node.scale_up.kind);
         match self.path.filter(|path| *path != own).and_then(IntraNode::kind) {
             Some(kind) => {

@@ -3,7 +3,7 @@
 use crate::catalog::fabric::Transport;
 use crate::catalog::pricebook::{Amount, Category, Driver};
 use crate::catalog::{Node, PriceBook, Site, Storage};
-use crate::evaluate::{Devices, Infeasible, PartLine, SideBill, network_as_asked, parts, racked, side_bills};
+use crate::evaluate::{Devices, Infeasible, PartLine, SideBill, fibre, network_as_asked, parts, racked, side_bills};
 use crate::facility::{Racked, racks, shared_racks};
 use crate::provenance::Basis;
 use crate::scenario::{BoundFabric, BoundSideNetwork, LinkParts, TopologyChoice};
@@ -20,7 +20,7 @@ pub struct FabricLine {
     /// What it is multiplied by.
     pub per: Driver,
     /// How many of that.
-    pub quantity: u64,
+    pub quantity: f64,
     /// Cost of one.
     pub unit: Usd,
     /// How it was come by.
@@ -140,7 +140,8 @@ pub fn quote(inputs: &QuoteInputs<'_>) -> Result<FabricQuote, Infeasible> {
     let racks_with = |side: &[SideBill]| Ok(node_racks + other_racks(side)?);
     let side = side_bills(inputs.networks, &devices, prices, inputs.spares, racks_with)?;
     let switch_racks = other_racks(&side)?;
-    let lines = fabric_lines(prices, fabric.entry.transport, &parts);
+    let between = fibre(choice.sites.as_ref(), &topology) / Meters::new(1e3);
+    let lines = fabric_lines(prices, fabric.entry.transport, &parts, between);
     // Every site is laid out alike.
     let mut lengths = topology.cable_lengths(&layout);
     for class in &mut lengths {
@@ -157,13 +158,17 @@ fn reach_of(link: &LinkParts) -> Meters {
 }
 
 /// The price book's lines that count parts of the fabric.
-fn fabric_lines(prices: &PriceBook, transport: Transport, parts: &[PartLine]) -> Vec<FabricLine> {
-    let count = |kind: PartKind| parts.iter().filter(|part| part.kind == kind).map(|part| part.count).sum();
+fn fabric_lines(prices: &PriceBook, transport: Transport, parts: &[PartLine], fibre_km: f64) -> Vec<FabricLine> {
+    let count = |kind: PartKind| {
+        let counted: u64 = parts.iter().filter(|part| part.kind == kind).map(|part| part.count).sum();
+        counted as f64
+    };
     let of = |per: Driver| match per {
         Driver::Nic => Some(count(PartKind::Nic)),
         Driver::Switch => Some(count(PartKind::Switch)),
         Driver::Optic => Some(count(PartKind::Optic)),
         Driver::Cable => Some(count(PartKind::Cable)),
+        Driver::FibreKm => Some(fibre_km).filter(|km| *km > 0.0),
         _ => None,
     };
     let lines = prices.lines.iter().filter(|line| line.applies_to(transport)).filter_map(|line| {

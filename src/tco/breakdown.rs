@@ -9,7 +9,7 @@ use crate::catalog::site::{Building, Housing, Site};
 use crate::finance::present_value_factor;
 use crate::provenance::{Basis, weakest};
 use crate::scenario::Finance;
-use crate::units::{Fraction, Joules, Ranged, SECONDS_PER_YEAR, Seconds, Usd, UsdPerWattSecond, Watts};
+use crate::units::{Fraction, Joules, Meters, Ranged, SECONDS_PER_YEAR, Seconds, Usd, UsdPerWattSecond, Watts};
 
 /// Parts of one kind, bought.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,7 +142,11 @@ fn each_line(inputs: &Inputs<'_>, mut take: impl FnMut(&str, CostLine)) {
         parts += line.amount;
         take(&part.name, line);
     }
-    for line in inputs.book.lines.iter().filter(|line| line.applies_to(inputs.transport)) {
+    // A cluster of one site has no fibre between sites.
+    let is_paid = |line: &&Line| {
+        line.applies_to(inputs.transport) && (line.per != Driver::FibreKm || inputs.drivers.fibre > Meters::ZERO)
+    };
+    for line in inputs.book.lines.iter().filter(is_paid) {
         take(&line.name, priced(line, parts, inputs));
     }
     each_site_line(inputs, take);

@@ -1,7 +1,7 @@
 //! What cost lines are multiplied by.
 
 use crate::catalog::pricebook::Driver;
-use crate::units::{Bytes, Joules, Usd, Watts};
+use crate::units::{Bytes, Joules, Meters, Usd, Watts};
 
 /// A cluster's counts, as cost lines see them; all that is bought, spares among it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,6 +20,8 @@ pub struct Drivers {
     pub optics: u64,
     /// Cables.
     pub cables: u64,
+    /// Fibre pairs between sites, end to end.
+    pub fibre: Meters,
     /// Usable storage.
     pub storage: Bytes,
     /// IT power that is provisioned.
@@ -28,6 +30,7 @@ pub struct Drivers {
     pub energy_per_year: Joules,
 }
 
+const KILOMETRE: Meters = Meters::new(1e3);
 const TERABYTE: Bytes = Bytes::new(1e12);
 const KILOWATT: Watts = Watts::new(1e3);
 const KILOWATT_HOUR: Joules = Joules::new(3.6e6);
@@ -43,6 +46,7 @@ impl Drivers {
             Driver::Nic => self.nics as f64,
             Driver::Optic => self.optics as f64,
             Driver::Cable => self.cables as f64,
+            Driver::FibreKm => self.fibre / KILOMETRE,
             Driver::StorageTb => self.storage / TERABYTE,
             Driver::Kw => self.provisioned_it / KILOWATT,
             Driver::Kwh => self.energy_per_year / KILOWATT_HOUR,

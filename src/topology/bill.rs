@@ -122,7 +122,9 @@ impl Topology {
         let mut bill = BillOfMaterials::default();
         let spec = &self.spec;
         let nodes = u64::from(spec.nodes);
-        bill.add(PartKind::Nic, &names.nic, Tier::Node, nodes * u64::from(spec.nics_per_node));
+        // The ports of accelerators are no cards.
+        let cards = if self.torus.is_some_and(|torus| torus.of_accelerators) { 0 } else { spec.nics_per_node };
+        bill.add(PartKind::Nic, &names.nic, Tier::Node, nodes * u64::from(cards));
         bill.add(PartKind::Switch, &names.switch.leaf, Tier::Leaf, self.leaf.switches());
         bill.add(PartKind::Switch, &names.switch.spine, Tier::Spine, self.spine.switches());
         bill.add(PartKind::Switch, &names.switch.core, Tier::Core, self.core.switches());
@@ -130,11 +132,13 @@ impl Topology {
         let (node_link, switch_link) = (&names.node_link, &names.switch_link);
         let node_end = node_link.lower.as_ref();
         let ports = self.torus.map_or(spec.nics_per_node * spec.planes, Torus::ports_in_use);
+        // The light of a module goes through a switch of mirrors as it is.
+        let circuits = self.torus.is_some_and(|torus| torus.circuits);
         bill.add_optics(Tier::Node, nodes, &[(node_end, ports)]);
         let managers = spec.managers;
         bill.add_optics(Tier::Node, managers.servers.into(), &[(node_end, managers.ports_per_server * spec.planes)]);
         for (tier, loads, down) in [
-            (Tier::Leaf, &self.leaf.loads, node_link.upper.as_ref()),
+            (Tier::Leaf, &self.leaf.loads, node_link.upper.as_ref().filter(|_| !circuits)),
             (Tier::Spine, &self.spine.loads, switch_link.upper.as_ref()),
             (Tier::Core, &self.core.loads, switch_link.upper.as_ref()),
         ] {
@@ -148,7 +152,7 @@ impl Topology {
             loads.iter().map(|load| load.switches * cable.for_links(links(load))).sum()
         };
         let (to_node, to_switch) = (&node_link.cable, &switch_link.cable);
-        let direct = if self.torus.is_some() { self.cables(Tier::Node) } else { 0 };
+        let direct = if self.torus.is_some() && !circuits { self.cables(Tier::Node) } else { 0 };
         let from_leaves: u64 = cables(to_node, &self.leaf.loads, |load| load.down);
         bill.add(PartKind::Cable, &to_node.id, Tier::Node, from_leaves + direct);
         bill.add(PartKind::Cable, &to_switch.id, Tier::Leaf, cables(to_switch, &self.leaf.loads, |load| load.up));

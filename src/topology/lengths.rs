@@ -68,8 +68,16 @@ impl Topology {
             middle(first, extent(first, pod))
         };
         if let Some(torus) = self.torus {
-            let neighbours = layout.between(0, torus.sides[0] / per_rack);
-            push(&mut found, Tier::Node, neighbours, self.cables(Tier::Node));
+            if !torus.circuits {
+                let neighbours = layout.between(0, torus.sides[0] / per_rack);
+                push(&mut found, Tier::Node, neighbours, self.cables(Tier::Node));
+                return found;
+            }
+            // Switches of light stand in the middle of everything.
+            for node in 0..nodes {
+                push(&mut found, Tier::Node, layout.between(rack(node), middle(0, nodes)), torus.ports_in_use().into());
+            }
+            found.sort_by_key(|class| class.meters);
             return found;
         }
         for node in 0..nodes {

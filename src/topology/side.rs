@@ -3,10 +3,11 @@
 //! Such networks are simpler than the fabric: devices plug into leaves wherever there is room, in two paths where a device
 //! has two ports. Leaves are split as those of an oversubscribed fat tree are, and wired to their spines by the same rule
 //! (see `wiring`). What fits two leaves needs no spine: the pair is joined by its uplinks. More leaves than a spine has
-//! ports for are several networks of equal size side by side.
+//! ports for take a third tier, so that every device still reaches every other; what even that cannot hold is several
+//! networks of equal size side by side.
 
-use super::SwitchLoad;
 use super::wiring::{Wiring, split_leaf, uplinks, wire};
+use super::{ByTier, FatTreeSpec, Managers, Oversubscription, SwitchLoad, Tiers, Topology, TopologyError};
 
 /// A network beside the fabric in numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,8 +29,12 @@ pub struct SideTree {
     pub leaf: Vec<SwitchLoad>,
     /// Spines by their links.
     pub spine: Vec<SwitchLoad>,
-    /// Links between switches.
+    /// Cores by their links, where there is a third tier.
+    pub core: Vec<SwitchLoad>,
+    /// Links between leaves and spines, or between the two leaves of a pair.
     pub switch_links: u64,
+    /// Links between spines and cores.
+    pub core_links: u64,
 }
 
 impl SideTree {
@@ -48,24 +53,68 @@ impl SideTree {
             let each = u32::try_from(ports.div_ceil(2)).ok()?;
             let between = uplinks(each, over, radix - each)?;
             let switch_links = u64::from(between);
-            return Some(Self { networks: 1, leaf: even(ports, 2, between), spine: Vec::new(), switch_links });
+            return Some(Self { networks: 1, leaf: even(ports, 2, between), switch_links, ..Self::default() });
         }
-        let networks = ports.div_ceil(u64::from(split.nodes) * u64::from(radix));
-        let leaves = ports.div_ceil(networks).div_ceil(u64::from(split.nodes));
+        if ports > u64::from(split.nodes) * u64::from(radix) {
+            return Self::of_three_tiers(ports, radix, over);
+        }
+        let leaves = ports.div_ceil(u64::from(split.nodes));
         let most = radix / u32::try_from(leaves).ok()?;
         let wiring = in_two_paths(wire(split.uplinks, radix - split.nodes, most)?, radix - split.nodes);
         let down = u32::try_from(leaves).ok()? * wiring.links;
         Some(Self {
-            networks,
-            leaf: even(ports, networks * leaves, wiring.uplinks()),
-            spine: vec![SwitchLoad { switches: networks * u64::from(wiring.uppers), down, up: 0 }],
-            switch_links: networks * leaves * u64::from(wiring.uplinks()),
+            networks: 1,
+            leaf: even(ports, leaves, wiring.uplinks()),
+            spine: vec![SwitchLoad { switches: u64::from(wiring.uppers), down, up: 0 }],
+            switch_links: leaves * u64::from(wiring.uplinks()),
+            ..Self::default()
         })
     }
 
-    /// Switches of both tiers.
+    /// A fat tree of three tiers, oversubscribed at its leaves; as many of them as the ports need.
+    fn of_three_tiers(ports: u64, radix: u32, over: f64) -> Option<Self> {
+        let tree = |networks: u64| {
+            let nodes = u32::try_from(ports.div_ceil(networks)).unwrap_or(u32::MAX);
+            Topology::build(
+                crate::scenario::TopologyKind::TorFatTree,
+                &FatTreeSpec {
+                    nodes,
+                    nics_per_node: 1,
+                    rails: 1,
+                    radix: ByTier { leaf: radix, spine: radix, core: radix },
+                    planes: 1,
+                    tiers: Tiers::Three,
+                    pod_nodes: None,
+                    oversubscription: Oversubscription { leaf: over, spine: 1.0 },
+                    managers: Managers::default(),
+                    border_ports: 0,
+                },
+            )
+        };
+        let (networks, one) = match tree(1) {
+            Ok(one) => (1, one),
+            Err(TopologyError::TooManyNodes { reach, .. }) => {
+                let networks = ports.div_ceil(reach.max(1));
+                (networks, tree(networks).ok()?)
+            }
+            Err(_) => return None,
+        };
+        let times = |loads: &[SwitchLoad]| {
+            loads.iter().map(|load| SwitchLoad { switches: load.switches * networks, ..*load }).collect()
+        };
+        Some(Self {
+            networks,
+            leaf: times(&one.leaf.loads),
+            spine: times(&one.spine.loads),
+            core: times(&one.core.loads),
+            switch_links: networks * one.leaf.up_links(),
+            core_links: networks * one.spine.up_links(),
+        })
+    }
+
+    /// Switches of all tiers.
     pub fn switches(&self) -> u64 {
-        self.leaf.iter().chain(&self.spine).map(|load| load.switches).sum()
+        self.leaf.iter().chain(&self.spine).chain(&self.core).map(|load| load.switches).sum()
     }
 }
 
@@ -123,14 +172,19 @@ mod tests {
     }
 
     #[test]
-    fn more_leaves_than_spines_have_ports_are_several_networks() {
-        let tree = count(64 * 36 + 1, 64, 4.0 / 3.0);
-        assert_eq!(tree.networks, 2);
-        for load in tree.leaf.iter().chain(&tree.spine) {
-            assert!(load.down + load.up <= 64, "{load:?}");
-        }
-        let ports: u64 = tree.leaf.iter().map(|load| load.switches * u64::from(load.down)).sum();
-        assert_eq!(ports, 64 * 36 + 1);
+    fn more_leaves_than_spines_have_ports_take_a_third_tier() {
+        // 64 leaves of 36 are what spines of 64 ports join.
+        let (two, three) = (count(64 * 36, 64, 4.0 / 3.0), count(64 * 36 + 1, 64, 4.0 / 3.0));
+        assert_eq!((two.networks, two.core.len(), two.core_links), (1, 0, 0));
+        assert!(three.networks == 1 && three.core_links > 0);
+        let links = |loads: &[SwitchLoad], of: fn(&SwitchLoad) -> u32| {
+            loads.iter().map(|load| load.switches * u64::from(of(load))).sum::<u64>()
+        };
+        assert_eq!(links(&three.leaf, |load| load.down), 64 * 36 + 1);
+        assert_eq!(links(&three.spine, |load| load.up), links(&three.core, |load| load.down));
+        assert!(switches(&three.core) > 0 && three.switches() > two.switches());
+        // Beyond three tiers: several.
+        assert!(count(2_500_000, 64, 4.0 / 3.0).networks > 1);
     }
 
     #[test]
@@ -145,7 +199,7 @@ mod tests {
             for over in [1.0, 4.0 / 3.0, 2.0, 4.0, 7.0] {
                 for ports in (1..3_000).step_by(37).chain([2_500_000]) {
                     let tree = count(ports, radix, over);
-                    for load in tree.leaf.iter().chain(&tree.spine) {
+                    for load in tree.leaf.iter().chain(&tree.spine).chain(&tree.core) {
                         assert!(load.down + load.up <= radix, "{ports} on {radix} at {over}: {load:?}");
                     }
                     let up: u64 = tree.leaf.iter().map(|load| load.switches * u64::from(load.up)).sum();

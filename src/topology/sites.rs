@@ -32,6 +32,13 @@ impl Sites {
         Self { count, distance, links, oversubscription: inside / (link * f64::from(links)) }
     }
 
+    /// Fibre pairs between the sites, added up end to end, where a pair carries so many links on wavelengths of its own.
+    /// Two sites have one way between them; more lie on a ring of such ways, each with half the links of a site.
+    pub fn fibre(&self, links_of_a_pair: u32) -> Meters {
+        let (ways, links) = if self.count > 2 { (self.count, self.links.div_ceil(2)) } else { (1, self.links) };
+        self.distance * f64::from(ways) * f64::from(links.div_ceil(links_of_a_pair.max(1)))
+    }
+
     /// Border routers of a site, each of so many ports.
     pub fn routers(&self, radix: u32) -> u64 {
         (SIDES * u64::from(self.links)).div_ceil(u64::from(radix.max(1))).max(LEAST_ROUTERS)
@@ -54,5 +61,8 @@ mod tests {
         let thick = sites("51.2 Tbit/s");
         // 128 links on both sides are 256 ports, 36 a router.
         assert_eq!((thick.links, thick.routers(36)), (128, 8));
+        // Two pairs of 64 wavelengths over 100 km; on a ring of three, one pair on each of three ways.
+        assert_eq!(thick.fibre(64), Meters::new(2e5));
+        assert_eq!(Sites { count: 3, ..thick }.fibre(64), Meters::new(3e5));
     }
 }

@@ -1,6 +1,7 @@
-//! A torus: no switches, every card is joined to one of a neighbour, in one, two or three dimensions.
+//! A torus: no packets are switched, every card (or accelerator) is joined to a neighbour's, in one, two or three
+//! dimensions. Between blocks of accelerators the links may go through switches of light, which join any two of them.
 
-use super::{FatTreeSpec, Layer, Topology, TopologyError};
+use super::{ByTier, FatTreeSpec, Layer, SwitchLoad, Topology, TopologyError};
 use crate::scenario::TopologyKind;
 
 /// Sides of a torus and the links along them.
@@ -8,8 +9,12 @@ use crate::scenario::TopologyKind;
 pub struct Torus {
     /// Nodes along each dimension, longest first; 1 beyond the last dimension.
     pub sides: [u32; 3],
-    /// Links from a node to each neighbour.
-    pub links_per_direction: u32,
+    /// Links from a node to each of its two neighbours along it.
+    pub links: [u32; 3],
+    /// Whether its nodes are blocks of accelerators whose own links it is made of.
+    pub of_accelerators: bool,
+    /// Whether links go through switches of light.
+    pub circuits: bool,
 }
 
 impl Torus {
@@ -18,20 +23,26 @@ impl Torus {
         self.sides.iter().map(|side| u32::from(*side > 1)).sum()
     }
 
-    /// Ports of a node that lead to a neighbour.
+    /// Ports of a node that lead to a neighbour. Through switches of light all do: along a dimension of one block to its
+    /// own other side.
     pub(super) fn ports_in_use(self) -> u32 {
-        2 * self.links_per_direction * self.dimensions()
+        let used = self.sides.iter().zip(self.links).filter(|(side, _)| self.circuits || **side > 1);
+        2 * used.map(|(_, links)| links).sum::<u32>()
     }
 
-    /// Links between so many nodes: each has two ends.
+    /// Cables between so many nodes: a link has two ends, each with a cable of its own where a switch of light is between.
     pub(super) fn links(self, nodes: u32) -> u64 {
-        u64::from(nodes) * u64::from(self.ports_in_use()) / 2
+        let ends = u64::from(nodes) * u64::from(self.ports_in_use());
+        if self.circuits { ends } else { ends / 2 }
     }
 
     /// Share of a node's ports that an all-to-all keeps busy with its own data. Half the nodes send half their data across
     /// the middle of the longest side `k`, which `2 N / k` neighbours bridge: of `2 d` ports a node's own data fill
-    /// `8 / k`.
+    /// `8 / k`. Of a torus of accelerators that is theirs, not the nodes'.
     pub(super) fn all_to_all_share(self) -> f64 {
+        if self.of_accelerators {
+            return 1.0;
+        }
         let ports = 2.0 * f64::from(self.dimensions().max(1));
         (8.0 / f64::from(self.sides[0].max(1)) / ports).min(1.0)
     }
@@ -47,8 +58,59 @@ impl Topology {
         let nics = spec.nics_per_node;
         let dimensions = (1..=3).rev().find(|dimensions| nics.is_multiple_of(2 * dimensions));
         let dimensions = dimensions.ok_or(TopologyError::Directions { nics })?;
-        let torus = Torus { sides: sides(spec.nodes, dimensions), links_per_direction: nics / (2 * dimensions) };
-        Ok(Self {
+        let each = nics / (2 * dimensions);
+        let torus = Torus {
+            sides: sides(spec.nodes, dimensions),
+            links: [0, 1, 2].map(|dimension| if dimension < dimensions { each } else { 0 }),
+            of_accelerators: false,
+            circuits: false,
+        };
+        Ok(Self::of_torus(spec, torus, Layer::default()))
+    }
+
+    /// Counts a torus of accelerators from blocks of them, with so many links on a face along each dimension. With
+    /// `circuits` ports, links go through switches of light that have so many: one for each place on a face, into which
+    /// both faces of all blocks lead.
+    ///
+    /// # Errors
+    /// [`TopologyError::TooManyNodes`] where the switches of light have too few ports for the blocks.
+    pub fn torus_of_blocks(nodes: u32, face_links: [u32; 3], circuits: Option<u32>) -> Result<Self, TopologyError> {
+        let dimensions = face_links.iter().map(|links| u32::from(*links > 0)).sum::<u32>().max(1);
+        let places: u32 = face_links.iter().sum();
+        let radix = circuits.unwrap_or(1);
+        let spec = FatTreeSpec {
+            nodes,
+            nics_per_node: 2 * places,
+            rails: 1,
+            radix: ByTier { leaf: radix, spine: radix, core: radix },
+            planes: 1,
+            tiers: super::Tiers::Auto,
+            pod_nodes: None,
+            oversubscription: super::Oversubscription::NONE,
+            managers: super::Managers::default(),
+            border_ports: 0,
+        };
+        spec.check()?;
+        let most = radix / 2;
+        if circuits.is_some() && nodes > most {
+            return Err(TopologyError::TooManyNodes { nodes, places: nodes, tiers: 1, reach: most.into() });
+        }
+        let torus = Torus {
+            sides: sides(nodes, dimensions),
+            links: face_links,
+            of_accelerators: true,
+            circuits: circuits.is_some(),
+        };
+        let switches = circuits.map_or_else(Layer::default, |radix| Layer {
+            radix,
+            loads: vec![SwitchLoad { switches: places.into(), down: 2 * nodes, up: 0 }],
+            oversubscription: 0.0,
+        });
+        Ok(Self::of_torus(&spec, torus, switches))
+    }
+
+    fn of_torus(spec: &FatTreeSpec, torus: Torus, leaf: Layer) -> Self {
+        Self {
             kind: TopologyKind::Torus,
             spec: *spec,
             tiers: 0,
@@ -59,12 +121,12 @@ impl Topology {
             pod_nodes: spec.nodes,
             pods: 1,
             spine_groups: 0,
-            leaf: Layer::default(),
+            leaf,
             spine: Layer::default(),
             core: Layer::default(),
             torus: Some(torus),
             sites: None,
-        })
+        }
     }
 }
 
@@ -113,10 +175,24 @@ mod tests {
     #[test]
     fn a_cube_of_six_links() {
         // TPU v4: 4 x 4 x 4 chips of six links are 192 links; an all-to-all keeps 8 / 4 of 6 ports busy.
-        let torus = Torus { sides: [4, 4, 4], links_per_direction: 1 };
+        let torus = Torus { sides: [4, 4, 4], links: [1; 3], of_accelerators: false, circuits: false };
         assert_eq!((torus.ports_in_use(), torus.links(64)), (6, 192));
         assert!((torus.all_to_all_share() - 1.0 / 3.0).abs() < 1e-12);
-        let large = Torus { sides: [16, 16, 16], links_per_direction: 1 };
+        let large = Torus { sides: [16, 16, 16], ..torus };
         assert!((large.all_to_all_share() - 1.0 / 12.0).abs() < 1e-12);
+    }
+    #[test]
+    fn a_pod_of_cubes_behind_switches_of_light() {
+        // TPU v4: 64 cubes of 4 x 4 x 4 chips, 96 links on the faces of each, 48 switches of 136 ports of which 128 are
+        // in use (Jouppi et al., TPU v4, ISCA 2023, arXiv 2304.01433).
+        let pod = Topology::torus_of_blocks(64, [16; 3], Some(136)).unwrap();
+        let torus = pod.torus.unwrap();
+        assert_eq!((torus.sides, torus.ports_in_use(), pod.leaf.switches()), ([4, 4, 4], 96, 48));
+        assert_eq!((pod.leaf.down_links(), pod.leaf.free_ports(), torus.links(64)), (64 * 96, 48 * 8, 64 * 96));
+        let error = Topology::torus_of_blocks(69, [16; 3], Some(136)).unwrap_err();
+        assert_eq!(error, TopologyError::TooManyNodes { nodes: 69, places: 69, tiers: 1, reach: 68 });
+        // Hosts of 2 x 4 chips in two dimensions, joined by copper: 4 + 2 links on each face, shared by two hosts.
+        let flat = Topology::torus_of_blocks(32, [4, 2, 0], None).unwrap();
+        assert_eq!((flat.torus.unwrap().links(32), flat.leaf.switches()), (32 * 12 / 2, 0));
     }
 }

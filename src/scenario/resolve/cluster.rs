@@ -14,7 +14,8 @@ use crate::catalog::{
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::scenario::file::{PowerBudget, ScenarioFile, Tenancy, TierCount, TopologyKind};
 use crate::scenario::fits::{
-    MANAGER_PART, check_adapter, check_fabric_prices, check_priced, check_site_prices, check_wires, topology,
+    MANAGER_PART, check_adapter, check_fabric_prices, check_kind, check_priced, check_site_prices, check_wires,
+    topology,
 };
 use crate::units::{Bandwidth, Fraction, Meters};
 
@@ -247,6 +248,9 @@ pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaul
     // What is found is checked, whatever else is missing, so that all mistakes are told at once.
     if let (Some(node), Some(fabric)) = (&node, &fabric) {
         check_adapter(node, fabric, &wanted.fabric.at, sink);
+        if let Some(topology) = &topology {
+            check_kind(fabric, topology, &wanted.fabric.at, sink);
+        }
         if let Some(set) = &collectives {
             check_wires(set, node, fabric, &wanted.node, &wanted.fabric, sink);
         }

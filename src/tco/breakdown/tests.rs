@@ -85,6 +85,7 @@ fn drivers() -> Drivers {
         nics: 1_024,
         optics: 3_072,
         cables: 2_048,
+        fibre: Meters::ZERO,
         storage: Bytes::new(2e15),
         provisioned_it: Watts::new(1_400.0 * 1_024.0),
         energy_per_year: Watts::new(1_730.0 * 1_024.0) * Seconds::new(SECONDS_PER_YEAR),

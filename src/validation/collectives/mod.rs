@@ -69,6 +69,8 @@ struct RowCall {
     links: ScaleUpLinks,
     /// Class and line rate of the network cards, where the call crosses the network.
     network: Option<(String, Bandwidth)>,
+    /// Whether that network grants credits.
+    credits: bool,
     allowed: Option<Vec<Algorithm>>,
     gpus_per_process: u32,
 }
@@ -109,11 +111,14 @@ impl RowCall {
         } else {
             None
         };
+        let credits = network.as_ref().is_none_or(|(class, _)| {
+            catalog.fabrics.iter().any(|fabric| fabric.class == *class && fabric.transport.grants_credits())
+        });
         let allowed = allowed(row);
         let bytes =
             row.number("size_bytes")?.filter(|bytes| *bytes > 0.0).ok_or_else(|| unusable("size_bytes is missing"))?;
         let gpus_per_process = gpus_per_process(row, aliases, filled)?;
-        Ok(Self { kind, payload: Bytes::new(bytes), group, links, network, allowed, gpus_per_process })
+        Ok(Self { kind, payload: Bytes::new(bytes), group, links, network, credits, allowed, gpus_per_process })
     }
 
     /// Its wires with a set of constants.
@@ -128,7 +133,8 @@ impl RowCall {
             },
             None => Network::default(),
         };
-        Some(Wires::typical(set, scale_up, network))
+        let wires = Wires::typical(set, scale_up, network);
+        Some(if self.credits { wires } else { wires.paced() })
     }
 
     /// Its time on wires.
