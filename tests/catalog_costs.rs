@@ -11,7 +11,7 @@ use clusterplan::load;
 use clusterplan::reliability::{Checkpoint, CheckpointPath, Components, Hazards, Interruptions, Recovery};
 use clusterplan::scenario::{Amortisation, Finance};
 use clusterplan::tco::{CostBreakdown, CostTotals, Drivers, Inputs, PartCost, breakdown};
-use clusterplan::units::{Bytes, Factor, Fraction, SECONDS_PER_YEAR, Seconds, Watts};
+use clusterplan::units::{Bytes, Factor, Fraction, Meters, SECONDS_PER_YEAR, Seconds, Watts};
 use clusterplan::workload::CheckpointMode;
 
 fn catalog() -> Catalog {

@@ -198,6 +198,9 @@ mod tests {
         // 128 ranks, a tenth of the NICs: 120/128 GB at 38.4 GB/s bind.
         let few = Group { nics_per_domain: 0.8, ..group(128, 8) };
         let (_, transfer) = line(single_ll, Collective::Gather, gb(1.0), &few);
+        // What 15 others send at once is paced: 1 - 0.2 x (1 - 2/16) = 0.825. A root that sends is not.
+        assert!((transfer - 2.0 * 0.9375e9 / 38.4e3 / 0.825).abs() < 1e-3);
+        let (_, transfer) = line(single_ll, Collective::Scatter, gb(1.0), &few);
         assert!((transfer - 2.0 * 0.9375e9 / 38.4e3).abs() < 1e-3);
         assert_us(line(single_ll, Collective::Gather, gb(1e-6), &group(8, 8)), (7.5 + 0.6, 1e3 / (0.25 * 337.5e3)));
     }
