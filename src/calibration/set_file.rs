@@ -28,7 +28,7 @@ pub struct FittedSetConstant {
 }
 
 /// What a file of a set says of its fit.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct SetFile<'a> {
     /// The command that writes it, after the program's name.
     pub(super) command: &'static str,
