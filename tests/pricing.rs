@@ -31,9 +31,13 @@ fn priced(study: &str) -> Value {
     serde_json::from_str(&answer.stdout).unwrap()
 }
 
+/// The largest of the shipped studies, asked once.
+static OWN_OR_RENT: std::sync::LazyLock<Value> =
+    std::sync::LazyLock::new(|| priced("studies/own-or-rent-1k-h100.toml"));
+
 #[test]
 fn an_owned_cluster_s_years_add_up() {
-    let study = priced("studies/own-or-rent-1k-h100.toml");
+    let study = &*OWN_OR_RENT;
     for offer in study["offers"].as_array().unwrap().iter().filter(|offer| offer["kind"] == "own") {
         let years = offer["years"].as_array().unwrap();
         let sum = |key: &str| years.iter().map(|year| year[key].as_f64().unwrap()).sum::<f64>();
@@ -48,7 +52,7 @@ fn an_owned_cluster_s_years_add_up() {
 
 #[test]
 fn rent_is_hours_at_their_price_and_what_comes_with_them() {
-    let study = priced("studies/own-or-rent-1k-h100.toml");
+    let study = &*OWN_OR_RENT;
     for offer in study["offers"].as_array().unwrap().iter().filter(|offer| offer["kind"] == "rent") {
         let figure = |key: &str| offer[key].as_f64().unwrap();
         let hours = figure("paid_days") * 24.0 * 1_024.0;
@@ -272,13 +276,13 @@ fn the_more_often_spot_instances_are_taken_back_the_more_an_hour_of_use_costs() 
             "[[offer]]\nname = \"spot\"\nkind = \"rent\"\nterm = \"spot\"\nprice = \"$2/h\"\ndate = 2026-11-01\ninterruptions_per_day = {rate}\n"
         )
     };
-    let study = priced_of("train-gpt3-175b-1k-h100", &spot("{ value = 0.02, low = 0.005, high = 0.05 }"));
+    let study = priced_of(JOB, &spot("{ value = 0.02, low = 0.005, high = 0.05 }"));
     let [low, high] = sensitivity(&study, "interruptions of an instance a day");
     let typical = number(&study, 0, "usd_per_useful_gpu_hour");
     assert!(low < typical && typical < high, "{low} {typical} {high}");
     // The ends are what a study with that rate alone says.
     for (end, rate) in [(low, "0.005"), (high, "0.05")] {
-        let alone = number(&priced_of("train-gpt3-175b-1k-h100", &spot(rate)), 0, "usd_per_useful_gpu_hour");
+        let alone = number(&priced_of(JOB, &spot(rate)), 0, "usd_per_useful_gpu_hour");
         assert!((end / alone - 1.0).abs() < 1e-9, "{rate}: {end} {alone}");
     }
 }
@@ -350,4 +354,35 @@ fn inflation_raises_what_has_no_growth_of_its_own() {
     assert!((running("0.03", 1) / running("0", 1) - 1.0).abs() < 1e-12, "the first year is as priced");
     // All lines grow by 3% or by their own 3%: staff and fabric operations.
     assert!((running("0.03", 3) / (running("0", 1) * 1.03 * 1.03) - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn an_hour_hangs_on_every_kind_of_ranged_assumption() {
+    let study = priced_of("train-gpt3-175b-1k-h100", "[[offer]]\nname = \"own\"\nkind = \"own\"\n");
+    for assumption in [
+        "price of dgx-h100",
+        "Operations staff",
+        "colocation",
+        "PUE",
+        "electricity",
+        "share of power, busy",
+        "recovery restart",
+        "cost of capital",
+        "life of accelerators",
+        "share of hours in use",
+    ] {
+        let [low, high] = sensitivity(&study, assumption);
+        assert!((low - high).abs() > 1e-6, "{assumption}");
+    }
+    // A range of the catalog moves it as the same value set by hand does.
+    let [low, _] = sensitivity(&study, "PUE");
+    let pue = "name = \"United States, colocation\"\npue = 1.15\n[[source]]\nfields = [\"pue\"]\nbasis = \"assumed\"\ntitle = \"a test\"\naccessed = 2026-11-29\n";
+    let dir = study_of("train-gpt3-175b-1k-h100", "[[offer]]\nname = \"own\"\nkind = \"own\"\n");
+    std::fs::create_dir_all(dir.path().join("catalog/sites")).unwrap();
+    std::fs::write(dir.path().join("catalog/sites/us-colo.toml"), pue).unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let answer = program::run(&["price", &path("study.toml"), "--format", "json", "--catalog", &path("catalog")]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let by_hand = number(&serde_json::from_str(&answer.stdout).unwrap(), 0, "usd_per_useful_gpu_hour");
+    assert!((by_hand / low - 1.0).abs() < 1e-9, "{by_hand} {low}");
 }

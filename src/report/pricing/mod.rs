@@ -191,6 +191,11 @@ fn notes(study: &PricingStudy) -> Vec<String> {
          nobody uses; rented ones the time that is paid for."
             .to_owned(),
     );
+    notes.push(
+        "What an hour hangs on are the ranges of the catalog, of the study and of money, one after the other; what software \
+         reaches stays typical, and `uncertainty` samples that too."
+            .to_owned(),
+    );
     if let Some(currency) = &study.currency {
         notes.push(format!("Other amounts are dollars at a fixed rate: {}.", currency.rate()));
     }

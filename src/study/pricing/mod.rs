@@ -179,9 +179,12 @@ pub fn price(study: &StudyFile, job: &Node, catalog: &Catalog, sink: &Sink) -> O
     let evaluated: Vec<(Bound, Result<Evaluated, Infeasible>)> =
         bound.into_iter().flatten().map(Bound::evaluated).collect();
     let rented: Vec<Alternative> = evaluated.iter().filter_map(Alternative::of).collect();
+    let moving = evaluated.iter().filter(|(bound, _)| bound.kind != OfferKind::Api);
+    let evaluations = moving.filter_map(|(_, evaluated)| Some(&*evaluated.as_ref().ok()?.evaluation));
+    let from = Origin { job, catalog, moved: sensitivity::moved(evaluations, catalog) };
     let mut offers = Vec::new();
     for (bound, evaluated) in evaluated {
-        let outcome = evaluated.map(|evaluated| bound.answer(evaluated, &rented, &study.paths, sink));
+        let outcome = evaluated.map(|evaluated| bound.answer(evaluated, &rented, &study.paths, &from, sink));
         offers.push(PricedOffer { name: bound.name, kind: bound.kind, outcome });
     }
     let break_even = break_even::all(&offers);
@@ -255,7 +258,14 @@ impl<'a> Bound<'a> {
         (self, evaluated)
     }
 
-    fn answer(&self, evaluated: Evaluated, rented: &[Alternative], paths: &[PathFile], sink: &Sink) -> Answer {
+    fn answer(
+        &self,
+        evaluated: Evaluated,
+        rented: &[Alternative],
+        paths: &[PathFile],
+        from: &Origin<'_>,
+        sink: &Sink,
+    ) -> Answer {
         let Evaluated { evaluation, work } = evaluated;
         let (bought, total, per_gpu_hour, usual_wait) = if let Some(rent) = &self.rent {
             let rented = rent.rented(&evaluation, &work);
@@ -286,7 +296,7 @@ impl<'a> Bound<'a> {
             },
             sensitivities: match &self.file.api {
                 Some(api) => api::sensitivities(api, &evaluation, &work),
-                None => sensitivity::of(&evaluation.scenario, self.rent.as_ref(), per_useful_gpu_hour),
+                None => sensitivity::of(self, &evaluation, from, per_useful_gpu_hour),
             },
             dpus: self.file.dpus.as_ref().map(|_| {
                 let lines = &evaluation.built.costs.lines;
@@ -304,6 +314,14 @@ impl<'a> Bound<'a> {
             evaluation,
         }
     }
+}
+
+/// What offers are bound to.
+struct Origin<'a> {
+    job: &'a Node,
+    catalog: &'a Catalog,
+    /// The catalog with one value after the other moved.
+    moved: sensitivity::Moved,
 }
 
 /// An offer whose job is evaluated.

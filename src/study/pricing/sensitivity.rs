@@ -1,13 +1,19 @@
 //! How an hour of useful work moves as each assumption goes from its low to its high end, the others staying.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::file::{DpusFile, OfferFile};
 use super::rent::Rent;
-use super::{Work, interrupt};
-use crate::catalog::pricebook::Amount;
-use crate::catalog::site::Housing;
-use crate::evaluate::evaluate;
-use crate::scenario::Scenario;
+use super::{Bound, Origin, Work, interrupt};
+use crate::catalog::Catalog;
+use crate::catalog::pricebook::{Amount, Line};
+use crate::diagnostics::Sink;
+use crate::evaluate::Evaluation;
+use crate::parallelism::Layout;
+use crate::scenario::{Scenario, Training};
+use crate::search::evaluate;
+use crate::sweep::uncertain::{Input, ranged_inputs};
 use crate::units::{Fraction, Ranged, SECONDS_PER_YEAR, Seconds, UsdPerHour};
 
 /// One assumption, and the hour of useful work at its ends.
@@ -29,6 +35,9 @@ impl Sensitivity {
         (self.high - self.low).max(self.low - self.high)
     }
 }
+
+/// Catalogs with one value moved to its low and to its high end, by its key.
+pub(super) type Moved = BTreeMap<String, [Option<Catalog>; 2]>;
 
 /// Moves one assumption to an end.
 type Move = Box<dyn Fn(&mut Scenario, End)>;
@@ -56,25 +65,46 @@ const CAPITAL: [f64; 2] = [0.06, 0.15];
 const LIFE_YEARS: [f64; 2] = [4.0, 6.0];
 const USE: [f64; 2] = [0.65, 0.95];
 
-/// Of an offer, the widest first; assumptions without a range are left out.
-pub(super) fn of(scenario: &Scenario, rent: Option<&Rent>, typical: UsdPerHour) -> Vec<Sensitivity> {
-    let mut found: Vec<Sensitivity> = assumptions(scenario, rent)
-        .into_iter()
-        .filter_map(|(assumption, ends, moved)| {
-            let at = |end: End| {
-                let mut scenario = scenario.clone();
-                moved(&mut scenario, end);
-                let evaluation = evaluate(scenario).ok()?;
-                let work = Work::of(&evaluation);
-                let total = match rent {
-                    Some(rent) => rent.rented(&evaluation, &work).total(),
-                    None => work.owned(&evaluation),
-                };
-                Some(work.per_useful_hour(total))
-            };
-            Some(Sensitivity { assumption, ends, low: at(End::Low)?, high: at(End::High)? })
-        })
-        .chain(rent.and_then(|rent| list_price(scenario, rent)))
+/// Of an offer, the widest first; assumptions without a range are left out. Ranges are those that [`ranged_inputs`] finds, as
+/// uncertainty does, the offer's own, and those of money and use.
+pub(super) fn of(
+    bound: &Bound<'_>,
+    evaluation: &Evaluation,
+    from: &Origin<'_>,
+    typical: UsdPerHour,
+) -> Vec<Sensitivity> {
+    let rent = bound.rent.as_ref();
+    let hour = |scenario: Scenario| {
+        let evaluation = evaluate(settled(scenario, evaluation)?).ok()?;
+        let work = Work::of(&evaluation);
+        let total = match rent {
+            Some(rent) => rent.rented(&evaluation, &work).total(),
+            None => work.owned(&evaluation),
+        };
+        Some(work.per_useful_hour(total))
+    };
+    let of_catalog =
+        ranged_inputs(evaluation, from.catalog).into_iter().filter(|input| rent.is_none() || is_work(input));
+    let of_catalog = of_catalog.filter_map(|input| {
+        // An offer is bound to the catalog with that one value moved.
+        let at = |catalog: &Option<Catalog>| {
+            hour(Bound::new(bound.file, from.job, catalog.as_ref()?, &Sink::default())?.scenario)
+        };
+        let [low, high] = from.moved.get(&input.key)?;
+        let ends = [input.text(0.0), input.text(1.0)];
+        Some(Sensitivity { assumption: words(&input.key), ends, low: at(low)?, high: at(high)? })
+    });
+    let own = assumptions(&bound.scenario, bound.file, rent).into_iter().filter_map(|(assumption, ends, moved)| {
+        let at = |end: End| {
+            let mut scenario = bound.scenario.clone();
+            moved(&mut scenario, end);
+            hour(scenario)
+        };
+        Some(Sensitivity { assumption, ends, low: at(End::Low)?, high: at(End::High)? })
+    });
+    let mut found: Vec<Sensitivity> = of_catalog
+        .chain(own)
+        .chain(rent.and_then(|rent| list_price(evaluation, rent)))
         // What moves the figure by less than a ten-thousandth says nothing.
         .filter(|found| found.span() > typical * 1e-4)
         .collect();
@@ -83,24 +113,63 @@ pub(super) fn of(scenario: &Scenario, rent: Option<&Rent>, typical: UsdPerHour) 
     found
 }
 
-/// What the hour of useful work costs at the lowest and the highest list price of such accelerators.
-fn list_price(scenario: &Scenario, rent: &Rent) -> Option<Sensitivity> {
-    let (range, count) = rent.hour.others?;
-    let evaluation = evaluate(scenario.clone()).ok()?;
-    let work = Work::of(&evaluation);
-    let at = |price: UsdPerHour| work.per_useful_hour(rent.at(price).rented(&evaluation, &work).total());
-    let assumption = format!("list price, of {count} in the catalog");
-    Some(Sensitivity { assumption, ends: ends(range), low: at(range.low), high: at(range.high) })
+/// The values of the catalog with a range, but for what software reaches: its hundred constants move an hour by little each,
+/// and are uncertainty's to sample.
+fn ranged(evaluation: &Evaluation, catalog: &Catalog) -> impl Iterator<Item = Input> + use<> {
+    ranged_inputs(evaluation, catalog).into_iter().filter(|input| !input.key.starts_with("catalog/efficiency/"))
 }
 
-fn assumptions(scenario: &Scenario, rent: Option<&Rent>) -> Vec<(String, [String; 2], Move)> {
-    let mut all = failures(scenario);
+/// The catalog with each ranged value that any of these is built from at its low and at its high end, by key.
+pub(super) fn moved<'a>(evaluations: impl Iterator<Item = &'a Evaluation>, catalog: &Catalog) -> Moved {
+    let mut moved = Moved::new();
+    for input in evaluations.flat_map(|evaluation| ranged(evaluation, catalog)) {
+        if !moved.contains_key(&input.key) {
+            let ends = [0.0, 1.0].map(|share| input.in_catalog(catalog, share));
+            moved.insert(input.key, ends);
+        }
+    }
+    moved
+}
+
+/// A scenario with the layout that was found for the typical one, where it was looked for.
+fn settled(scenario: Scenario, typical: &Evaluation) -> Option<Scenario> {
+    let (Some(_), Some(training), Some(found)) = (&typical.found, &scenario.training, &typical.scenario.training)
+    else {
+        return Some(scenario);
+    };
+    let layout = Layout { data: 1, ..typical.point?.layout };
+    let settled = training.with_overlap(found.software.overlap, &scenario.cluster).ok()?;
+    Some(Scenario { training: Some(Training { search: None, layout, ..settled }), ..scenario })
+}
+
+/// Whether an input has a part in what is done in an hour, and not only in what an owner pays for it.
+fn is_work(input: &Input) -> bool {
+    !["prices", "sites", "power"].iter().any(|folder| input.key.starts_with(&format!("catalog/{folder}/")))
+}
+
+/// An input of the catalog in words: the price of a part, a cost line by its name, else the entry and its field.
+fn words(key: &str) -> String {
+    let parts: Vec<&str> = key.split('/').skip(1).collect();
+    let spaced = |field: &[&str]| field.join(" ").replace('_', " ");
+    match parts[..] {
+        ["prices", _, "price", part, "usd"] => format!("price of {part}"),
+        ["prices", _, "line", line, "amount"] => line.to_owned(),
+        ["sites", _, "pue"] => "PUE".to_owned(),
+        ["power", _, ref field @ ..] => format!("share of power, {}", spaced(field)),
+        [_, _, ref field @ ..] => spaced(field),
+        _ => key.to_owned(),
+    }
+}
+
+/// What an offer's own figures and those of money and use assume.
+fn assumptions(scenario: &Scenario, file: &OfferFile, rent: Option<&Rent>) -> Vec<(String, [String; 2], Move)> {
     if let Some(rent) = rent {
-        all.extend(taken_back(rent));
-        return all;
+        return taken_back(rent).into_iter().collect();
     }
     let book = &scenario.cluster.prices;
-    for (index, price) in book.prices.iter().enumerate() {
+    let mut all = Vec::new();
+    let own_price = |part: &str| file.prices.iter().any(|price| price.part.id == part);
+    for (index, price) in book.prices.iter().enumerate().filter(|(_, price)| own_price(&price.part.id)) {
         let range = price.usd;
         all.push((
             format!("price of {}", price.part.id),
@@ -110,92 +179,36 @@ fn assumptions(scenario: &Scenario, rent: Option<&Rent>) -> Vec<(String, [String
             }),
         ));
     }
-    for (index, line) in book.lines.iter().enumerate() {
-        match line.amount {
-            Amount::Money(range) => all.push((
-                line.name.clone(),
+    let own_lines: Vec<Line> = file.lines.iter().cloned().chain(file.dpus.iter().flat_map(DpusFile::lines)).collect();
+    let own_line = |name: &str| own_lines.iter().any(|line| line.name == name);
+    for (index, line) in book.lines.iter().enumerate().filter(|(_, line)| own_line(&line.name)) {
+        let (ends, moved): (_, Move) = match line.amount {
+            Amount::Money(range) => (
                 ends(range),
                 in_book(move |book, end| {
                     book.lines[index].amount = Amount::Money(Ranged { value: end.of(range), ..range });
                 }),
-            )),
-            Amount::ShareOfParts(range) => {
-                let shares = [range.low, range.high].map(|share| percent(share.get()));
-                all.push((
-                    line.name.clone(),
-                    shares,
-                    in_book(move |book, end| {
-                        book.lines[index].amount = Amount::ShareOfParts(Ranged { value: end.of(range), ..range });
-                    }),
-                ));
-            }
-        }
+            ),
+            Amount::ShareOfParts(range) => (
+                [range.low, range.high].map(|share| percent(share.get())),
+                in_book(move |book, end| {
+                    book.lines[index].amount = Amount::ShareOfParts(Ranged { value: end.of(range), ..range });
+                }),
+            ),
+        };
+        all.push((line.name.clone(), ends, moved));
     }
-    all.extend(site(scenario));
     all.extend(money());
     all
 }
 
-/// What the site assumes.
-fn site(scenario: &Scenario) -> Vec<(String, [String; 2], Move)> {
-    let site = &scenario.cluster.site;
-    let (pue, electricity) = (site.pue, site.electricity);
-    let mut all: Vec<(String, [String; 2], Move)> = vec![
-        (
-            "PUE".to_owned(),
-            [pue.low, pue.high].map(|pue| pue.get().to_string()),
-            in_site(move |site, end| site.pue.value = end.of(pue)),
-        ),
-        (
-            "electricity".to_owned(),
-            ends(electricity),
-            in_site(move |site, end| site.electricity.value = end.of(electricity)),
-        ),
-    ];
-    match site.housing {
-        Housing::Colocation { rent, includes_power } => all.push((
-            "colocation".to_owned(),
-            ends(rent),
-            in_site(move |site, end| {
-                site.housing = Housing::Colocation { rent: Ranged { value: end.of(rent), ..rent }, includes_power };
-            }),
-        )),
-        Housing::Own(building) => all.push((
-            "building".to_owned(),
-            ends(building.cost_per_kw),
-            in_site(move |site, end| {
-                let mut moved = building;
-                moved.cost_per_kw.value = end.of(building.cost_per_kw);
-                site.housing = Housing::Own(moved);
-            }),
-        )),
-    }
-    all
-}
-
-/// How often and for how long the job stands still.
-fn failures(scenario: &Scenario) -> Vec<(String, [String; 2], Move)> {
-    let recovery = scenario.cluster.reliability.recovery;
-    let moved =
-        |change: fn(&mut crate::catalog::reliability::RecoveryTimes, Seconds), range: Ranged<Seconds>| -> Move {
-            Box::new(move |scenario, end| {
-                let mut reliability = (*scenario.cluster.reliability).clone();
-                change(&mut reliability.part.recovery, end.of(range));
-                scenario.cluster.reliability = Arc::new(reliability);
-            })
-        };
-    vec![
-        (
-            "time until a failure is understood".to_owned(),
-            ends(recovery.detection),
-            moved(|recovery, time| recovery.detection.value = time, recovery.detection),
-        ),
-        (
-            "time to restart".to_owned(),
-            ends(recovery.restart),
-            moved(|recovery, time| recovery.restart.value = time, recovery.restart),
-        ),
-    ]
+/// What the hour of useful work costs at the lowest and the highest list price of such accelerators.
+fn list_price(evaluation: &Evaluation, rent: &Rent) -> Option<Sensitivity> {
+    let (range, count) = rent.hour.others?;
+    let work = Work::of(evaluation);
+    let at = |price: UsdPerHour| work.per_useful_hour(rent.at(price).rented(evaluation, &work).total());
+    let assumption = format!("list price, of {count} in the catalog");
+    Some(Sensitivity { assumption, ends: ends(range), low: at(range.low), high: at(range.high) })
 }
 
 /// How often spot instances are taken back.
@@ -253,13 +266,5 @@ fn in_book(change: impl Fn(&mut crate::catalog::PriceBook, End) + 'static) -> Mo
         let mut book = (*scenario.cluster.prices).clone();
         change(&mut book.part, end);
         scenario.cluster.prices = Arc::new(book);
-    })
-}
-
-fn in_site(change: impl Fn(&mut crate::catalog::Site, End) + 'static) -> Move {
-    Box::new(move |scenario, end| {
-        let mut site = (*scenario.cluster.site).clone();
-        change(&mut site.part, end);
-        scenario.cluster.site = Arc::new(site);
     })
 }

@@ -30,6 +30,14 @@ impl Input {
         Node { value, ..Node::default() }
     }
 
+    /// The catalog with that value instead; none of an input that is a key of the scenario.
+    pub fn in_catalog(&self, catalog: &Catalog, share: f64) -> Option<Catalog> {
+        let field = crate::scenario::CatalogField::parse(&self.key)?;
+        let sink = Sink::default();
+        let changed = crate::sweep::field::with_fields(catalog, &[(&field, &self.node(share))], &sink);
+        sink.is_empty().then_some(changed)
+    }
+
     /// The value with so large a share of all cases below it, as text.
     pub fn text(&self, share: f64) -> String {
         let [before, after] = &self.around;
@@ -70,13 +78,25 @@ pub(super) fn all(
     Some(inputs)
 }
 
+/// The values with a range of the entries that a scenario is built from.
+pub fn ranged_inputs(evaluation: &Evaluation, catalog: &Catalog) -> Vec<Input> {
+    ranged(std::slice::from_ref(evaluation), &catalog.records())
+}
+
 /// The values with a range of the entries that the variants are built from: fabrics, sites, price books, failure rates,
 /// storage, power, and what software and collectives reach.
 fn ranged(typical: &[Evaluation], records: &[Record<'_>]) -> Vec<Input> {
     let mut used: Vec<(&str, &str)> = Vec::new();
     let mut bought: Vec<&str> = Vec::new();
+    let mut keyed: Vec<(&str, &str)> = Vec::new();
     for evaluation in typical {
         let cluster = &evaluation.scenario.cluster;
+        keyed.extend([
+            ("generation", cluster.accelerator.generation.as_str()),
+            ("board", cluster.accelerator.board.as_str()),
+            ("scale_up", cluster.node.scale_up.kind.as_str()),
+            ("network", cluster.fabric.entry.class.as_str()),
+        ]);
         used.extend([
             ("fabrics", cluster.fabric.entry.id.as_str()),
             ("sites", cluster.site.id.as_str()),
@@ -101,19 +121,27 @@ fn ranged(typical: &[Evaluation], records: &[Record<'_>]) -> Vec<Input> {
     let mut inputs = Vec::new();
     for record in records.iter().filter(|record| used.contains(&(record.folder, record.id))) {
         let key = format!("catalog/{}/{}", record.folder, record.id);
-        walk(record.document, &key, &bought, &mut inputs);
+        walk(record.document, &key, (&bought, &keyed), &mut inputs);
     }
     inputs
 }
 
-fn walk(node: &Node, key: &str, bought: &[&str], inputs: &mut Vec<Input>) {
+/// Of parts those that are bought, and of what is keyed by parts the keys of those that are there.
+type Present<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)]);
+
+fn walk(node: &Node, key: &str, present: Present<'_>, inputs: &mut Vec<Input>) {
+    let (bought, keyed) = present;
+    let section = key.rsplit('/').next().unwrap_or_default();
+    let own = |name: &str| keyed.contains(&(section, name));
     match &node.value {
         Value::Table(table) if table.get("low").is_some() && table.get("high").is_some() => {
             inputs.extend(of_range(node, key));
         }
         Value::Table(table) => {
-            for entry in &table.entries {
-                walk(&entry.node, &format!("{key}/{}", entry.key), bought, inputs);
+            // Constants of other parts move nothing where those of the own one are there.
+            let apart = table.entries.iter().any(|entry| own(&entry.key));
+            for entry in table.entries.iter().filter(|entry| !apart || own(&entry.key)) {
+                walk(&entry.node, &format!("{key}/{}", entry.key), present, inputs);
             }
         }
         Value::Array(items) => {
@@ -122,7 +150,7 @@ fn walk(node: &Node, key: &str, bought: &[&str], inputs: &mut Vec<Input>) {
                 let name = ["part", "name"].iter().find_map(|key| item.at_path(key)?.as_str());
                 let counts = item.at_path("part").and_then(Node::as_str).is_none_or(|part| bought.contains(&part));
                 if let Some(name) = name.filter(|name| counts && !name.contains('/')) {
-                    walk(item, &format!("{key}/{name}"), bought, inputs);
+                    walk(item, &format!("{key}/{name}"), present, inputs);
                 }
             }
         }

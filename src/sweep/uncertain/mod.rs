@@ -6,7 +6,7 @@ mod indices;
 mod inputs;
 mod spread;
 
-pub use inputs::Input;
+pub use inputs::{Input, ranged_inputs};
 
 use copula::Copula;
 use rayon::prelude::*;
