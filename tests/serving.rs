@@ -62,6 +62,11 @@ fn shares_of_time_and_costs_of_tokens_add_up() {
         let owned = of("cost", "usd_per_useful_gpu_hour") * 64.0 / 3_600.0 * 1e6;
         assert!((paid / owned - 1.0).abs() < 1e-9, "{arrivals}: {paid} and {owned}");
         assert!((of("cost", "usd_per_mtok_blended") * rate * 2_560.0 / owned - 1.0).abs() < 1e-9);
+        // So are the elements of what its answers cost, of which power is a part.
+        let elements = ["weights", "kv", "compute", "network", "waiting"];
+        let all: f64 = elements.iter().map(|part| of("cost", &format!("usd_per_mtok_output_{part}"))).sum();
+        assert!((all * rate * 512.0 / owned - 1.0).abs() < 1e-9, "{arrivals}: {all}");
+        assert!(of("cost", "usd_per_mtok_output_power") < all);
     }
 }
 

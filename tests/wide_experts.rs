@@ -90,3 +90,23 @@ fn two_batches_hide_the_exchange_and_a_further_layer_drafts() {
     let gain = of(RACKS, &[few])("tpot_s") / of(RACKS, &[few, drafts])("tpot_s");
     assert!(gain > 1.6 && gain < 1.875, "{gain}");
 }
+
+#[test]
+fn elements_of_cost_add_up_in_pools_and_show_the_network() {
+    let elements = |fabric: &str| {
+        let (code, json, stderr) = eval(RACKS, &[&format!("cluster.fabric=\"{fabric}\"")]);
+        assert_eq!(code, 0, "{stderr}");
+        let of =
+            |key: &str| json["cost"][format!("usd_per_mtok_output_{key}")].as_f64().unwrap_or_else(|| panic!("{key}"));
+        let parts = ["weights", "kv", "compute", "network", "waiting"].map(of);
+        // All that 256 GPUs cost in a second, over the answers' tokens of that second.
+        let tokens = json["serving"]["output_tokens_per_s_per_gpu"].as_f64().unwrap();
+        let all = json["cost"]["usd_per_useful_gpu_hour"].as_f64().unwrap() / 3_600.0 / tokens * 1e6;
+        assert!((parts.iter().sum::<f64>() / all - 1.0).abs() < 1e-9, "{parts:?} of {all}");
+        assert!(of("power") > 0.0 && of("power") < all);
+        parts[3]
+    };
+    let [ndr, plain] = ["quantum-2-ndr", "roce-400g-ecmp"].map(elements);
+    // Collisions make the exchange take three quarters longer, and what it costs with it.
+    assert!(plain > 1.5 * ndr, "{plain} and {ndr}");
+}

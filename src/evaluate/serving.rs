@@ -85,6 +85,8 @@ pub struct PoolPoint {
     pub workers: u64,
     /// Handing a request's cache over to decode.
     pub transfer: Seconds,
+    /// The most that it takes in.
+    pub most: RequestRate,
 }
 
 /// Shares of an engine's time; they add up to one.
@@ -313,7 +315,7 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
             workers(wanted, accelerators, &request, (MOST, serving.search.then_some(spares)), pools)?;
         let all = replicas(workers).unwrap_or(1);
         let replicas = all - spares;
-        pool = Some(PoolPoint { layout: wanted.layout, workers, transfer });
+        pool = Some(PoolPoint { layout: wanted.layout, workers, transfer, most: pools.taken_in(&request) });
         let (state, latencies) = apart(&pools, serving, &request, (replicas, reuse.busiest), &coming)?;
         let most = with(workers, all).most(&request, MOST).requests_per_second * all as f64;
         (replicas, most, state, latencies)

@@ -1,6 +1,7 @@
 //! What a million tokens cost.
 
 use super::{Evaluation, ServingPoint};
+use crate::catalog::pricebook::Driver;
 use crate::tco::{TokenPrices, TokenSales};
 use crate::units::{Joules, Seconds, Tokens, Usd, UsdPerHour, UsdPerToken};
 
@@ -39,6 +40,8 @@ pub struct CostElements {
     pub network: Usd,
     /// Waiting: for the host and between kernels, and without a request.
     pub waiting: Usd,
+    /// Of all of these together, power and the building that brings it.
+    pub power: Usd,
     /// Energy that the facility takes meanwhile.
     pub energy: Joules,
 }
@@ -57,10 +60,10 @@ pub struct CapacityCosts {
 }
 
 impl Evaluation {
-    /// What a million tokens of answers cost by element, where prefill and decode share their accelerators: all that the
-    /// replicas cost, shared out by their time.
+    /// What a million tokens of answers cost by element: all that the replicas cost, shared out by their time. A pool of
+    /// prefill computes while it takes prompts in, and waits else.
     pub fn cost_elements(&self) -> Option<CostElements> {
-        let point = self.serving.filter(|point| point.pool.is_none())?;
+        let point = self.serving?;
         let second = self.unit_costs.per_useful_gpu_hour.over(Seconds::new(1.0)) * point.accelerators_per_replica();
         let million =
             second * (MILLION * point.peak_to_mean / (point.state.requests_per_second * point.request.output));
@@ -68,15 +71,26 @@ impl Evaluation {
         let tokens = point.mean_rate().over(Seconds::new(1.0)) * point.request.output;
         // What stands by, or is there for the peak, waits.
         let at_work = point.serving_share() / point.peak_to_mean;
-        let of = |share: f64| million * (share * at_work);
+        let (prefill, busy) =
+            point.pool.map_or((0.0, 0.0), |pool| (point.prefill_share(), (point.request_rate() / pool.most).min(1.0)));
+        let of = |share: f64| million * (share * at_work * (1.0 - prefill));
+        let of_prefill = |share: f64| million * (share * at_work * prefill);
         Some(CostElements {
             weights: of(shares.weights),
             cache: of(shares.cache),
-            compute: of(shares.compute),
+            compute: of(shares.compute) + of_prefill(busy),
             network: of(shares.network),
-            waiting: of(shares.idle) + million * (1.0 - at_work),
+            waiting: of(shares.idle) + of_prefill(1.0 - busy) + million * (1.0 - at_work),
+            power: million * self.power_share(),
             energy: self.built.facility.average_total * Seconds::new(MILLION / tokens),
         })
+    }
+
+    /// Share of a year's cost that is paid by the kilowatt or the kilowatt-hour.
+    fn power_share(&self) -> f64 {
+        let costs = &self.built.costs;
+        let of_power = costs.lines.iter().filter(|line| matches!(line.per, Driver::Kw | Driver::Kwh));
+        of_power.map(|line| line.annualised).sum::<Usd>() / costs.annualised
     }
 
     /// What a million tokens of both kinds cost by where the capacity goes that is paid for; the parts add up to all of it.

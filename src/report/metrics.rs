@@ -832,9 +832,12 @@ metrics! {
         "cost.usd_per_mtok_output_network": Usd, "  messages", "The same.";
             "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.network_ratio", "serving.output_tokens_per_s_per_gpu"]
             => |e| usd(e.cost_elements()?.network);
-        "cost.usd_per_mtok_output_waiting": Usd, "  waiting", "The same: for the host and between kernels, and without a request.";
+        "cost.usd_per_mtok_output_waiting": Usd, "  waiting", "The same: for the host and between kernels, and without a request; a pool of prefill without a prompt.";
             "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.idle_ratio", "serving.output_tokens_per_s_per_gpu"]
             => |e| usd(e.cost_elements()?.waiting);
+        "cost.usd_per_mtok_output_power": Usd, "  of all these, power", "Electricity, and the building or colocation that is paid by the kilowatt.";
+            "the elements together x share of a year's cost that is paid by the kilowatt or kilowatt-hour" from ["cost.usd_per_mtok_output_weights", "cost.annualised_per_year_usd", "sites.electricity", "sites.colocation"]
+            => |e| usd(e.cost_elements()?.power);
         "cost.energy_per_mtok_output_kwh": KilowattHours, "Energy of a million tokens of answers", "What the facility takes meanwhile; its price is in the costs above.";
             "average facility power / answers' tokens an hour" from ["facility.average_total_kw", "serving.requests_per_s", "serving.output_tokens"]
             => |e| e.cost_elements()?.energy.in_unit("kWh").and_then(number);
