@@ -68,7 +68,8 @@ struct Asked {
     /// A Parquet file that gives the points instead: a column for each key that is set, a row for each point
     #[arg(long, value_name = "FILE")]
     points: Option<PathBuf>,
-    /// Parts that points are shared out in
+    /// Parts that points are shared out in: on a cluster at least as many as all executors' tasks
+    /// [default: one a core, 16 on a cluster]
     #[arg(long, value_name = "N")]
     partitions: Option<usize>,
     /// Writes the answer to a file, whole or not at all: Parquet where it ends in .parquet, else CSV
