@@ -80,6 +80,9 @@ impl RentFile {
             };
             r.report("price", Code::MissingKey, message, hint);
         }
+        if rent.price == Some(UsdPerHour::ZERO) && r.sink().is_empty() {
+            r.report("price", Code::OutOfRange, "an hour at no price is not rented", "such as price = \"$2.40/h\"");
+        }
         match (rent.price.is_some(), rent.priced_by, rent.accelerators) {
             (true, PricedBy::Instance, None) => {
                 let hint = "a price of an instance needs the number in it, such as accelerators = 8";
@@ -125,12 +128,17 @@ pub struct ApiFile {
 
 impl ApiFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
-        Self {
+        let before = r.sink().len();
+        let api = Self {
             input: r.get("input"),
             cached: r.optional("cached"),
             output: r.get("output"),
             date: r.get("date"),
             source: r.get("source"),
+        };
+        if r.sink().len() == before && api.input.value + api.output.value == Usd::ZERO {
+            r.report("output", Code::OutOfRange, "tokens at no price are not bought", "such as output = \"$0.80\"");
         }
+        api
     }
 }
