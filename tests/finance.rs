@@ -2,13 +2,14 @@
 //!
 //! `finance/spreadsheet.csv` was computed by LibreOffice Calc 7.4.7: the function of that name, its arguments in order (of
 //! `NPV` and `IRR` the amounts; of `XIRR` and `XNPV` days after the first, and amount, in turns), and the cell to 15 digits.
+//! `SCULPT` is debt sculpted to cash flows: its rate, the cover, and the cash of each year, the cell being `NPV` of each over the cover.
 //! `PMT`, `IPMT`, `PPMT` and `PV` are there with the sign of the payer turned.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use clusterplan::finance::{
     Dated, Depreciation, dated_present_value, dated_rate_of_return, level_debt, level_payment, present_value,
-    rate_of_return,
+    rate_of_return, sculpted_debt,
 };
 use clusterplan::units::{Factor, Rate, Seconds, Usd};
 
@@ -46,6 +47,7 @@ fn ours(function: &str, a: &[f64]) -> f64 {
         }
         "NPV" => present_value(rate(a[0]), &amounts(&a[1..])).value() / (1.0 + a[0]),
         "IRR" => rate_of_return(&amounts(a)).unwrap().get(),
+        "SCULPT" => sculpted_debt(&amounts(&a[2..]), rate(a[0]), Factor::new(a[1]).unwrap()).borrowed.value(),
         "XNPV" => dated_present_value(rate(a[0]), YEAR, &dated(&a[1..])).value(),
         "XIRR" => dated_rate_of_return(YEAR, &dated(a)).unwrap().get(),
         "SLN" => Depreciation::StraightLine { years: a[2] }.schedule(Usd::new(a[0]), Usd::new(a[1]))[0].value(),
@@ -66,5 +68,5 @@ fn financial_functions_agree_with_a_spreadsheet() {
         assert!(apart < 1e-9, "{function}({arguments}): {here} here, {there} there");
         *seen.entry(function).or_insert(0) += 1;
     }
-    assert_eq!(seen.len(), 11, "{seen:?}");
+    assert_eq!(seen.len(), 12, "{seen:?}");
 }
