@@ -199,7 +199,9 @@ impl ServingPoint {
 
     /// Accelerators that make no whole replica or prefill worker.
     pub fn left_over(&self) -> u64 {
-        self.accelerators - self.layout.ranks() * (self.replicas + self.spares) - self.prefill_accelerators()
+        let slices = u64::from(self.slices);
+        let taken = self.layout.ranks() * (self.replicas + self.spares) + self.prefill_accelerators();
+        (self.accelerators * slices - taken) / slices
     }
 
     /// Share of the accelerators that serve.

@@ -144,26 +144,60 @@ impl Times {
         Self(joined)
     }
 
-    /// Share of requests that are through within a time, each after its wait.
-    fn within(&self, time: Seconds, wait: Wait) -> f64 {
-        self.0.iter().take_while(|part| part.from < time).map(|part| part.share * part.within(time, wait)).sum()
+    /// The same behind a wait.
+    pub(super) fn behind(&self, wait: Wait) -> Waited<'_> {
+        let busy = if wait.mean > Seconds::ZERO { wait.busy } else { 0.0 };
+        let scale = if busy > 0.0 { wait.mean / busy } else { Seconds::ZERO };
+        let mut ends = Vec::with_capacity(self.0.len());
+        let mut end = End::default();
+        for part in &self.0 {
+            end = End { time: part.to, begun: end.begun + part.share, late: part.late(part.to, &end, scale) };
+            ends.push(end);
+        }
+        Waited { parts: &self.0, ends, busy, scale }
     }
+}
 
-    /// The time within which a share of requests is through: the secant through two that lie to each side (Illinois).
-    pub(super) fn quantile(&self, share: f64, wait: Wait) -> Seconds {
-        let (Some(first), Some(last)) = (self.0.first(), self.0.last()) else { return Seconds::ZERO };
-        let (mut low, mut high) = (first.from, last.to + wait.mean);
-        if high <= low {
-            return high;
-        }
-        let off = |time: Seconds| self.within(time, wait) - share;
-        let (mut below, mut above) = (-share, off(high));
-        while above < 0.0 {
-            low = high;
-            below = above;
-            high = high * 2.0;
-            above = off(high);
-        }
+/// Times behind a wait that is exponential for the share of requests that meet a busy server: of a request that began so long
+/// ago, `busy exp(-ago / scale)` still wait.
+pub(super) struct Waited<'a> {
+    parts: &'a [Part],
+    /// The end of each part.
+    ends: Vec<End>,
+    busy: f64,
+    scale: Seconds,
+}
+
+/// What there is up to a time.
+#[derive(Clone, Copy, Debug, Default)]
+struct End {
+    time: Seconds,
+    /// Share of requests whose own times are less.
+    begun: f64,
+    /// The sum of `exp(-ago / scale)` over them.
+    late: f64,
+}
+
+impl Waited<'_> {
+    /// The time within which a share of requests is through: in the part in which it is reached, by the secant through two
+    /// times that lie to each side (Illinois).
+    pub(super) fn quantile(&self, share: f64) -> Seconds {
+        let through = |end: &End| end.begun - self.busy * end.late;
+        let Some(index) = self.ends.iter().position(|end| through(end) >= share) else {
+            // Beyond all of them only the wait is left.
+            let Some(last) = self.ends.last() else { return Seconds::ZERO };
+            let ratio = self.busy * last.late / (last.begun - share);
+            return last.time + if ratio > 1.0 { self.scale * ratio.ln() } else { Seconds::ZERO };
+        };
+        let (Some(part), Some(end)) = (self.parts.get(index), self.ends.get(index)) else { return Seconds::ZERO };
+        let before = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or_default();
+        let off = |time: Seconds| {
+            let begun = before.begun + part.share * part.reached(time);
+            begun - self.busy * part.late(time, &before, self.scale) - share
+        };
+        let start = if index == 0 { part.from } else { before.time };
+        let (mut low, mut high) = (start, end.time);
+        let (mut below, mut above) = (off(low).min(0.0), through(end) - share);
         let mut last = 0;
         for _ in 0..STEPS {
             if high.saturating_sub(low) <= high * NEAR {
@@ -199,21 +233,22 @@ impl Part {
         if width > Seconds::ZERO { (time.saturating_sub(self.from) / width).min(1.0) } else { 1.0 }
     }
 
-    /// Share of what lies here that is through within a time after its wait: the mean of `1 - busy exp(-w busy / mean)` over
-    /// the waits that are left.
-    fn within(&self, time: Seconds, wait: Wait) -> f64 {
+    /// The sum of `exp(-ago / scale)` at a time over what was `before` and what lies here up to then.
+    fn late(&self, time: Seconds, before: &End, scale: Seconds) -> f64 {
+        if scale <= Seconds::ZERO {
+            return 0.0;
+        }
+        let left = |since: Seconds| (-(time.saturating_sub(since) / scale)).exp();
+        let earlier = if before.late > 0.0 { before.late * left(before.time) } else { 0.0 };
+        if time < self.from {
+            return earlier;
+        }
         let width = self.to.saturating_sub(self.from);
-        let begun = time.min(self.to);
-        let reached = self.reached(time);
-        if wait.busy <= 0.0 || wait.mean <= Seconds::ZERO {
-            return reached;
-        }
-        let late = |own: Seconds| (-(time.saturating_sub(own) / wait.mean) * wait.busy).exp();
         if width <= Seconds::ZERO {
-            return 1.0 - wait.busy * late(self.from);
+            return earlier + self.share * left(self.from);
         }
-        let mean_over_width = wait.mean / wait.busy / width;
-        reached - wait.busy * mean_over_width * (late(begun) - late(self.from))
+        let ended = time.min(self.to);
+        earlier + self.share * (scale / width) * (left(ended) - left(self.from))
     }
 }
 
@@ -258,10 +293,11 @@ pub(super) fn distribution<F: Fn(f64) -> Seconds>(
         let answer = state.tpot * requests.answers.first().map_or(0.0, |answer| answer.tokens);
         Times(first.0.iter().map(|part| Part { from: part.from + answer, to: part.to + answer, ..*part }).collect())
     };
+    let (behind_first, behind_whole) = (first.behind(sources.wait), whole.behind(sources.wait));
     Latencies {
-        first_token: Quantiles::of(|share| first.quantile(share, sources.wait)),
+        first_token: Quantiles::of(|share| behind_first.quantile(share)),
         token: tokens(state, sources),
-        whole: Quantiles::of(|share| whole.quantile(share, sources.wait)),
+        whole: Quantiles::of(|share| behind_whole.quantile(share)),
     }
 }
 
@@ -313,9 +349,9 @@ mod tests {
         // 95% at most 5 ln 16 = 13.863 s; one fifth do not wait.
         let wait = Wait { busy: 0.8, mean: Seconds::new(4.0) };
         let none = Times::new(&[(Seconds::ZERO, 1.0)]);
-        assert!((none.quantile(0.5, wait).value() - 2.350).abs() < 1e-3);
-        assert!((none.quantile(0.95, wait).value() - 13.863).abs() < 1e-3);
-        assert!(none.quantile(0.19, wait).value() < 1e-6);
+        assert!((none.behind(wait).quantile(0.5).value() - 2.350).abs() < 1e-3);
+        assert!((none.behind(wait).quantile(0.95).value() - 13.863).abs() < 1e-3);
+        assert!(none.behind(wait).quantile(0.19).value() < 1e-6);
     }
 
     #[test]
@@ -323,7 +359,7 @@ mod tests {
         // A mean of 1,000 and a coefficient of variation of 1: sigma^2 = ln 2, the median 1,000 / sqrt 2 = 707.1, P95 is
         // 707.1 exp(1.645 x 0.8326) = 2,781, P99 707.1 exp(2.326 x 0.8326) = 4,906.
         for (share, wanted) in [(0.5, 707.1), (0.95, 2_781.0), (0.99, 4_906.0)] {
-            let found = lognormal(1_000.0, 1.0).quantile(share, NONE).value();
+            let found = lognormal(1_000.0, 1.0).behind(NONE).quantile(share).value();
             assert!((found / wanted - 1.0).abs() < 0.02, "{found}, not {wanted}");
         }
     }
@@ -333,7 +369,7 @@ mod tests {
         // Even times from 0 to 1 s behind an exponential wait of 1 s for all: P(T <= t) = 1 - exp(-t) (e - 1) from 1 s on.
         let points = [0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95].map(|at| (Seconds::new(at), 0.1));
         let even = Times::new(&points);
-        let found = even.quantile(0.95, Wait { busy: 1.0, mean: Seconds::new(1.0) }).value();
+        let found = even.behind(Wait { busy: 1.0, mean: Seconds::new(1.0) }).quantile(0.95).value();
         let wanted = ((std::f64::consts::E - 1.0) / 0.05).ln();
         assert!((found / wanted - 1.0).abs() < 1e-4, "{found}, not {wanted}");
     }
@@ -344,7 +380,7 @@ mod tests {
         let part = |from: f64, to: f64| Part { from: Seconds::new(from), to: Seconds::new(to), share: 0.5 };
         let joined = Times::joined(&[part(0.0, 2.0), part(1.0, 3.0)]);
         for (share, wanted) in [(0.25, 1.0), (0.75, 2.0), (0.99, 2.96)] {
-            let found = joined.quantile(share, NONE).value();
+            let found = joined.behind(NONE).quantile(share).value();
             assert!((found / wanted - 1.0).abs() < 0.02, "{found}, not {wanted}");
         }
     }
