@@ -311,3 +311,42 @@ fn logits_of_all_tokens_are_held_where_they_are_asked_for() {
     let answer = json(&[&["eval", LLAMA], &set[..]].concat());
     near(answer["serving"]["prompt_logits_bytes"].as_f64().unwrap(), logits, 1e-9);
 }
+
+/// Quantised, pruned and distilled variants are models of their own shape: a configuration is imported and served. Pruned to
+/// half of its layers, a model reads half of what they weigh, and in four bits a quarter of 16.
+#[test]
+fn variants_are_models_of_their_own_shape() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("models")).unwrap();
+    let config = |layers: u32| {
+        format!(
+            r#"{{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8192, "num_hidden_layers": {layers},
+            "num_attention_heads": 64, "num_key_value_heads": 8, "intermediate_size": 28672, "vocab_size": 128256,
+            "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": false, "torch_dtype": "bfloat16"}}"#
+        )
+    };
+    for (name, layers) in [("whole", 80), ("pruned", 40)] {
+        let from = dir.path().join(format!("{name}.json"));
+        std::fs::write(&from, config(layers)).unwrap();
+        let to = dir.path().join(format!("models/{name}.toml"));
+        let answer = run(&["model", "import", from.to_str().unwrap(), "-o", to.to_str().unwrap()]);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+    }
+    let of = |model: &str, weights: &str| {
+        let settings = [
+            format!("serving.model=\"{model}\""),
+            format!("serving.weights=\"{weights}\""),
+            "serving.layout.tensor=8".to_owned(),
+            "serving.arrivals={ concurrency = 8 }".to_owned(),
+        ];
+        let set: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting.as_str()]).collect();
+        json(&[&["eval", LLAMA, "--catalog", dir.path().to_str().unwrap()], &set[..]].concat())
+    };
+    let (whole, pruned, four) = (of("whole", "bf16"), of("pruned", "bf16"), of("whole", "int4-g128"));
+    // Both tables of 128,256 x 8,192 are no layers: 4.2 GB of 141.
+    let layers = |answer: &Value| part(answer, "weights_bytes") * 8.0 - 2.0 * 128_256.0 * 8_192.0 * 2.0;
+    near(layers(&pruned) * 2.0, layers(&whole), 1e-3);
+    near(layers(&four) / layers(&whole), 0.26, 0.02);
+    let tpot = |answer: &Value| answer["serving"]["tpot_s"].as_f64().unwrap();
+    assert!(tpot(&pruned) < 0.6 * tpot(&whole) && tpot(&four) < tpot(&whole));
+}
