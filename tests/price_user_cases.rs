@@ -122,3 +122,25 @@ fn a_budget_that_holds_fewer_is_a_no_with_its_numbers() {
     assert_eq!(mistake.code, 2);
     assert!(mistake.stderr.contains("a headroom of 0.9"), "{}", mistake.stderr);
 }
+
+#[test]
+fn a_million_tokens_say_which_they_are_and_pay_for_the_accelerators_of_both_pools() {
+    // $/h over tokens an hour (kubernetes-sigs/inference-perf#139), by kind, of prefill's and decode's accelerators together
+    // (SemiAnalysisAI/InferenceX#552, #553, InferenceX-app#653).
+    for layout in ["{ tensor = 4 }", "{ prefill = { tensor = 4 }, decode = { tensor = 4 } }"] {
+        let layout = format!("serving.layout={layout}");
+        let arguments = ["eval", "scenarios/serve-llama3.1-70b-64-h100.toml", "--format", "json", "--set", &layout];
+        let answer = program::run(&arguments);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        let json: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+        let cost = |key: &str| json["cost"][format!("usd_per_{key}")].as_f64().unwrap();
+        // Prompts of 2,048 tokens, 30% of them found in the cache, and answers of 512, 40 requests a second.
+        let millions = |tokens: f64| json["serving"]["requests_per_s"].as_f64().unwrap() * 3_600.0 * tokens / 1e6;
+        let hour = 64.0 * cost("useful_gpu_hour");
+        let by_kind = millions(2_048.0 * 0.7) * cost("mtok_input")
+            + millions(2_048.0 * 0.3) * cost("mtok_cached")
+            + millions(512.0) * cost("mtok_output");
+        assert!((by_kind / hour - 1.0).abs() < 2e-3, "{layout}: {by_kind} of {hour}");
+        assert!((millions(2_560.0) * cost("mtok_blended") / hour - 1.0).abs() < 2e-3, "{layout}");
+    }
+}
