@@ -60,14 +60,25 @@ fn all_layouts(bencher: Bencher<'_, '_>, name: &str) {
 /// Every layout that divides as a row of a sweep, figures and all, of which the cheapest is kept.
 #[divan::bench(args = ["train-llama3.1-8b-16-h100-two-nodes.toml"], sample_count = 5, sample_size = 1)]
 fn rows_of_a_sweep(bencher: Bencher<'_, '_>, name: &str) {
+    kept_of_a_sweep(bencher, name, "{ key = \"training.layout\", values = \"all\" }", "cost.usd_per_run");
+}
+
+/// Requests of one length at many concurrencies, with all shares of prompts that are cached.
+#[divan::bench(args = ["serve-llama3.1-70b-64-h100.toml"], sample_count = 5, sample_size = 1)]
+fn requests_of_a_sweep(bencher: Bencher<'_, '_>, name: &str) {
+    let axes = "{ key = \"serving.arrivals\", values = [{ concurrency = 64 }, { concurrency = 256 }, { concurrency = 1024 }] }, { key = \"serving.prefix_hit\", range = { from = 0, to = 0.9, steps = 30000 } }";
+    kept_of_a_sweep(bencher, name, axes, "cost.usd_per_mtok_output");
+}
+
+/// A sweep of which the row is kept that is least in a figure.
+fn kept_of_a_sweep(bencher: Bencher<'_, '_>, name: &str, axes: &str, by: &str) {
     let (mut sources, sink) = (Sources::default(), Sink::default());
     let catalog = load::catalog(&[], &mut sources, &sink);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name);
-    let axes = "sweep.axes=[{ key = \"training.layout\", values = \"all\" }]".to_owned();
-    let document = load::scenario(&path, &[axes], &mut sources, &sink).unwrap();
+    let document = load::scenario(&path, &[format!("sweep.axes=[{axes}]")], &mut sources, &sink).unwrap();
     let file = ScenarioFile::read(&document, &sink).sweep.unwrap();
     let sweep = Sweep::bind(&document, &file, &catalog, sweep_figures(&[]), &sink).unwrap();
-    let by = sweep.column("cost.usd_per_run").unwrap();
+    let by = sweep.column(by).unwrap();
     let wanted = Wanted { top: 1, by: Some((by, false)), ..Wanted::default() };
     bencher.counter(ItemsCount::new(sweep.size().rows)).bench_local(|| {
         let mut all = Reduction::new(&wanted);

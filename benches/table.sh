@@ -28,7 +28,7 @@ row() {
     }'
 }
 
-head() {
+heading() {
     printf '\n%s\n\n| rows | threads | processor time | wall time | processor time a row | rows a second | memory |\n' "$1"
     echo '|---:|---:|---:|---:|---:|---:|---:|'
 }
@@ -37,7 +37,7 @@ range() { # $1 key, $2 from, $3 to, $4 steps, $5 more
     echo "{ key = \"$1\", range = { from = $2, to = $3, steps = $4${5:-} } }"
 }
 
-head 'Training: 876 layouts of a job, at as many shares of hours used, each with memory, step time, goodput and cost.'
+heading 'Training: 876 layouts of a job, at as many shares of hours used, each with memory, step time, goodput and cost.'
 for rows in 1000 10000 100000 1000000 10000000 100000000; do
     [ "$rows" -le "$most" ] || continue
     steps=$(((rows + 438) / 876))
@@ -48,13 +48,16 @@ for rows in 1000 10000 100000 1000000 10000000 100000000; do
     done
 done
 
-head 'Serving: rates of requests by lengths of prompts and shares of them that are cached.'
+heading 'Serving: requests open at once, by lengths of prompts, by shares of prompts that are cached.'
 for rows in 1000 10000 100000 1000000 10000000 100000000; do
     [ "$rows" -le "$most" ] || continue
-    rates=$((rows < 100000 ? rows / 100 : rows / 1000))
-    lengths=$((rows < 100000 ? 10 : 100))
-    axes="[$(range serving.arrivals.concurrency 64 100064 "$rates" ', whole = true'), $(range serving.input_tokens 256 8192 "$lengths" ', whole = true'), $(range serving.prefix_hit 0.0 0.9 10)]"
+    case $rows in
+    1000) open=10 lengths=10 shares=10 ;;
+    10000) open=10 lengths=10 shares=100 ;;
+    *) open=$((rows / 10000)) lengths=100 shares=100 ;;
+    esac
+    axes="[$(range serving.arrivals.concurrency 64 20063 "$open" ', whole = true'), $(range serving.input_tokens 256 8192 "$lengths" ', whole = true'), $(range serving.prefix_hit 0.0 0.9 "$shares")]"
     for threads in 1 2; do
-        row scenarios/serve-llama3.1-70b-64-h100.toml "$axes" "$threads"
+        row scenarios/serve-llama3.1-70b-64-h100.toml "$axes" "$threads" --set 'serving.arrivals={ concurrency = 64 }'
     done
 done

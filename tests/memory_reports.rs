@@ -8,7 +8,7 @@ use clusterplan::catalog::memory_allowance::PoolRule;
 use clusterplan::catalog::model::{Attention, Block, Feed, Format, Mixer, Mlp, Model, Number};
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::memory::serving::{
-    CacheFormats, Engine, Pages, Paging, ServingLayout, fits, rank_weights, sequence_bytes,
+    CacheFormats, Engine, Pages, Paging, ServingLayout, fits, largest_context, rank_weights, sequence_bytes,
 };
 use clusterplan::memory::{Software, footprint, worst};
 use clusterplan::parallelism::{Layout, Sharding};
@@ -162,9 +162,11 @@ fn one_whole_request_must_fit() {
     // of 80 GiB, where Llama 3 70B leaves next to nothing, the planner says so too.
     let llama = model("llama-3.1-70b");
     let two = ServingLayout { tensor: 2, ..ServingLayout::SINGLE };
-    let found = fits(&llama, &two, &vllm(8_192, 0.9), &CacheFormats::of(&llama), Bytes::new(79.15 * GIB), (32_768, 0));
+    let (engine, formats) = (vllm(8_192, 0.9), CacheFormats::of(&llama));
+    let found = fits(&llama, &two, &engine, &formats, Bytes::new(79.15 * GIB), (32_768, 0));
     assert_eq!(found.requests, 0);
-    assert!(found.longest > 0 && found.longest < 32_768, "{}", found.longest);
+    let longest = largest_context(&llama, &two, &engine, &formats, found.pool);
+    assert!(longest > 0 && longest < 32_768, "{longest}");
 }
 
 #[test]

@@ -30,13 +30,15 @@ const REQUESTS: &str = r#"
 [sweep]
 axes = [
   { key = "serving.arrivals", values = ["max", { rate = "2 request/s" }, { rate = "1000 request/s" }, { concurrency = 64 }] },
-  { key = "finance.margin", values = [0.2, 0.5] },
+  { zip = [
+    { key = "finance.margin", values = [0.2, 0.5] },
+    { key = "finance.cost_of_capital", values = [0.05, 0.15] },
+  ] },
   { zip = [
     { key = "serving.input_tokens", values = [512, 4096] },
     { key = "serving.output_tokens", values = [256, 1024] },
+    { key = "serving.prefix_hit", values = [0.0, 0.6] },
   ] },
-  { key = "serving.prefix_hit", values = [0.0, 0.6] },
-  { key = "finance.cost_of_capital", values = [0.05, 0.15] },
 ]
 "#;
 const REQUEST_KEYS: [&str; 6] = [
@@ -47,6 +49,17 @@ const REQUEST_KEYS: [&str; 6] = [
     "serving.prefix_hit",
     "finance.cost_of_capital",
 ];
+
+/// Prices and a site of the catalog, turning within others; a price book that the scenario does not use changes nothing.
+const PRICES: &str = r#"
+[sweep]
+axes = [
+  { key = "cluster.accelerators", values = [256, 512] },
+  { key = "catalog/prices/neocloud-2026h2/price/dgx-h100/usd", values = ["$250,000", "$300,000"] },
+  { key = "catalog/sites/us-colo/electricity", values = ["$0.06/kWh", "$0.12/kWh"] },
+  { key = "finance.utilisation", values = [0.6, 0.9] },
+]
+"#;
 
 /// Agents ask for their own requests.
 const OF_AGENTS: &str = r#"
@@ -312,6 +325,63 @@ where = ["catalog/fabrics/roce-400g/spine_efficiency != 0.6"]
     assert_eq!(points, ["1", "3"]);
     let iteration = |row: &BTreeMap<String, String>| row["training.iteration_s"].parse::<f64>().unwrap();
     assert!(iteration(&all[0]) > iteration(&all[1]) * 1.001, "a lower efficiency is slower");
+}
+
+#[test]
+fn prices_of_the_catalog_are_axes_that_say_what_an_overlay_says() {
+    let bench = Bench::new();
+    let path = bench.scenario(GPT, PRICES);
+    let found = rows(&stdout(&["sweep", path.to_str().unwrap(), "--figures", "all"]));
+    assert_eq!(found.len(), 16);
+    let [price, power] = ["catalog/prices/neocloud-2026h2/price/dgx-h100/usd", "catalog/sites/us-colo/electricity"];
+    // Each alone is evaluated afresh where it is the only point.
+    for row in &found {
+        let axes = format!(
+            "sweep.axes=[{{ key = \"{price}\", values = [\"{}\"] }}, {{ key = \"{power}\", values = [\"{}\"] }}]",
+            row[price], row[power]
+        );
+        let [used, count] = ["finance.utilisation", "cluster.accelerators"].map(|key| format!("{key}={}", row[key]));
+        let alone =
+            ["sweep", path.to_str().unwrap(), "--figures", "all", "--set", &axes, "--set", &used, "--set", &count];
+        let alone = rows(&stdout(&alone)).remove(0);
+        for (key, value) in alone.iter().filter(|(key, _)| *key != "point") {
+            assert_eq!(row[key], *value, "{key}");
+        }
+    }
+    let costs: std::collections::BTreeSet<&str> = found.iter().map(|row| row["cost.total_usd"].as_str()).collect();
+    assert_eq!(costs.len(), 16, "every value counts");
+}
+
+#[test]
+fn sets_lists_and_drawn_values_are_axes() {
+    let bench = Bench::new();
+    let axes = r#"
+[sweep]
+axes = [
+  { key = "cluster.node", all = ["accelerator in [h100-sxm-80gb, h200-sxm-141gb]", "id in [dgx-h100, dgx-h200, dgx-b200]"] },
+  { key = "cluster.fabric", all = ["transport = rocev2", "id in [roce-400g, spectrum-x-400g]"] },
+  { zip = [
+    { key = "finance.utilisation", sample = { count = 8, seed = 3, triangular = { low = 0.4, mode = 0.8, high = 0.9 } } },
+    { key = "cluster.spares", sample = { count = 8, seed = 3, uniform = { low = 0.0, high = 0.1 } } },
+  ] },
+]
+"#;
+    let path = bench.scenario(GPT, axes);
+    let all = rows(&stdout(&["sweep", path.to_str().unwrap()]));
+    let of = |key: &str| all.iter().map(|row| row[key].as_str()).collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(of("cluster.fabric"), ["roce-400g", "spectrum-x-400g"].into());
+    assert!(of("cluster.node").contains("dgx-h100") && !of("cluster.node").contains("dgx-b200"));
+    assert_eq!((of("finance.utilisation").len(), of("cluster.spares").len()), (8, 8));
+    assert_eq!(all.len(), of("cluster.node").len() * 2 * 8);
+    let kept = "cluster.node in [dgx-h100, \"dgx-h200\"] and cluster.fabric in [roce-400g]";
+    let kept = rows(&stdout(&["sweep", path.to_str().unwrap(), "--where", kept]));
+    let expected = all.iter().filter(|row| {
+        ["dgx-h100", "dgx-h200"].contains(&row["cluster.node"].as_str()) && row["cluster.fabric"] == "roce-400g"
+    });
+    assert!(!kept.is_empty() && kept.iter().eq(expected));
+    let output =
+        clusterplan(&["sweep", path.to_str().unwrap(), "--where", "cluster.fabric in roce-400g"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]

@@ -92,6 +92,6 @@ fn topologies_are_chosen_among_and_more_choice_never_costs_more() {
     let (_, chosen) = plan_of(&thinner, "cost", "");
     let (_, full) = plan_of(&format!("{counts}, \"cluster.topology.oversubscription\" = [[1, 1]]"), "cost", "");
     assert!(cost(&chosen) <= cost(&full));
-    let settings = chosen["best"]["settings"].to_string();
+    let settings = chosen["best"]["chosen"].to_string();
     assert!(settings.contains("cluster.topology.oversubscription"), "{settings}");
 }

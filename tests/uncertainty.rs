@@ -88,3 +88,50 @@ fn the_catalogs_ranges_spread_every_variant_alike() {
         assert!(low <= middle && middle <= high);
     }
 }
+
+#[test]
+fn inputs_that_move_together_widen_or_narrow_what_hangs_on_both() {
+    let dir = tempfile::tempdir().unwrap();
+    let spread = |correlations: &str| {
+        // An hour costs more with dearer capital and less with more hours used.
+        let more = format!(
+            "\n[uncertainty]\ncatalog = false\nsamples = 256\ninputs = [\n  {{ key = \"finance.utilisation\", uniform = {{ low = 0.6, high = 0.9 }} }},\n  {{ key = \"finance.cost_of_capital\", triangular = {{ low = 0.04, mode = 0.11, high = 0.2 }} }},\n]\n{correlations}\n"
+        );
+        let path = scenario(dir.path(), &more);
+        let answer: Value = serde_json::from_str(&run(&path, &[], "2")).unwrap();
+        let cost = answer["variants"][0]["figures"]["cost.usd_per_run"].clone();
+        cost["p90"].as_f64().unwrap() - cost["p10"].as_f64().unwrap()
+    };
+    let pair = |rank: f64| {
+        format!(
+            "correlations = [{{ between = [\"finance.utilisation\", \"finance.cost_of_capital\"], rank = {rank} }}]"
+        )
+    };
+    let (apart, against, along) = (spread(""), spread(&pair(-0.9)), spread(&pair(0.9)));
+    assert!(against > 1.1 * apart && along < 0.9 * apart, "{against} {apart} {along}");
+    assert!((spread(&pair(0.0)) / apart - 1.0).abs() < 1e-9, "no correlation is none");
+}
+
+#[test]
+fn numbers_of_a_file_spread_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("used.csv"), "# of last year\nmonth,used\n1,0.5\n2,0.5\n3,0.5\n4,0.8\n").unwrap();
+    let of = |column: &str| {
+        let more = format!(
+            "\n[uncertainty]\ncatalog = false\nsamples = 256\ninputs = [{{ key = \"finance.utilisation\", values = \"used.csv\"{column} }}]\n"
+        );
+        scenario(dir.path(), &more)
+    };
+    let answer: Value = serde_json::from_str(&run(&of(", column = \"used\""), &[], "2")).unwrap();
+    let cost = answer["variants"][0]["figures"]["cost.usd_per_run"].clone();
+    let [p10, p50, p90] = ["p10", "p50", "p90"].map(|key| cost[key].as_f64().unwrap());
+    // A quarter of the hours costs 0.5 / 0.8 of the others.
+    assert!((p50 / p90 - 1.0).abs() < 1e-9 && p10 < 0.8 * p50, "{p10} {p50} {p90}");
+    for (column, word) in [("", "column"), (", column = \"usd\"", "used")] {
+        let mut command = Command::cargo_bin("clusterplan").unwrap();
+        let output = command.arg("uncertainty").arg(of(column)).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(word), "{stderr}");
+    }
+}

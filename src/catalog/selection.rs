@@ -1,4 +1,5 @@
-//! Conditions on entries: `memory_capacity >= 100 GiB`, `vendor = NVIDIA`, `peak_dense.fp8 > 2 PFLOP/s`.
+//! Conditions on entries: `memory_capacity >= 100 GiB`, `vendor = NVIDIA`, `peak_dense.fp8 > 2 PFLOP/s`,
+//! `accelerator in [h100-sxm-80gb, h200-sxm-141gb]`.
 
 use std::cmp::Ordering;
 
@@ -16,6 +17,8 @@ pub struct Condition {
     field: String,
     relation: Relation,
     value: String,
+    /// What else it may be equal to.
+    others: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,17 +44,27 @@ const RELATIONS: [(&str, Relation); 6] = [
 /// Why a text is no condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no condition; write a field, one of = != < <= > >=, and a value, such as \"memory_capacity >= 100 GiB\""
+    "`{0}` is no condition; write a field, one of = != < <= > >=, and a value, such as \"memory_capacity >= 100 GiB\", or a field and a list, such as \"accelerator in [h100-sxm-80gb, h200-sxm-141gb]\""
 )]
 pub struct ConditionError(String);
 
 impl Condition {
-    /// Reads `field relation value`.
+    /// Reads `field relation value`, or `field in [value, value]`.
     ///
     /// # Errors
     /// When a part of the three is missing.
     pub fn parse(condition: &str) -> Result<Self, ConditionError> {
         let wrong = || ConditionError(condition.to_owned());
+        if let Some((field, list)) = condition.split_once(" in ") {
+            let list = list.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).ok_or_else(wrong)?;
+            let mut values = list.split(',').map(|value| value.trim().trim_matches('"').to_owned());
+            let (field, value) = (field.trim().to_owned(), values.next().unwrap_or_default());
+            let others: Vec<String> = values.collect();
+            if field.is_empty() || value.is_empty() || others.iter().any(String::is_empty) {
+                return Err(wrong());
+            }
+            return Ok(Self { field, relation: Relation::Equal, value, others });
+        }
         let at = condition.find(['<', '>', '=', '!']).ok_or_else(wrong)?;
         let (field, rest) = condition.split_at(at);
         let (sign, relation) = RELATIONS.iter().find(|(sign, _)| rest.starts_with(sign)).ok_or_else(wrong)?;
@@ -60,7 +73,8 @@ impl Condition {
             return Err(wrong());
         }
         // What has no magnitude is neither more nor less than anything.
-        let condition = Self { field: field.to_owned(), relation: *relation, value: value.to_owned() };
+        let condition =
+            Self { field: field.to_owned(), relation: *relation, value: value.to_owned(), others: Vec::new() };
         if condition.is_of_order() && magnitudes(value, value).is_none() {
             return Err(wrong());
         }
@@ -93,9 +107,10 @@ impl Condition {
 
     fn compares(&self, have: &str) -> bool {
         let order = compare(have, &self.value);
+        let is = |value: &String| compare(have, value) == Some(Ordering::Equal) || have.eq_ignore_ascii_case(value);
         match self.relation {
-            Relation::Equal => order == Some(Ordering::Equal) || have.eq_ignore_ascii_case(&self.value),
-            Relation::Unequal => !(order == Some(Ordering::Equal) || have.eq_ignore_ascii_case(&self.value)),
+            Relation::Equal => is(&self.value) || self.others.iter().any(is),
+            Relation::Unequal => !is(&self.value),
             Relation::Less => order == Some(Ordering::Less),
             Relation::AtMost => matches!(order, Some(Ordering::Less | Ordering::Equal)),
             Relation::More => order == Some(Ordering::Greater),
@@ -164,6 +179,12 @@ mod tests {
         assert_eq!((condition.field.as_str(), condition.relation), ("memory_capacity", Relation::AtLeast));
         assert!(condition.compares("143771 MiB"));
         assert!(!condition.compares("81559 MiB"));
+        let listed = Condition::parse("accelerator in [h100-sxm-80gb, \"h200-sxm-141gb\"]").unwrap();
+        let held = ["h100-sxm-80gb", "h200-sxm-141gb", "b200"].map(|id| listed.compares(id));
+        assert_eq!(held, [true, true, false]);
+        for wrong in ["vendor in NVIDIA", "vendor in [NVIDIA", "vendor in []", "vendor in [NVIDIA,]", " in [a]"] {
+            assert!(Condition::parse(wrong).is_err(), "{wrong}");
+        }
         for wrong in ["vendor", "= NVIDIA", "vendor =", "vendor ==", "vendor ~ NVIDIA"] {
             assert!(Condition::parse(wrong).is_err(), "{wrong}");
         }

@@ -13,7 +13,7 @@ use crate::catalog::Catalog;
 use crate::catalog::model::{Format as NumberFormat, Formats, Model, ModuleFormat};
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::evaluate::Infeasible;
-use crate::memory::serving::{Engine, Pages, Paging, ServingLayout, fits, smallest_tensor};
+use crate::memory::serving::{Engine, Pages, Paging, ServingLayout, fits, largest_context, smallest_tensor};
 use crate::memory::{Software, TrainingFit};
 use crate::report::{
     Block, Page, Section, ServingMemory, infeasible_json, infeasible_page, serving_memory_json, serving_memory_page,
@@ -148,6 +148,7 @@ impl Memory {
             wanted: self.requests,
             usable,
             fits: found,
+            longest: largest_context(&model, &layout, &engine, &formats, found.pool),
             whole_windows,
             unified_pages,
             fewest: smallest_tensor(&model, &layout, &engine, &formats, usable, self.context),

@@ -267,9 +267,7 @@ fn kept(
     let data = match session.options.format {
         Format::Json => sweep_json(sweep, reduced, break_even).into_bytes(),
         Format::Csv => sweep_csv(sweep, reduced, session.options.bom),
-        Format::Table | Format::Md => {
-            session.page(&sweep_page(sweep, reduced, wanted.by.map(|(column, _)| column), break_even))
-        }
+        Format::Table | Format::Md => session.page(&sweep_page(sweep, reduced, wanted, break_even)),
     };
     if reduced.feasible == 0 {
         return Answer::No { data: Some(data), message: "none of the rows can be\n".to_owned() };

@@ -77,12 +77,30 @@ impl BuiltCluster {
     /// # Errors
     /// When nodes or pods would be part filled, the fabric cannot be built, or a part does not fit a rack.
     pub fn new(cluster: &Cluster, finance: &Finance) -> Result<Self, Infeasible> {
-        let per_node = cluster.node.accelerators;
         let Occupancy { nodes: at_work, each } = Occupancy::new(cluster.accelerators, &cluster.node)?;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count of nodes")]
         let spare_nodes = (f64::from(at_work) * cluster.spares.get()).ceil() as u32;
-        let nodes = at_work + spare_nodes;
-        let topology = network(&cluster.node, &cluster.fabric, &cluster.topology, nodes)?;
+        let topology = network(&cluster.node, &cluster.fabric, &cluster.topology, at_work + spare_nodes)?;
+        Self::around(topology, (at_work, spare_nodes, each), cluster, finance)
+    }
+
+    /// The same network at other prices, or at another site.
+    ///
+    /// # Errors
+    /// When a part does not fit a rack, or the site's power does not do.
+    pub fn repriced(&self, cluster: &Cluster, finance: &Finance) -> Result<Self, Infeasible> {
+        let counts = (self.nodes - self.spare_nodes, self.spare_nodes, self.each);
+        Self::around(self.topology.clone(), counts, cluster, finance)
+    }
+
+    /// What is built around a network of so many nodes at work and spare, with so many accelerators at work in each.
+    fn around(
+        topology: Topology,
+        (at_work, spare_nodes, each): (u32, u32, u32),
+        cluster: &Cluster,
+        finance: &Finance,
+    ) -> Result<Self, Infeasible> {
+        let (per_node, nodes) = (cluster.node.accelerators, at_work + spare_nodes);
         let parts =
             parts(&topology, &cluster.fabric, cluster.topology.sites.as_ref(), &cluster.prices, cluster.fabric_spares);
         let racks_with = |side: &[SideBill]| {

@@ -7,6 +7,8 @@ mod holding;
 mod joined;
 mod load;
 
+use std::borrow::Cow;
+
 use engine::Shapes;
 use holding::{Holding, footprint, holds};
 use joined::joined;
@@ -15,7 +17,7 @@ use load::{apart, together};
 use super::Infeasible;
 use super::domains::Domains;
 use super::pools::{transfer, workers};
-use crate::inference::{Coming, Latencies, Replica, Request, Separate, Spread, SteadyState};
+use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Separate, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{Fits, ServingLayout};
 use crate::scenario::{Arrivals, Cluster, Limits, Serving};
@@ -241,11 +243,42 @@ const MOST: f64 = 2_048.0;
 /// When the accelerators are no whole number of replicas, a replica holds no request of the asked length, or more requests
 /// come than are served.
 pub fn serving_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoint, Infeasible> {
+    serving_point_of(serving, cluster, None)
+}
+
+/// The same with what it depends on but the requests, where that was bound before.
+///
+/// # Errors
+/// As [`serving_point`].
+pub(super) fn serving_point_of(
+    serving: &Serving,
+    cluster: &Cluster,
+    bound: Option<&BoundServing>,
+) -> Result<ServingPoint, Infeasible> {
     if let Some(caching) = &serving.cache {
         return caching::settled(serving, caching, cluster);
     }
     let hit = serving.prefix_hit.get();
-    answered(serving, cluster, &Reuse { hit, wait: Seconds::ZERO, busiest: 1.0 })
+    answered(serving, cluster, &Reuse { hit, wait: Seconds::ZERO, busiest: 1.0 }, bound)
+}
+
+/// What serving with a layout depends on but the requests.
+#[derive(Clone, Debug)]
+pub(super) struct BoundServing {
+    shapes: Shapes,
+    decode: Hardware,
+    prefill: Option<Hardware>,
+}
+
+impl BoundServing {
+    /// Binds it.
+    ///
+    /// # Errors
+    /// When constants are missing, or the ranks' network cannot be built.
+    pub(super) fn new(serving: &Serving, cluster: &Cluster) -> Result<Self, Infeasible> {
+        let prefill = serving.prefill.map(|pool| joined(pool.layout, serving, cluster)).transpose()?;
+        Ok(Self { shapes: Shapes::new(serving), decode: joined(serving.layout, serving, cluster)?, prefill })
+    }
 }
 
 /// What requests find of their prompts, and how evenly they come to replicas.
@@ -260,9 +293,13 @@ struct Reuse {
 }
 
 /// Serving with so much of the prompts at hand. Latencies are those of the busiest replica.
-fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<ServingPoint, Infeasible> {
-    let layout = serving.layout;
-    let each = layout.ranks();
+fn answered(
+    serving: &Serving,
+    cluster: &Cluster,
+    reuse: &Reuse,
+    bound: Option<&BoundServing>,
+) -> Result<ServingPoint, Infeasible> {
+    let (layout, each) = (serving.layout, serving.layout.ranks());
     let slices = slices(serving, layout)?;
     let site = Domains::new(cluster, serving.search, slices)?;
     let accelerators = site.accelerators;
@@ -280,17 +317,15 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
     let beyond = serving.requests.beyond;
     let request = Request { input: input * (1.0 - hit), cached: input * hit, output, beyond };
     let room = holding.room(&layout, &request, &found);
-    let shapes = Shapes::new(serving);
+    let own = || BoundServing::new(serving, cluster).map(Cow::Owned);
+    let bound = bound.map_or_else(own, |bound| Ok(Cow::Borrowed(bound)))?;
+    let shapes = &bound.shapes;
     let adapters = shapes.swaps(serving, &layout);
     let (room, wait) =
         adapters.map_or((room, reuse.wait), |adapters| (adapters.within(room), reuse.wait + adapters.wait));
-    let joined = |layout| Ok::<_, Infeasible>(joined(layout, serving, cluster)?.after(wait));
-    let joined_decode = joined(layout)?;
-    let replica = Replica::new(&shapes.model, &joined_decode, Spread::from(layout)).with(shapes.features(
-        serving,
-        layout,
-        serving.prefill.is_none(),
-    ));
+    let joined_decode = bound.decode.after(wait);
+    let features = shapes.features(serving, layout, serving.prefill.is_none());
+    let replica = Replica::new(&shapes.model, &joined_decode, Spread::from(layout)).with(features);
     let cached_share = 1.0 - replica.prefill(request.input, 0.0) / replica.prefill(request.input, request.cached);
     let coming = coming(serving, &request, hit);
     let too_few = Infeasible::NoReplicaLeft { accelerators, each, spares };
@@ -299,9 +334,12 @@ fn answered(serving: &Serving, cluster: &Cluster, reuse: &Reuse) -> Result<Servi
         let prompt = tokens_up(input);
         draft_fits(serving, wanted.layout)?;
         holds(&holding.fits(&wanted.layout, prompt), prompt, usable)?;
-        let worker =
-            Replica::new(&shapes.model, joined_prefill.insert(joined(wanted.layout)?), Spread::from(wanted.layout))
-                .with(shapes.features(serving, wanted.layout, false));
+        let hardware = joined_prefill.insert(bound.prefill.unwrap_or(bound.decode).after(wait));
+        let worker = Replica::new(&shapes.model, hardware, Spread::from(wanted.layout)).with(shapes.features(
+            serving,
+            wanted.layout,
+            false,
+        ));
         takes_in = worker;
         let transfer = transfer(serving, cluster, wanted, prompt);
         let replicas = |workers: u64| site.beside(layout, wanted.layout, workers);

@@ -1,7 +1,11 @@
 //! One answer whose layout, load or money is set again and again: what does not depend on them is computed once.
 
+use std::sync::Arc;
+
 use super::evaluation::{agents_point, check_finite_hour, check_finite_point, check_finite_totals};
-use super::{BuiltCluster, Evaluation, Infeasible, Point, Prepared, serving_point};
+use super::serving::{BoundServing, serving_point_of};
+use super::{BuiltCluster, Evaluation, Infeasible, Point, Prepared};
+use crate::catalog::{Entry, PriceBook, Site};
 use crate::scenario::{Cluster, Finance, Money, Scenario, Serving, Training};
 use crate::tco::{CostTotals, UnitCosts};
 use crate::units::Bytes;
@@ -48,6 +52,18 @@ impl Staged {
         (built, &scenario.finance)
     }
 
+    /// The same at other prices, or at a site with other ones.
+    ///
+    /// # Errors
+    /// When what is built does not go there.
+    pub fn reprice(&mut self, bought: &Bought) -> Result<(&BuiltCluster, &Finance), Infeasible> {
+        let Evaluation { scenario, built, .. } = &mut self.evaluation;
+        bought.set(&mut scenario.cluster);
+        *built = built.repriced(&scenario.cluster, &scenario.finance)?;
+        self.totals = check_finite_totals(built);
+        Ok((built, &scenario.finance))
+    }
+
     /// The answer with a layout's figures, under the choices that `prepared` was bound with. Nothing is allocated for a run
     /// of steps of one kind, but the first time.
     ///
@@ -72,10 +88,28 @@ impl Staged {
     }
 }
 
+/// Where a cluster stands and what it costs there.
+#[derive(Clone, Debug)]
+pub struct Bought {
+    /// The site.
+    pub site: Arc<Entry<Site>>,
+    /// The price book.
+    pub prices: Arc<Entry<PriceBook>>,
+}
+
+impl Bought {
+    /// Sets a cluster's.
+    pub fn set(&self, cluster: &mut Cluster) {
+        (cluster.site, cluster.prices) = (Arc::clone(&self.site), Arc::clone(&self.prices));
+    }
+}
+
 /// An answer of serving alone, without what the load decides.
 #[derive(Clone, Debug)]
 pub struct StagedServing {
     evaluation: Evaluation,
+    /// What serving depends on but the requests, where the layout is given.
+    bound: Option<BoundServing>,
     totals: Result<(), Infeasible>,
 }
 
@@ -99,10 +133,13 @@ impl StagedServing {
             built,
         };
         let totals = check_finite_totals(&evaluation.built);
-        Ok(Self { evaluation, totals })
+        let Scenario { serving, cluster, .. } = &evaluation.scenario;
+        let given = serving.as_ref().filter(|serving| !serving.search);
+        let bound = given.and_then(|serving| BoundServing::new(serving, cluster).ok());
+        Ok(Self { evaluation, bound, totals })
     }
 
-    /// What is served, to be changed.
+    /// What is served, whose requests may be changed, and its layout where that is searched.
     pub fn serving(&mut self) -> Option<(&mut Serving, &Cluster)> {
         let Scenario { serving, cluster, .. } = &mut self.evaluation.scenario;
         serving.as_mut().map(|serving| (serving, &*cluster))
@@ -117,6 +154,19 @@ impl StagedServing {
         self.evaluation.unit_costs = unit_costs(scenario, built);
     }
 
+    /// The same at other prices, or at a site with other ones.
+    ///
+    /// # Errors
+    /// When what is built does not go there.
+    pub fn reprice(&mut self, bought: &Bought) -> Result<(), Infeasible> {
+        let Evaluation { scenario, built, .. } = &mut self.evaluation;
+        bought.set(&mut scenario.cluster);
+        *built = built.repriced(&scenario.cluster, &scenario.finance)?;
+        self.totals = check_finite_totals(built);
+        self.evaluation.unit_costs = unit_costs(scenario, built);
+        Ok(())
+    }
+
     /// The answer.
     ///
     /// # Errors
@@ -124,7 +174,7 @@ impl StagedServing {
     pub fn at(&mut self) -> Result<&Evaluation, Infeasible> {
         let Evaluation { scenario, unit_costs, .. } = &self.evaluation;
         let Some(serving) = &scenario.serving else { return Ok(&self.evaluation) };
-        let point = serving_point(serving, &scenario.cluster)?;
+        let point = serving_point_of(serving, &scenario.cluster, self.bound.as_ref())?;
         self.totals.clone()?;
         check_finite_hour(unit_costs)?;
         let agents = agents_point(scenario, Some(&point), unit_costs)?;

@@ -6,6 +6,8 @@ use crate::units::Seconds;
 
 /// Fixed-point iterations; the batch settles within a few.
 const ITERATIONS: u32 = 25;
+/// The share of a batch by which it still moves when it has settled.
+const SETTLED: f64 = 1e-15;
 
 /// Tokens of a request, on average.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,7 +97,11 @@ impl Replica<'_> {
             state.queue = before + room;
             state.ttft = first + room;
             state.requests_per_second = load.concurrency / ((state.ttft + decoding) / Seconds::new(1.0));
-            batch = (admitted * (decoding / (decoding + first))).max(1.0);
+            let settled = (admitted * (decoding / (decoding + first))).max(1.0);
+            if (settled - batch).abs() <= SETTLED * batch {
+                break;
+            }
+            batch = settled;
         }
         state
     }

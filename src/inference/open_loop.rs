@@ -6,10 +6,42 @@ use super::replay::{ByPrompt, Servers, dispersion, replay};
 use super::{Replica, Room};
 use crate::units::{RequestRate, Seconds};
 
-/// Halvings of the batch that is sought.
-const HALVINGS: u32 = 50;
+/// Steps in which a batch is sought, at most, and how near it is found.
+const STEPS: u32 = 60;
+const NEAR: f64 = 1e-15;
 /// The smallest batch that is told from none.
 const LEAST: f64 = 1e-6;
+
+/// Where a growing function is zero between two ends, that of the upper being above zero: the secant through two points that
+/// lie to each side (Illinois).
+fn crossing(off: impl Fn(f64) -> f64, low: f64, high: f64) -> f64 {
+    let (mut low, mut high, mut below, mut above) = (low, high, off(low), off(high));
+    if below >= 0.0 {
+        return low;
+    }
+    let mut side = 0;
+    for _ in 0..STEPS {
+        let between = low + (high - low) * (below / (below - above));
+        if high - low <= high * NEAR || between <= low || between >= high {
+            break;
+        }
+        let found = off(between);
+        if found < 0.0 {
+            (low, below) = (between, found);
+            if side < 0 {
+                above /= 2.0;
+            }
+            side = -1;
+        } else {
+            (high, above) = (between, found);
+            if side > 0 {
+                below /= 2.0;
+            }
+            side = 1;
+        }
+    }
+    high
+}
 
 /// More requests come than an engine can serve.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,12 +89,7 @@ impl Replica<'_> {
             let short = if full < prefilled { Short::Cache } else { Short::Prefill };
             return Err(Overload { most: full.min(prefilled), short });
         }
-        let (mut low, mut high) = (LEAST, room.requests);
-        for _ in 0..HALVINGS {
-            let middle = f64::midpoint(low, high);
-            if ends(middle) < rate { low = middle } else { high = middle }
-        }
-        let batch = high;
+        let batch = crossing(|batch| ends(batch) / rate - 1.0, LEAST, room.requests);
         let token = time(batch);
         let busy = rate.over(least);
         let squared_cv = coming.squared_cv(f64::from(replicas));

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::diagnostics::{Code, Diagnostic, FileId, Sink, Sources, Span};
-use crate::document::{Column, Node, Rows, Value};
+use crate::document::{Column, Node, Rows, Table, Value};
 
 /// The keys of a scenario whose text names such a file.
 const KEYS: [&str; 1] = ["serving.trace"];
@@ -13,24 +13,59 @@ const MOST_MISTAKES: usize = 8;
 
 /// Reads the files that a scenario names; paths begin at the folder that it lies in. Mistakes go to the sink.
 pub(super) fn attach(document: &mut Node, scenario: &Path, sources: &mut Sources, sink: &Sink) {
+    let mut read = |node: &mut Node| {
+        if let Some(name) = node.as_str().map(str::to_owned)
+            && let Some(rows) = rows_of(name, &node.at, scenario, sources, sink)
+        {
+            node.value = Value::Rows(Arc::new(rows));
+        }
+    };
+    let Value::Table(table) = &mut document.value else { return };
     for key in KEYS {
-        let Some(name) = document.at_path(key).and_then(Node::as_str).map(str::to_owned) else { continue };
-        let Some(at) = document.at_path(key).map(|node| node.at.clone()) else { continue };
-        let path = scenario.parent().unwrap_or_else(|| Path::new("")).join(&name);
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) => {
-                let message = format!("cannot read {}: {error}", path.display());
-                let hint = "paths begin at the folder that the scenario lies in";
-                sink.push(Diagnostic::new(Code::Unreadable, message).at(&at, "named here").hint(hint));
-                continue;
+        let (head, last) = key.rsplit_once('.').unwrap_or(("", key));
+        if let Some(Node { value: Value::Table(inner), .. }) = table.get_mut(head)
+            && let Some(node) = inner.get_mut(last)
+        {
+            read(node);
+        }
+    }
+    if let Some(uncertainty) = table.get_mut("uncertainty") {
+        each_table(uncertainty, &mut |table| table.get_mut("values").into_iter().for_each(&mut read));
+    }
+    if let Some(sweep) = table.get_mut("sweep") {
+        each_table(sweep, &mut |table| {
+            if let Some(Node { value: Value::Table(sample), .. }) = table.get_mut("sample") {
+                sample.get_mut("values").into_iter().for_each(&mut read);
             }
-        };
-        let file = sources.add(path.display().to_string(), text);
-        let rows = Arc::new(rows(sources.text(file), file, name, sink));
-        if let Value::Table(table) = &mut document.value {
-            // The key is there: its value has just been read.
-            let _ = table.set(key, Node { value: Value::Rows(rows), at });
+        });
+    }
+}
+
+/// Sees every table in a tree.
+fn each_table(node: &mut Node, see: &mut impl FnMut(&mut Table)) {
+    match &mut node.value {
+        Value::Array(items) => items.iter_mut().for_each(|item| each_table(item, see)),
+        Value::Table(table) => {
+            see(table);
+            table.entries.iter_mut().for_each(|entry| each_table(&mut entry.node, see));
+        }
+        _ => {}
+    }
+}
+
+/// The numbers of a file; none where it cannot be read.
+fn rows_of(name: String, at: &Span, scenario: &Path, sources: &mut Sources, sink: &Sink) -> Option<Rows> {
+    let path = scenario.parent().unwrap_or_else(|| Path::new("")).join(&name);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => {
+            let file = sources.add(path.display().to_string(), text);
+            Some(rows(sources.text(file), file, name, sink))
+        }
+        Err(error) => {
+            let message = format!("cannot read {}: {error}", path.display());
+            let hint = "paths begin at the folder that the scenario lies in";
+            sink.push(Diagnostic::new(Code::Unreadable, message).at(at, "named here").hint(hint));
+            None
         }
     }
 }

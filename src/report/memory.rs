@@ -28,6 +28,8 @@ pub struct ServingMemory {
     pub usable: Bytes,
     /// What fits.
     pub fits: Fits,
+    /// The longest sequence that fits alone.
+    pub longest: u64,
     /// What fits with windows cached whole, and in pages of one size: requests.
     pub whole_windows: u64,
     /// The same in pages of one size.
@@ -112,7 +114,8 @@ pub fn training_memory_json(title: &str, fit: &TrainingFit) -> String {
 
 /// The memory of a serving replica, for programs.
 pub fn serving_memory_json(answer: &ServingMemory) -> String {
-    let Fits { request, prefix, requests, tokens, longest, .. } = answer.fits;
+    let Fits { request, prefix, requests, tokens, .. } = answer.fits;
+    let longest = answer.longest;
     let footprint = answer.footprint();
     let object = json!({
         "model": answer.model,
@@ -205,7 +208,8 @@ pub fn training_memory_page(title: &str, fit: &TrainingFit) -> Page {
 /// The memory of a serving replica, for people.
 pub fn serving_memory_page(answer: &ServingMemory) -> Page {
     let footprint = answer.footprint();
-    let Fits { request, prefix, requests, longest, .. } = answer.fits;
+    let Fits { request, prefix, requests, .. } = answer.fits;
+    let longest = answer.longest;
     let said = if answer.is_enough() {
         format!("Fits: {requests} requests of {} tokens at once.", answer.tokens)
     } else {

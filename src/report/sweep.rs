@@ -11,11 +11,11 @@ use super::sweep_break_even;
 use crate::evaluate::Evaluation;
 use crate::parallelism::Layout;
 use crate::scenario::Overlap;
-use crate::sweep::{ABSENT, Column, Figure, Kept, LayoutKey, Quantiles, Reduced, Row, Size, Sweep};
+use crate::sweep::{ABSENT, Column, Figure, Kept, LayoutKey, Quantiles, Reduced, Row, Size, Sweep, Wanted};
 use crate::units::significant;
 
 /// Figures of a row where none are asked for: those by which plans are told apart.
-const USUAL: [&str; 20] = [
+const USUAL: [&str; 25] = [
     "memory.total_bytes",
     "memory.fits",
     "training.iteration_s",
@@ -26,6 +26,10 @@ const USUAL: [&str; 20] = [
     "training.effective_days",
     "serving.replicas_count",
     "serving.max_concurrency_count",
+    "serving.ttft_s",
+    "serving.tpot_s",
+    "serving.output_tokens_per_s_per_gpu",
+    "serving.requests_per_s",
     "goodput.ratio",
     "goodput.interruptions_per_day",
     "fabric.power_w",
@@ -35,8 +39,12 @@ const USUAL: [&str; 20] = [
     "cost.capex_usd",
     "cost.opex_per_year_usd",
     "cost.usd_per_gpu_hour",
+    "cost.usd_per_mtok_output",
     "cost.usd_per_run",
 ];
+
+/// Of figures that are asked for besides, so many are shown to people.
+const MOST_ASKED: usize = 12;
 
 /// The keys of all figures.
 pub fn all_figures() -> impl Iterator<Item = &'static str> {
@@ -197,7 +205,9 @@ pub struct BreakEvenOf {
 }
 
 /// What was kept of a sweep, for people.
-pub fn sweep_page(sweep: &Sweep<'_>, reduced: &Reduced, by: Option<Column>, break_even: Option<&BreakEvenOf>) -> Page {
+pub fn sweep_page(sweep: &Sweep<'_>, reduced: &Reduced, wanted: &Wanted, break_even: Option<&BreakEvenOf>) -> Page {
+    let by = wanted.by.map(|(column, _)| column);
+    let aims: Vec<Column> = by.into_iter().chain(wanted.pareto.iter().map(|(column, _)| *column)).collect();
     let Reduced { rows, feasible, .. } = reduced;
     let counts =
         format!("{} rows; {} of them can be, {} cannot.", grouped(*rows), grouped(*feasible), grouped(rows - feasible));
@@ -217,7 +227,7 @@ pub fn sweep_page(sweep: &Sweep<'_>, reduced: &Reduced, by: Option<Column>, brea
     }
     for (heading, rows) in kept {
         if !rows.is_empty() {
-            sections.push(Section::new(heading, Block::Grid(grid(sweep, rows, by))));
+            sections.push(Section::new(heading, Block::Grid(grid(sweep, rows, &aims))));
         }
     }
     if !reduced.quantiles.is_empty() {
@@ -227,7 +237,7 @@ pub fn sweep_page(sweep: &Sweep<'_>, reduced: &Reduced, by: Option<Column>, brea
 }
 
 /// Columns of a table for people: axes, the layout, what rows are ordered by, and a few figures.
-fn grid(sweep: &Sweep<'_>, rows: &[Kept], by: Option<Column>) -> Grid {
+fn grid(sweep: &Sweep<'_>, rows: &[Kept], aims: &[Column]) -> Grid {
     let axes: Vec<usize> = (0..sweep.axes.columns.len()).collect();
     let mut header: Vec<String> = axes.iter().map(|axis| short(&sweep.axes.columns[*axis].key)).collect();
     if sweep.layouts {
@@ -239,10 +249,20 @@ fn grid(sweep: &Sweep<'_>, rows: &[Kept], by: Option<Column>) -> Grid {
         "training.mfu_ratio",
         "training.effective_days",
         "memory.total_bytes",
+        "serving.ttft_s",
+        "serving.tpot_s",
+        "serving.output_tokens_per_s_per_gpu",
+        "cost.usd_per_mtok_output",
         "cost.usd_per_run",
     ];
+    // What rows are told apart by, what was asked for unless that is everything, and a few that everybody wants.
+    let asked = sweep.figures.len() - USUAL.len().min(sweep.figures.len()) <= MOST_ASKED;
+    let is_shown = |figure: &usize| {
+        let key = sweep.figures[*figure].key;
+        aims.contains(&Column::Figure(*figure)) || (asked && !USUAL.contains(&key)) || few.contains(&key)
+    };
     let shown: Vec<usize> = (0..sweep.figures.len())
-        .filter(|figure| by == Some(Column::Figure(*figure)) || few.contains(&sweep.figures[*figure].key))
+        .filter(is_shown)
         .filter(|figure| rows.iter().any(|row| row.figures[*figure].is_some()))
         .collect();
     let of = |figure: &usize| metric(sweep.figures[*figure].key);

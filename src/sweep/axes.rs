@@ -3,6 +3,9 @@
 //! Points are numbered as nested loops would count them, the first axis outermost, so that any part of a sweep can be
 //! begun anywhere.
 
+use std::cell::Cell;
+
+use super::uncertain::{draw, quantile};
 use crate::catalog::{Catalog, Record};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{Node, Value};
@@ -120,7 +123,8 @@ impl Tree {
 impl Axes {
     /// Binds the axes of a scenario to a catalog; mistakes go to the sink.
     pub fn bind(file: &SweepFile, catalog: &Catalog, sink: &Sink) -> Option<Self> {
-        let mut binding = Binding { columns: Vec::new(), layouts: false, records: catalog.records(), sink };
+        let mut binding =
+            Binding { columns: Vec::new(), layouts: false, records: catalog.records(), drawn: Cell::new(0), sink };
         let tree = binding.product(&file.axes, true)?;
         let Binding { columns, layouts, .. } = binding;
         sink.is_empty().then_some(Self { columns, layouts, tree })
@@ -142,6 +146,8 @@ struct Binding<'a> {
     columns: Vec<AxisColumn>,
     layouts: bool,
     records: Vec<Record<'a>>,
+    /// Axes that were drawn: each has a dimension of its own.
+    drawn: Cell<usize>,
     sink: &'a Sink,
 }
 
@@ -241,6 +247,12 @@ impl Binding<'_> {
         let conditions = match values {
             ValuesFile::List(values) => return Some(values.clone()),
             ValuesFile::Layouts => return None,
+            ValuesFile::Drawn(drawn) => {
+                let place = self.drawn.get();
+                self.drawn.set(place + 1);
+                let draw = |sample| drawn.node(quantile(&drawn.spread, draw(sample, place, drawn.seed)));
+                return Some((0..drawn.count).map(draw).collect());
+            }
             ValuesFile::Set(conditions) => conditions,
         };
         let Some((_, folder)) = SETS.iter().find(|(named, _)| *named == key) else {
@@ -312,6 +324,7 @@ fn number(node: &Node) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::{Drawn, Spread};
 
     fn list(key: &str, values: &[i64]) -> AxisFile {
         let values = values.iter().map(|&value| Node { value: Value::Integer(value), ..Node::default() }).collect();
@@ -359,6 +372,26 @@ mod tests {
                 row(2.0, 4.0, 6.0, Some(8.0)),
             ]
         );
+    }
+
+    #[test]
+    fn drawn_axes_are_the_same_for_a_seed_and_fill_their_square() {
+        let drawn = |key: &str, seed| {
+            let spread = Spread::Uniform { low: 10.0, high: 20.0 };
+            let drawn = Drawn { spread, count: 64, seed, whole: false, unit: None, at: Span::default() };
+            AxisFile::One { key: key.to_owned(), at: Span::default(), values: ValuesFile::Drawn(drawn) }
+        };
+        let pairs = |seed| points(vec![AxisFile::Zip(vec![drawn("a", seed), drawn("b", seed)], Span::default())]);
+        assert_eq!(pairs(3), pairs(3));
+        assert_ne!(pairs(3), pairs(4));
+        // Of 64 points of the sequence, four are in each sixteenth of the square.
+        for corner in 0..16 {
+            let low = [corner / 4, corner % 4].map(|part| 10.0 + 2.5 * f64::from(part));
+            let within = |point: &&Vec<Option<f64>>| {
+                point.iter().zip(low).all(|(value, low)| (low..low + 2.5).contains(&value.unwrap()))
+            };
+            assert_eq!(pairs(3).iter().filter(within).count(), 4, "{corner}");
+        }
     }
 
     #[test]

@@ -122,18 +122,24 @@ impl Condition {
 fn malformed(message: &str) -> ConditionError {
     ConditionError {
         message: format!("no condition: {message}"),
-        hint: "write keys, one of = != < <= > >=, and values, joined by and, or, not and parentheses, such as \"cost.usd_per_run < 2e6 and cluster.fabric = roce-400g\"".to_owned(),
+        hint: "write keys, one of = != < <= > >=, and values, or `in` and a list, joined by and, or, not and parentheses, such as \"cost.usd_per_run < 2e6 and cluster.fabric in [roce-400g, spectrum-x-400g]\"".to_owned(),
     }
 }
 
-/// Words, signs, parentheses, and texts in quotes with their opening quote.
+/// Words, signs, parentheses, the brackets and commas of lists, and texts in quotes with their opening quote.
 fn tokens(text: &str) -> Result<Vec<&str>, ConditionError> {
-    let mut found = Vec::new();
+    let mut found: Vec<&str> = Vec::new();
     let mut rest = text.trim_start();
+    // Within the brackets after `in`, commas part values.
+    let mut listing = false;
     while let Some(first) = rest.chars().next() {
         let length = if let Some((sign, _)) = RELATIONS.iter().find(|(sign, _)| rest.starts_with(sign)) {
             sign.len()
-        } else if matches!(first, '(' | ')') {
+        } else if matches!(first, '(' | ')') || (first == '[' && found.last() == Some(&"in")) {
+            listing |= first == '[';
+            1
+        } else if listing && matches!(first, ',' | ']') {
+            listing &= first == ',';
             1
         } else if first == '"' {
             let end = rest[1..].find('"').ok_or_else(|| malformed("a quote is not closed"))?;
@@ -141,7 +147,8 @@ fn tokens(text: &str) -> Result<Vec<&str>, ConditionError> {
             rest = rest[end + 2..].trim_start();
             continue;
         } else {
-            rest.find(|c: char| c.is_whitespace() || "()=<>!\"".contains(c)).unwrap_or(rest.len())
+            let ends = |c: char| c.is_whitespace() || "()=<>!\"".contains(c) || (listing && ",]".contains(c));
+            rest.find(ends).unwrap_or(rest.len())
         };
         if length == 0 {
             return Err(malformed(&format!("`{first}` stands alone")));
@@ -217,6 +224,9 @@ impl<'a> Parser<'a> {
         let key = self.take()?;
         let column = self.column(key)?;
         let sign = self.take()?;
+        if sign == "in" {
+            return self.listed(key, column);
+        }
         let Some((_, relation)) = RELATIONS.iter().find(|(known, _)| *known == sign) else {
             return Err(malformed(&format!("`{sign}` stands where a sign should, after `{key}`")));
         };
@@ -226,6 +236,28 @@ impl<'a> Parser<'a> {
         }
         let operand = self.operand(key, column, value)?;
         Ok(Condition::Compare(column, *relation, operand))
+    }
+
+    /// The rest of `key in [value, value]`.
+    fn listed(&mut self, key: &str, column: Column) -> Result<Condition, ConditionError> {
+        if !self.took("[") {
+            return Err(malformed(&format!("a list in brackets is missing after `{key} in`")));
+        }
+        let mut any: Option<Condition> = None;
+        loop {
+            let value = self.take()?;
+            let one = Condition::Compare(column, Relation::Equal, self.operand(key, column, value)?);
+            any = Some(match any {
+                Some(before) => Condition::Or(Box::new(before), Box::new(one)),
+                None => one,
+            });
+            if self.took("]") {
+                return any.ok_or_else(|| malformed("a list is empty"));
+            }
+            if !self.took(",") {
+                return Err(malformed(&format!("values of the list after `{key} in` are parted by commas")));
+            }
+        }
     }
 
     fn operand(&self, key: &str, column: Column, value: &str) -> Result<Operand, ConditionError> {

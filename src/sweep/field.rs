@@ -21,6 +21,19 @@ pub(super) fn has(records: &[Record<'_>], field: &CatalogField) -> bool {
 
 /// The catalog with its fields set; mistakes go to the sink, but for the sources that the new values do not have.
 pub(super) fn with_fields(catalog: &Catalog, fields: &[(&CatalogField, &Node)], sink: &Sink) -> Catalog {
+    let mut changed = catalog.clone();
+    add_changed(&mut changed, catalog, fields, sink);
+    changed
+}
+
+/// The entries that have fields set, and nothing else of the catalog but its currencies; mistakes go to the sink.
+pub(super) fn changed_entries(catalog: &Catalog, fields: &[(&CatalogField, &Node)], sink: &Sink) -> Catalog {
+    let mut changed = Catalog { currencies: catalog.currencies.clone(), ..Catalog::default() };
+    add_changed(&mut changed, catalog, fields, sink);
+    changed
+}
+
+fn add_changed(to: &mut Catalog, catalog: &Catalog, fields: &[(&CatalogField, &Node)], sink: &Sink) {
     let mut changed: Vec<(&'static str, &str, Node)> = Vec::new();
     let records = catalog.records();
     for (field, value) in fields {
@@ -34,13 +47,11 @@ pub(super) fn with_fields(catalog: &Catalog, fields: &[(&CatalogField, &Node)], 
             set(&mut changed[place].2, &field.field, value);
         }
     }
-    let mut catalog = catalog.clone();
     let own = Sink::default();
     for (folder, id, document) in &changed {
-        catalog.add(folder, id, document, &own);
+        to.add(folder, id, document, &own);
     }
     own.into_diagnostics().into_iter().filter(|found| found.code != Code::Unsourced).for_each(|found| sink.push(found));
-    catalog
 }
 
 /// Sets a field; a value with its range becomes the value alone, which stands in no range of the old one's.

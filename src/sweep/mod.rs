@@ -25,6 +25,8 @@ pub use visit::Visitor;
 use axes::Target;
 use stages::{Apart, Asked, Touches};
 
+use std::fmt::Write;
+
 use crate::catalog::Catalog;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{Node, Value};
@@ -137,7 +139,9 @@ impl<'a> Sweep<'a> {
     /// All that decides what the rows are, but for the catalog, as text: the same text, the same rows.
     pub fn identity(&self) -> String {
         let Self { axes, figures, document, only, kept, .. } = self;
-        format!("{document}\n{axes:?}\n{only:?}\n{kept:?}\n{figures:?}\n")
+        let mut recorded = String::new();
+        numbers_of_files(document, &mut recorded);
+        format!("{document}\n{recorded}{axes:?}\n{only:?}\n{kept:?}\n{figures:?}\n")
     }
 
     /// Reports values that are wrong whatever stands beside them.
@@ -187,6 +191,21 @@ const fn is_of_value(code: Code) -> bool {
 
 fn report(message: &str, hint: &str, at: &Span, sink: &Sink) {
     sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "here").hint(hint));
+}
+
+/// Writes down what files that a document names hold.
+fn numbers_of_files(node: &Node, text: &mut String) {
+    match &node.value {
+        Value::Rows(rows) => {
+            for column in &rows.columns {
+                // A text takes whatever is written to it.
+                let _ = writeln!(text, "{} {:?}", column.name, column.values);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| numbers_of_files(item, text)),
+        Value::Table(table) => table.entries.iter().for_each(|entry| numbers_of_files(&entry.node, text)),
+        _ => {}
+    }
 }
 
 /// A document's table of money alone.

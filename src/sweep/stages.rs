@@ -9,19 +9,22 @@ use super::Sweep;
 use rayon::prelude::*;
 
 use super::axes::{ABSENT, Axes, AxisColumn, Target};
-use super::field::with_fields;
+use super::field::{changed_entries, with_fields};
 use super::row::{Reason, Row};
 use crate::catalog::Catalog;
 use crate::diagnostics::Sink;
 use crate::document::{Node, Value};
-use crate::evaluate::{BuiltCluster, Evaluation, Infeasible, Staged, StagedServing};
+use crate::evaluate::{Bought, BuiltCluster, Evaluation, Infeasible, Staged, StagedServing};
 use crate::parallelism::{Layout, Sharding};
-use crate::scenario::{Arrivals, CatalogField, LayoutSearch, Lengths, Money, Scenario, ScenarioFile, Serving};
+use crate::scenario::{
+    ArrivalTerms, Arrivals, CatalogField, Cluster, LayoutSearch, Lengths, Money, Scenario, ScenarioFile, Serving,
+};
 use crate::search::{self, Variants};
 use crate::units::Fraction;
 
-/// Catalogs, scenarios, answers and layouts that are kept.
+/// Catalogs, price books (which are long), scenarios, answers and layouts that are kept.
 const CATALOGS: usize = 16;
+const BOOKS: usize = 32;
 const KEPT: usize = 256;
 const LAYOUTS: usize = 4_096;
 
@@ -32,6 +35,8 @@ pub(super) enum Touches {
     Catalog,
     /// What is built or run.
     Work,
+    /// Prices and sites of the catalog: what is built stays.
+    Prices,
     /// Money only.
     Money,
     /// What requests come, and nothing that serves them.
@@ -98,6 +103,7 @@ impl Touches {
     /// Of a key.
     pub(super) fn of(key: &str, target: &Target, apart: Apart) -> Self {
         match target {
+            Target::Catalog(field) if ["prices", "sites"].contains(&field.folder) => Self::Prices,
             Target::Catalog(_) => Self::Catalog,
             Target::Scenario if key.starts_with("finance.") => Self::Money,
             Target::Scenario if apart.load && is_of(key, &LOAD) => Self::Load,
@@ -110,7 +116,7 @@ impl Touches {
 /// What a value of an axis of requests sets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Asked {
-    Arrivals(Arrivals),
+    Arrivals(Arrivals, ArrivalTerms),
     Input(Lengths),
     Output(Lengths),
     Hit(Fraction),
@@ -121,18 +127,19 @@ impl Asked {
     fn of(key: &str, serving: &Serving) -> Option<Self> {
         let tables = LOAD.iter().position(|table| is_of(key, &[table]))?;
         Some(match tables {
-            0 => Self::Arrivals(serving.arrivals),
+            0 => Self::Arrivals(serving.arrivals, serving.terms),
             1 => Self::Input(serving.input),
             2 => Self::Output(serving.output),
             _ => Self::Hit(serving.prefix_hit),
         })
     }
 
-    const fn set(self, serving: &mut Serving) {
+    /// Sets a scenario's, but for the lengths of requests, which are set together.
+    const fn set(self, serving: &mut Serving, lengths: &mut [Lengths; 2]) {
         match self {
-            Self::Arrivals(arrivals) => serving.arrivals = arrivals,
-            Self::Input(input) => serving.input = input,
-            Self::Output(output) => serving.output = output,
+            Self::Arrivals(arrivals, terms) => (serving.arrivals, serving.terms) = (arrivals, terms),
+            Self::Input(input) => lengths[0] = input,
+            Self::Output(output) => lengths[1] = output,
             Self::Hit(hit) => serving.prefix_hit = hit,
         }
     }
@@ -175,9 +182,10 @@ pub(super) enum Base {
     Serving(Box<StagedServing>),
 }
 
-/// An answer but for the layout or the requests, and the number of the money that it was worked out with.
+/// An answer but for the layout or the requests, and the numbers of the prices and the money that it was worked out with.
 #[derive(Debug)]
 struct Financed {
+    prices: u128,
     money: u128,
     base: Base,
 }
@@ -198,6 +206,7 @@ pub(super) struct Open {
 pub(super) struct Worker {
     catalogs: Slots<Option<Arc<Catalog>>>,
     scenarios: Slots<Result<Arc<Scenario>, String>>,
+    prices: Slots<Result<Arc<Catalog>, String>>,
     moneys: Slots<Result<Money, String>>,
     bases: Slots<Financed>,
     layouts: Slots<Result<Layout, String>>,
@@ -209,6 +218,7 @@ impl Worker {
         Self {
             catalogs: Slots::new(CATALOGS),
             scenarios: Slots::new(KEPT),
+            prices: Slots::new(BOOKS),
             moneys: Slots::new(KEPT),
             bases: Slots::new(KEPT),
             layouts: Slots::new(LAYOUTS),
@@ -218,9 +228,10 @@ impl Worker {
 
     /// The answer of the point at hand but for its layout, or its requests.
     pub(super) fn base(&mut self, sweep: &Sweep<'_>) -> &mut Base {
-        let key = sweep.key(&self.point, |touched| touched < Touches::Money);
-        let wanted = sweep.key(&self.point, |touched| touched == Touches::Money);
-        let Self { catalogs, scenarios, moneys, bases, point, .. } = self;
+        let key = sweep.key(&self.point, |touched| touched < Touches::Prices);
+        let [at_prices, at_money] =
+            [Touches::Prices, Touches::Money].map(|wanted| sweep.key(&self.point, |touched| touched == wanted));
+        let Self { catalogs, scenarios, prices, moneys, bases, point, .. } = self;
         let mut money = || {
             let read = || {
                 let sink = Sink::default();
@@ -228,28 +239,56 @@ impl Worker {
                     Money::resolve(&sweep.with(&sweep.money, point, |touched| touched == Touches::Money), &sink);
                 sink.is_empty().then_some(money).ok_or_else(|| first(sink))
             };
-            sweep.has(Touches::Money).then(|| moneys.get_or(wanted, read).clone()).transpose()
+            sweep.has(Touches::Money).then(|| moneys.get_or(at_money, read).clone()).transpose()
         };
-        let mut whole = |money: Result<Option<Money>, String>| {
-            let found = scenarios.get_or(key, || scenario(sweep, catalogs, point)).clone();
-            match (found, money) {
-                (Err(mistake), _) | (_, Err(mistake)) => Base::Mistake(mistake),
-                (Ok(scenario), Ok(money)) => {
-                    let mut scenario = (*scenario).clone();
-                    if let Some(money) = money {
-                        money.set(&mut scenario);
-                    }
-                    open(scenario, sweep)
+        // What is bought at the point's prices, of a cluster with the catalog's own.
+        let mut bought = |cluster: &Cluster| {
+            let read = || {
+                let sink = Sink::default();
+                let changed = changed_entries(sweep.catalog, &sweep.fields(point, Touches::Prices), &sink);
+                sink.is_empty().then(|| Arc::new(changed)).ok_or_else(|| first(sink))
+            };
+            let changed = sweep.has(Touches::Prices).then(|| prices.get_or(at_prices, read).clone()).transpose()?;
+            Ok::<_, String>(changed.map(|changed| Bought {
+                site: changed.sites.get(&cluster.site.id).unwrap_or(&cluster.site).clone(),
+                prices: changed.price_books.get(&cluster.prices.id).unwrap_or(&cluster.prices).clone(),
+            }))
+        };
+        let own = scenarios.get_or(key, || scenario(sweep, catalogs, point));
+        let whole = |bought: Result<Option<Bought>, String>, money: Result<Option<Money>, String>| {
+            let bind = || {
+                let mut found = (**own.as_ref().map_err(Clone::clone)?).clone();
+                if let Some(bought) = bought? {
+                    bought.set(&mut found.cluster);
                 }
-            }
+                if let Some(money) = money? {
+                    money.set(&mut found);
+                }
+                Ok(found)
+            };
+            bind().map_or_else(Base::Mistake, |found| open(found, sweep))
         };
-        let known = bases.get_or(key, || Financed { money: wanted, base: whole(money()) });
-        if known.money != wanted {
-            known.money = wanted;
+        let mut of_own = || own.as_ref().map_or(Ok(None), |own| bought(&own.cluster));
+        let known =
+            bases.get_or(key, || Financed { prices: at_prices, money: at_money, base: whole(of_own(), money()) });
+        if known.prices != at_prices {
+            known.prices = at_prices;
+            let done = match (&mut known.base, of_own()) {
+                (Base::Open(open), Ok(Some(bought))) => open.reprice(&bought).is_ok(),
+                (Base::Serving(staged), Ok(Some(bought))) => staged.reprice(&bought).is_ok(),
+                _ => false,
+            };
+            if !done {
+                known.money = at_money;
+                known.base = whole(of_own(), money());
+            }
+        }
+        if known.money != at_money {
+            known.money = at_money;
             match (&mut known.base, money()) {
                 (Base::Open(open), Ok(Some(money))) => open.refinance(&money),
                 (Base::Serving(staged), Ok(Some(money))) => staged.refinance(&money),
-                (base, money) => *base = whole(money),
+                (base, money) => *base = whole(of_own(), money),
             }
         }
         &mut known.base
@@ -314,6 +353,14 @@ impl Open {
         variants.refinance(built, finance);
     }
 
+    /// The same at other prices, or at a site with other ones.
+    fn reprice(&mut self, bought: &Bought) -> Result<(), Infeasible> {
+        let Self { staged, variants, .. } = self;
+        let (built, finance) = staged.reprice(bought)?;
+        variants.refinance(built, finance);
+        Ok(())
+    }
+
     fn at(&mut self, layout: Layout) -> Result<&Evaluation, Infeasible> {
         let Some(prepared) = self.variants.first() else { return Err(Infeasible::Untimed("this software")) };
         let order = Layout { order: self.layout.order, ..layout };
@@ -333,7 +380,7 @@ fn scenario(
         let key = sweep.key(point, |touched| touched == Touches::Catalog);
         let changed = catalogs.get_or(key, || {
             let sink = Sink::default();
-            let catalog = with_fields(sweep.catalog, &sweep.fields(point), &sink);
+            let catalog = with_fields(sweep.catalog, &sweep.fields(point, Touches::Catalog), &sink);
             sink.is_empty().then(|| Arc::new(catalog))
         });
         let Some(catalog) = changed else { return Err("the catalog does not take a value".to_owned()) };
@@ -405,14 +452,17 @@ impl Sweep<'_> {
     /// The answer at a point's requests.
     fn serve<'s>(&self, staged: &'s mut StagedServing, point: &[u32]) -> Result<&'s Evaluation, Unserved<'_>> {
         let Some((serving, cluster)) = staged.serving() else { return staged.at().map_err(Unserved::Not) };
+        let mut lengths = [serving.input, serving.output];
         for ((values, touched), value) in self.asked.iter().zip(&self.touches).zip(point) {
             if *touched == Touches::Load && *value != ABSENT {
                 match &values[*value as usize] {
-                    Ok(asked) => asked.set(serving),
+                    Ok(asked) => asked.set(serving, &mut lengths),
                     Err(mistake) => return Err(Unserved::Mistake(mistake)),
                 }
             }
         }
+        let [input, output] = lengths;
+        serving.set_lengths(input, output);
         if serving.search {
             serving.layout = search::best_serving_layout(serving, cluster).map_err(Unserved::Not)?;
         }
@@ -439,7 +489,10 @@ impl Sweep<'_> {
                     if let (Some(own), Some(bound)) = (&mut set.serving, &bound.serving)
                         && let Some(asked) = Asked::of(key, bound)
                     {
-                        asked.set(own);
+                        let mut lengths = [own.input, own.output];
+                        asked.set(own, &mut lengths);
+                        let [input, output] = lengths;
+                        own.set_lengths(input, output);
                     }
                     text(&mut set) == text(&mut bound)
                 })
@@ -488,20 +541,21 @@ impl Sweep<'_> {
     pub fn evaluate(&self, index: u64) -> Result<Evaluation, String> {
         let mut point = vec![ABSENT; self.axes.columns.len()];
         self.axes.at(index, &mut point);
-        let document = self.document(&point, |touched| touched != Touches::Catalog);
+        let document = self.document(&point, |touched| touched != Touches::Catalog && touched != Touches::Prices);
         let sink = Sink::default();
-        let changed = self.has(Touches::Catalog).then(|| with_fields(self.catalog, &self.fields(&point), &sink));
+        let fields = [Touches::Catalog, Touches::Prices].map(|touched| self.fields(&point, touched)).concat();
+        let changed = (!fields.is_empty()).then(|| with_fields(self.catalog, &fields, &sink));
         let scenario = resolve(&document, changed.as_ref().unwrap_or(self.catalog))?;
         search::evaluate(scenario).map_err(|infeasible| infeasible.to_string())
     }
 
-    /// The fields of the catalog that a point sets.
-    fn fields(&self, point: &[u32]) -> Vec<(&CatalogField, &Node)> {
-        let columns = self.axes.columns.iter().zip(point).filter(|(_, value)| **value != ABSENT);
+    /// The fields of the catalog that a point sets, of those that touch that.
+    fn fields(&self, point: &[u32], wanted: Touches) -> Vec<(&CatalogField, &Node)> {
+        let columns = self.axes.columns.iter().zip(&self.touches).zip(point).filter(|(_, value)| **value != ABSENT);
         columns
-            .filter_map(|(column, value)| match &column.target {
-                Target::Catalog(field) => Some((field, &column.values[*value as usize].node)),
-                Target::Scenario => None,
+            .filter_map(|((column, touched), value)| match &column.target {
+                Target::Catalog(field) if *touched == wanted => Some((field, &column.values[*value as usize].node)),
+                _ => None,
             })
             .collect()
     }

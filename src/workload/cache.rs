@@ -2,7 +2,7 @@
 //!
 //! All in numbers, not bytes: the format comes in where memory is counted.
 
-use crate::catalog::model::{Mixer, Model, Span};
+use crate::catalog::model::{Block, Mixer, Model, Span};
 
 /// How long a layer keeps the keys and values of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,62 +65,64 @@ impl LayerCache {
 }
 
 /// The caches of a model's layers. Layers that cache nothing of the text, cross-attention among them, are left out.
-pub fn layer_caches(model: &Model) -> Vec<LayerCache> {
-    let mut caches = Vec::new();
-    for block in &model.blocks {
-        let mut cache = LayerCache {
-            layers: block.layers,
-            per_token: 0,
-            keeps: Keeps::Always,
-            shared_by: SharedBy::Nobody,
-            state: 0,
-            convolution: 0,
-        };
-        match block.mixer {
-            Mixer::None => continue,
-            Mixer::Attention(attention) => {
-                let width = u64::from(attention.head_dim) + u64::from(attention.value_dim);
-                cache.per_token = u64::from(attention.kv_heads) * width;
-                cache.shared_by = SharedBy::Heads(attention.kv_heads);
-                match attention.span {
-                    Span::Full => {}
-                    Span::Window | Span::Chunk => cache.keeps = Keeps::Last(attention.window),
-                    Span::Cross => continue,
-                }
-            }
-            Mixer::Latent(latent) => {
-                let indexer = latent.indexer.map_or(0, |indexer| u64::from(indexer.head_dim));
-                cache.per_token = u64::from(latent.rank) + u64::from(latent.rope_dim) + indexer;
-            }
-            Mixer::Compressed(compressed) => {
-                let dim = u64::from(compressed.head_dim);
-                caches.push(LayerCache { per_token: dim, keeps: Keeps::Last(compressed.window), ..cache });
-                cache.per_token = dim + compressed.indexer.map_or(0, |indexer| u64::from(indexer.head_dim));
-                cache.keeps = Keeps::Each(compressed.ratio);
-            }
-            Mixer::Mamba2(mamba) => {
-                let inner = u64::from(mamba.heads) * u64::from(mamba.head_dim);
-                let convolved = inner + 2 * u64::from(mamba.groups) * u64::from(mamba.state);
-                cache.state = inner * u64::from(mamba.state);
-                cache.convolution = convolved * u64::from(mamba.kernel.saturating_sub(1));
-                cache.shared_by = SharedBy::Heads(mamba.heads);
-            }
-            Mixer::Mamba(mamba) => {
-                cache.state = u64::from(mamba.inner) * u64::from(mamba.state);
-                cache.convolution = u64::from(mamba.inner) * u64::from(mamba.kernel.saturating_sub(1));
-                cache.shared_by = SharedBy::Heads(mamba.inner);
-            }
-            Mixer::GatedDelta(delta) => {
-                let keys = u64::from(delta.key_heads) * u64::from(delta.key_dim);
-                let values = u64::from(delta.value_heads) * u64::from(delta.value_dim);
-                cache.state = values * u64::from(delta.key_dim);
-                cache.convolution = (2 * keys + values) * u64::from(delta.kernel.saturating_sub(1));
-                cache.shared_by = SharedBy::Heads(delta.value_heads);
+pub fn layer_caches(model: &Model) -> impl Iterator<Item = LayerCache> + Clone + '_ {
+    model.blocks.iter().flat_map(|block| caches_of(block).into_iter().flatten())
+}
+
+/// The caches of a block's layers: none, one, or one and a window beside it.
+fn caches_of(block: &Block) -> [Option<LayerCache>; 2] {
+    let mut cache = LayerCache {
+        layers: block.layers,
+        per_token: 0,
+        keeps: Keeps::Always,
+        shared_by: SharedBy::Nobody,
+        state: 0,
+        convolution: 0,
+    };
+    let mut window = None;
+    match block.mixer {
+        Mixer::None => return [None; 2],
+        Mixer::Attention(attention) => {
+            let width = u64::from(attention.head_dim) + u64::from(attention.value_dim);
+            cache.per_token = u64::from(attention.kv_heads) * width;
+            cache.shared_by = SharedBy::Heads(attention.kv_heads);
+            match attention.span {
+                Span::Full => {}
+                Span::Window | Span::Chunk => cache.keeps = Keeps::Last(attention.window),
+                Span::Cross => return [None; 2],
             }
         }
-        caches.push(cache);
+        Mixer::Latent(latent) => {
+            let indexer = latent.indexer.map_or(0, |indexer| u64::from(indexer.head_dim));
+            cache.per_token = u64::from(latent.rank) + u64::from(latent.rope_dim) + indexer;
+        }
+        Mixer::Compressed(compressed) => {
+            let dim = u64::from(compressed.head_dim);
+            window = Some(LayerCache { per_token: dim, keeps: Keeps::Last(compressed.window), ..cache });
+            cache.per_token = dim + compressed.indexer.map_or(0, |indexer| u64::from(indexer.head_dim));
+            cache.keeps = Keeps::Each(compressed.ratio);
+        }
+        Mixer::Mamba2(mamba) => {
+            let inner = u64::from(mamba.heads) * u64::from(mamba.head_dim);
+            let convolved = inner + 2 * u64::from(mamba.groups) * u64::from(mamba.state);
+            cache.state = inner * u64::from(mamba.state);
+            cache.convolution = convolved * u64::from(mamba.kernel.saturating_sub(1));
+            cache.shared_by = SharedBy::Heads(mamba.heads);
+        }
+        Mixer::Mamba(mamba) => {
+            cache.state = u64::from(mamba.inner) * u64::from(mamba.state);
+            cache.convolution = u64::from(mamba.inner) * u64::from(mamba.kernel.saturating_sub(1));
+            cache.shared_by = SharedBy::Heads(mamba.inner);
+        }
+        Mixer::GatedDelta(delta) => {
+            let keys = u64::from(delta.key_heads) * u64::from(delta.key_dim);
+            let values = u64::from(delta.value_heads) * u64::from(delta.value_dim);
+            cache.state = values * u64::from(delta.key_dim);
+            cache.convolution = (2 * keys + values) * u64::from(delta.kernel.saturating_sub(1));
+            cache.shared_by = SharedBy::Heads(delta.value_heads);
+        }
     }
-    caches
+    [window, Some(cache)]
 }
 
 /// Numbers of a sequence, by what they depend on.
@@ -167,5 +169,5 @@ impl CacheNumbers {
 
 /// Numbers of keys and values of a sequence of that length, in layers that cache the text.
 pub fn numbers_at(model: &Model, tokens: u64) -> u64 {
-    layer_caches(model).iter().map(|cache| cache.numbers_at(tokens).saturating_mul(u64::from(cache.layers))).sum()
+    layer_caches(model).map(|cache| cache.numbers_at(tokens).saturating_mul(u64::from(cache.layers))).sum()
 }

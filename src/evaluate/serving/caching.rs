@@ -56,7 +56,7 @@ pub(super) fn settled(
         let reused = cache.reuse(hits, loads);
         let reuse =
             Reuse { hit: reused.share * caching.tokens / serving.input.mean, wait: reused.wait, busiest: uneven };
-        let mut point = answered(serving, cluster, &reuse)?;
+        let mut point = answered(serving, cluster, &reuse, None)?;
         let found = groups_of(layout, point.pool.map_or(point.replicas, |pool| pool.workers));
         let each = point.state.requests_per_second * point.replicas as f64 / found * uneven;
         let busy = cache.busy(hits, loads, each);

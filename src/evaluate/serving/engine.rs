@@ -10,6 +10,7 @@ use crate::units::{Bytes, RequestRate, Seconds};
 use crate::workload::prediction_inputs;
 
 /// Arithmetic of all that an engine runs.
+#[derive(Clone, Debug)]
 pub(super) struct Shapes {
     /// The model.
     pub(super) model: ModelShape,

@@ -23,8 +23,6 @@ pub struct Fits {
     pub requests: u64,
     /// Tokens that those requests hold.
     pub tokens: u64,
-    /// The longest sequence that fits alone.
-    pub longest: u64,
 }
 
 impl Fits {
@@ -69,9 +67,14 @@ pub fn fits(
     let block = u64::from(engine.pages.block.max(1));
     let shared_blocks = shared_prefix.min(tokens) / block * block;
     // Windows and states are each request's own: shared is what only grows.
-    let prefix = if shared_blocks > 0 { of(shared_blocks).saturating_sub(of(0)) } else { Bytes::ZERO };
-    let shared = prefix.min(of(tokens).saturating_sub(of(tokens - shared_blocks)));
-    let request = of(tokens).saturating_sub(shared);
+    let whole_request = of(tokens);
+    let shared = if shared_blocks > 0 {
+        let prefix = of(shared_blocks).saturating_sub(of(0));
+        prefix.min(whole_request.saturating_sub(of(tokens - shared_blocks)))
+    } else {
+        Bytes::ZERO
+    };
+    let request = whole_request.saturating_sub(shared);
     let left = pool.saturating_sub(shared);
     let requests = whole(left, request) * u64::from(layout.attention_data);
     Fits {
@@ -83,7 +86,6 @@ pub fn fits(
         prefix: shared,
         requests,
         tokens: requests.saturating_mul(tokens),
-        longest: largest_context(model, layout, engine, formats, pool),
     }
 }
 

@@ -62,8 +62,8 @@ pub fn sequence_bytes(
     let rounded = |tokens: u64, block: u64| tokens.div_ceil(block).saturating_mul(block) as f64;
     let block = u64::from(pages.block.max(1));
     if pages.paging == Paging::UnifiedPages {
-        let widest = caches.iter().map(token).fold(Bytes::ZERO, Bytes::max);
-        let largest_state = caches.iter().map(state).fold(Bytes::ZERO, Bytes::max);
+        let widest = caches.clone().map(|cache| token(&cache)).fold(Bytes::ZERO, Bytes::max);
+        let largest_state = caches.clone().map(|cache| state(&cache)).fold(Bytes::ZERO, Bytes::max);
         // Where nothing grows, there are only states.
         let per_page = if widest > Bytes::ZERO { largest_state / widest } else { 0.0 };
         #[allow(
@@ -79,7 +79,7 @@ pub fn sequence_bytes(
             let growing = if cache.per_token > 0 { widest * rounded(tokens, block) } else { Bytes::ZERO };
             (states + growing) * on_stage(cache)
         };
-        return caches.iter().map(of).sum();
+        return caches.map(|cache| of(&cache)).sum();
     }
     let windowed = |window: u64| {
         if pages.batched_tokens == 0 {
@@ -96,5 +96,5 @@ pub fn sequence_bytes(
         };
         (state(cache) + token(cache) * kept) * on_stage(cache)
     };
-    caches.iter().map(of).sum()
+    caches.map(|cache| of(&cache)).sum()
 }

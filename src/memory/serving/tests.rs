@@ -51,11 +51,15 @@ fn weights_of_a_rank_are_what_vllm_logs() {
 
 #[test]
 fn the_pool_follows_vllm_on_three_gpus() {
-    let fit = |usable: f64, batched_tokens, outside: f64| {
+    let model = llama_8b();
+    let formats = CacheFormats::of(&model);
+    let engine = |batched_tokens, outside: f64| {
         let pages = Pages { batched_tokens, ..vllm().pages };
-        let engine = Engine { pages, outside: Bytes::new(outside * GIB), ..vllm() };
-        let model = llama_8b();
-        fits(&model, &ServingLayout::SINGLE, &engine, &CacheFormats::of(&model), Bytes::new(usable * GIB), (8_192, 0))
+        Engine { pages, outside: Bytes::new(outside * GIB), ..vllm() }
+    };
+    let fit = |usable: f64, batched_tokens, outside: f64| {
+        let engine = engine(batched_tokens, outside);
+        fits(&model, &ServingLayout::SINGLE, &engine, &formats, Bytes::new(usable * GIB), (8_192, 0))
     };
     // Pull request 10511: 79.22 GiB, 1.79 outside the allocator, an activation peak of 1.26: 53.29 for the cache.
     let eighty = fit(79.22, 8_192, 1.79);
@@ -67,7 +71,10 @@ fn the_pool_follows_vllm_on_three_gpus() {
     assert!((gib(twenty.pool) / 3.81 - 1.0).abs() < 0.02, "{}", gib(twenty.pool));
     let more = fit(23.58, 29_000, 0.0);
     assert!((gib(more.pool) / 2.89 - 1.0).abs() < 0.04, "{}", gib(more.pool));
-    assert!(more.longest < 29_000 && twenty.longest > 20_000);
+    let longest = |batched_tokens, pool| {
+        largest_context(&model, &ServingLayout::SINGLE, &engine(batched_tokens, 0.0), &formats, pool)
+    };
+    assert!(longest(29_000, more.pool) < 29_000 && longest(20_000, twenty.pool) > 20_000);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `[sweep]`: the axes along which a scenario is repeated.
 
+use super::uncertainty::{MOST_SAMPLES, Spread, spreads};
 use crate::catalog::{Catalog, Condition};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
 use crate::document::{Node, Reader, Value};
@@ -50,8 +51,46 @@ pub enum ValuesFile {
     List(Vec<Node>),
     /// All entries of the key's folder in the catalog that meet the conditions.
     Set(Vec<Condition>),
+    /// Numbers that are drawn.
+    Drawn(Drawn),
     /// All layouts there are.
     Layouts,
+}
+
+/// Numbers that are drawn from a spread: the same for the same seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drawn {
+    /// How they spread.
+    pub spread: Spread,
+    /// How many.
+    pub count: u32,
+    /// What they are drawn by.
+    pub seed: u32,
+    /// Whether they are rounded to whole numbers.
+    pub whole: bool,
+    /// Written after them.
+    pub unit: Option<String>,
+    /// Its place.
+    pub at: Span,
+}
+
+impl Drawn {
+    /// The value of a number.
+    pub fn node(&self, number: f64) -> Node {
+        number_node(number, self.whole, self.unit.as_deref(), &self.at)
+    }
+}
+
+/// A number as an axis has it.
+fn number_node(number: f64, whole: bool, unit: Option<&str>, at: &Span) -> Node {
+    let number = if whole { number.round() } else { number };
+    let value = match unit {
+        Some(unit) => Value::String(format!("{number} {unit}")),
+        #[allow(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
+        None if whole && number.abs() < 9e15 => Value::Integer(number as i64),
+        None => Value::Float(number),
+    };
+    Node { value, at: at.clone() }
 }
 
 /// How the steps of a range lie.
@@ -134,9 +173,9 @@ fn axis(node: &Node, path: &str, sink: &Sink) -> Option<AxisFile> {
 }
 
 fn values(r: &mut Reader<'_>, key: &str) -> Option<ValuesFile> {
-    let (list, range, set) = (r.node("values"), r.node("range"), r.node("all"));
-    match (list, range, set) {
-        (Some(list), None, None) => match &list.value {
+    let (list, range, set, sample) = (r.node("values"), r.node("range"), r.node("all"), r.node("sample"));
+    match (list, range, set, sample) {
+        (Some(list), None, None, None) => match &list.value {
             Value::Array(values) if !values.is_empty() => Some(ValuesFile::List(values.clone())),
             Value::String(word) if word == "all" && key == "training.layout" => Some(ValuesFile::Layouts),
             _ => {
@@ -144,12 +183,17 @@ fn values(r: &mut Reader<'_>, key: &str) -> Option<ValuesFile> {
                 None
             }
         },
-        (None, Some(range), None) => {
+        (None, Some(range), None, None) => {
             let path = r.path_of("range");
             let reader = &mut Reader::new(range, path, r.sink())?;
             steps(reader, &range.at).map(ValuesFile::List)
         }
-        (None, None, Some(set)) => {
+        (None, None, None, Some(sample)) => {
+            let path = r.path_of("sample");
+            let reader = &mut Reader::new(sample, path, r.sink())?;
+            drawn(reader, &sample.at).map(ValuesFile::Drawn)
+        }
+        (None, None, Some(set), None) => {
             let conditions: Vec<String> = crate::document::FromNode::from_node(set, &r.path_of("all"), r.sink());
             let mut parsed = Vec::new();
             for condition in &conditions {
@@ -161,7 +205,7 @@ fn values(r: &mut Reader<'_>, key: &str) -> Option<ValuesFile> {
             Some(ValuesFile::Set(parsed))
         }
         _ => {
-            let message = "an axis takes one of `values`, `range` and `all`";
+            let message = "an axis takes one of `values`, `range`, `all` and `sample`";
             let hint =
                 "such as values = [1, 2], range = { from = 1, to = 4, steps = 4 }, or all = [\"transport = rocev2\"]";
             r.sink().push(Diagnostic::new(Code::MissingKey, message).at(r.at(), "here").hint(hint));
@@ -196,19 +240,41 @@ fn steps(r: &mut Reader<'_>, at: &Span) -> Option<Vec<Node>> {
         let number = match scale {
             _ if index == 0 => from,
             _ if index == count - 1 => to,
-            Scale::Linear => from + (to - from) * part,
-            Scale::Log => from * (to / from).powf(part),
+            Scale::Linear => short(from + (to - from) * part),
+            Scale::Log => short(from * (to / from).powf(part)),
         };
-        let number = if whole { number.round() } else { number };
-        let value = match &unit {
-            Some(unit) => Value::String(format!("{number} {unit}")),
-            #[allow(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
-            None if whole && number.abs() < 9e15 => Value::Integer(number as i64),
-            None => Value::Float(number),
-        };
-        Node { value, at: at.clone() }
+        number_node(number, whole, unit.as_deref(), at)
     };
     Some((0..count).map(value).collect())
+}
+
+/// A number without the last digits of its rounding: 0.2, not 0.19999999999999998.
+fn short(number: f64) -> f64 {
+    format!("{number:.14e}").parse().unwrap_or(number)
+}
+
+/// Numbers that are drawn.
+fn drawn(r: &mut Reader<'_>, at: &Span) -> Option<Drawn> {
+    let before = r.sink().len();
+    let count = r.within("count", &(1..=MOST_SAMPLES));
+    let seed = r.or("seed", 0);
+    let given = spreads(r);
+    let (whole, unit) = (r.or("whole", false), r.optional("unit"));
+    if r.sink().len() > before {
+        return None;
+    }
+    let [spread] = &given[..] else {
+        let message = "a sample spreads in one way: `uniform`, `triangular`, `lognormal` or `values`";
+        let hint = "such as sample = { count = 100, seed = 1, triangular = { low = 0.3, mode = 0.6, high = 0.9 } }";
+        r.sink().push(Diagnostic::new(Code::MissingKey, message).at(at, "here").hint(hint));
+        return None;
+    };
+    if !spread.is_sound() {
+        let hint = "low < high with the mode between them; 0 < median < p90; a value or more";
+        r.sink().push(Diagnostic::new(Code::OutOfRange, "a sample spreads over nothing").at(at, "here").hint(hint));
+        return None;
+    }
+    Some(Drawn { spread: spread.clone(), count, seed, whole, unit, at: at.clone() })
 }
 
 /// Reports a key that neither a scenario nor the catalog has.

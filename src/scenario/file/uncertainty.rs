@@ -1,8 +1,8 @@
 //! `[uncertainty]`: what is not known for certain, and how it spreads.
 
 use super::sweep::check_key;
-use crate::diagnostics::{Code, Diagnostic, Span};
-use crate::document::{Node, Reader, Value};
+use crate::diagnostics::{Code, Diagnostic, Span, did_you_mean};
+use crate::document::{Node, Reader, Rows, Value};
 
 /// The most samples: the length of the sequence that they are taken from.
 pub const MOST_SAMPLES: u32 = 1 << 16;
@@ -135,6 +135,54 @@ fn correlation(node: &Node, outer: &Reader<'_>) -> Option<CorrelationFile> {
     }
 }
 
+/// The ways to spread that are given.
+pub(super) fn spreads(r: &mut Reader<'_>) -> Vec<Spread> {
+    let uniform = r.optional_table("uniform", |r| Spread::Uniform { low: r.get("low"), high: r.get("high") });
+    let triangular = r.optional_table("triangular", |r| Spread::Triangular {
+        low: r.get("low"),
+        mode: r.get("mode"),
+        high: r.get("high"),
+    });
+    let normal = r.optional_table("lognormal", |r| Spread::LogNormal { median: r.get("median"), p90: r.get("p90") });
+    let empirical = match r.node("values") {
+        Some(Node { value: Value::Rows(rows), at }) => recorded(rows, at, r).map(Spread::Empirical),
+        _ => r.optional::<Vec<f64>>("values").map(Spread::Empirical),
+    };
+    [uniform, triangular, normal, empirical].into_iter().flatten().collect()
+}
+
+/// The numbers of a column of a file: the one that `column` names, or the only one.
+fn recorded(rows: &Rows, at: &Span, r: &mut Reader<'_>) -> Option<Vec<f64>> {
+    let wanted: Option<String> = r.optional("column");
+    let found = match (&wanted, &rows.columns[..]) {
+        (Some(name), _) => rows.column(name),
+        (None, [only]) => Some(&only.values[..]),
+        (None, _) => None,
+    };
+    if found.is_none() {
+        let known = rows.columns.iter().map(|column| column.name.as_str());
+        let hint = wanted.as_ref().and_then(|name| did_you_mean(name, known.clone())).map_or_else(
+            || format!("name one with `column`: {}", known.clone().collect::<Vec<_>>().join(", ")),
+            |near| format!("did you mean column = \"{near}\"?"),
+        );
+        let message = format!("{} does not say which of its columns is meant", rows.name);
+        r.sink().push(Diagnostic::new(Code::MissingKey, message).at(at, "this file").hint(hint));
+    }
+    found.map(<[f64]>::to_vec)
+}
+
+impl Spread {
+    /// Whether it spreads over anything.
+    pub(super) fn is_sound(&self) -> bool {
+        match self {
+            Self::Uniform { low, high } => low < high,
+            Self::Triangular { low, mode, high } => low <= mode && mode <= high && low < high,
+            Self::LogNormal { median, p90 } => *median > 0.0 && p90 > median,
+            Self::Empirical(values) => !values.is_empty(),
+        }
+    }
+}
+
 fn input(node: &Node, outer: &Reader<'_>) -> Option<UncertainFile> {
     let sink = outer.sink();
     let r = &mut Reader::new(node, "uncertainty.inputs", sink)?;
@@ -143,29 +191,15 @@ fn input(node: &Node, outer: &Reader<'_>) -> Option<UncertainFile> {
     if sink.len() == before {
         check_key(&key, &r.place("key"), sink);
     }
-    let uniform = r.optional_table("uniform", |r| Spread::Uniform { low: r.get("low"), high: r.get("high") });
-    let triangular = r.optional_table("triangular", |r| Spread::Triangular {
-        low: r.get("low"),
-        mode: r.get("mode"),
-        high: r.get("high"),
-    });
-    let normal = r.optional_table("lognormal", |r| Spread::LogNormal { median: r.get("median"), p90: r.get("p90") });
-    let empirical = r.optional::<Vec<f64>>("values").map(Spread::Empirical);
+    let given = spreads(r);
     let unit = r.optional("unit");
-    let given: Vec<Spread> = [uniform, triangular, normal, empirical].into_iter().flatten().collect();
     let [spread] = &given[..] else {
         let message = "an input spreads in one way: `uniform`, `triangular`, `lognormal` or `values`";
         let hint = "such as triangular = { low = 0.3, mode = 0.6, high = 0.9 }";
         sink.push(Diagnostic::new(Code::MissingKey, message).at(&node.at, "here").hint(hint));
         return None;
     };
-    let sound = match spread {
-        Spread::Uniform { low, high } => low < high,
-        Spread::Triangular { low, mode, high } => low <= mode && mode <= high && low < high,
-        Spread::LogNormal { median, p90 } => *median > 0.0 && p90 > median,
-        Spread::Empirical(values) => !values.is_empty(),
-    };
-    if !sound && sink.len() == before {
+    if !spread.is_sound() && sink.len() == before {
         let message = format!("`{key}` spreads over nothing");
         let hint = "low < high with the mode between them; 0 < median < p90; a value or more";
         sink.push(Diagnostic::new(Code::OutOfRange, message).at(&node.at, "here").hint(hint));

@@ -159,10 +159,7 @@ pub(super) fn bind(
         Some(trace) if trace.inputs.is_empty() || trace.inputs.len() != trace.outputs.len() => return None,
         Some(trace) => Requests::of_trace(&trace.inputs, &trace.outputs, trace.times.as_deref()),
         None if !asked.calls.is_empty() => Requests::of_calls(asked.calls.clone(), asked.output.mean),
-        None => {
-            let of = |lengths: Lengths| Moments { mean: lengths.mean, cv: lengths.cv };
-            Requests::lognormal(of(asked.input), of(asked.output))
-        }
+        None => lognormal(asked.input, asked.output),
     };
     let mut arrivals = defaults.or("serving.arrivals", asked.arrivals, Arrivals::Most);
     let peak_to_mean = defaults.or("serving.peak_to_mean", wanted.peak_to_mean, 1.0);
@@ -202,6 +199,22 @@ pub(super) fn bind(
         features,
         efficiency,
     })
+}
+
+/// Prompts and answers that scatter each for itself.
+fn lognormal(input: Lengths, output: Lengths) -> Requests {
+    let of = |lengths: Lengths| Moments { mean: lengths.mean, cv: lengths.cv };
+    Requests::lognormal(of(input), of(output))
+}
+
+impl Serving {
+    /// Sets how long prompts and answers are, where no trace says so.
+    pub fn set_lengths(&mut self, input: Lengths, output: Lengths) {
+        if (self.input, self.output) != (input, output) {
+            (self.input, self.output) = (input, output);
+            self.requests = Arc::new(lognormal(input, output));
+        }
+    }
 }
 
 /// The format of what a model has most of: its experts, else its MLPs.

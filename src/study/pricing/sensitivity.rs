@@ -123,10 +123,8 @@ fn ranged(evaluation: &Evaluation, catalog: &Catalog) -> impl Iterator<Item = In
 pub(super) fn moved<'a>(evaluations: impl Iterator<Item = &'a Evaluation>, catalog: &Catalog) -> Moved {
     let mut moved = Moved::new();
     for input in evaluations.flat_map(|evaluation| ranged(evaluation, catalog)) {
-        if !moved.contains_key(&input.key) {
-            let ends = [0.0, 1.0].map(|share| input.in_catalog(catalog, share));
-            moved.insert(input.key, ends);
-        }
+        let ends = || [0.0, 1.0].map(|share| input.in_catalog(catalog, share));
+        moved.entry(input.key.clone()).or_insert_with(ends);
     }
     moved
 }

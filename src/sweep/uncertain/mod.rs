@@ -7,6 +7,7 @@ mod inputs;
 mod spread;
 
 pub use inputs::{Input, ranged_inputs};
+pub(super) use spread::{draw, quantile};
 
 use copula::Copula;
 use rayon::prelude::*;

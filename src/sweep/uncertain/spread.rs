@@ -10,7 +10,7 @@ const P90: f64 = 0.9;
 const DIMENSIONS: u32 = sobol_burley::NUM_DIMENSIONS;
 
 /// The share at which an input stands in a sample, between 0 and 1: Sobol's sequence, scrambled by the seed.
-pub(super) fn draw(sample: u32, place: usize, seed: u32) -> f64 {
+pub(in crate::sweep) fn draw(sample: u32, place: usize, seed: u32) -> f64 {
     let place = u32::try_from(place).unwrap_or(u32::MAX);
     let share = sobol_burley::sample(sample, place % DIMENSIONS, seed.wrapping_add(place / DIMENSIONS));
     // Neither end, where a spread without ends would have no value.
@@ -18,7 +18,7 @@ pub(super) fn draw(sample: u32, place: usize, seed: u32) -> f64 {
 }
 
 /// Where so large a share of all cases lies below.
-pub(super) fn quantile(spread: &Spread, share: f64) -> f64 {
+pub(in crate::sweep) fn quantile(spread: &Spread, share: f64) -> f64 {
     match spread {
         Spread::Uniform { low, high } => low + (high - low) * share,
         Spread::Triangular { low, mode, high } => {
