@@ -7,8 +7,8 @@ use std::path::Path;
 use clusterplan::catalog::Catalog;
 use clusterplan::catalog::collective_efficiency::CollectiveEfficiency;
 use clusterplan::collectives::{
-    ALGORITHMS, Algorithm, Collective, CollectiveTime, Group, Library, Network, ScaleUp, Wires, best, bus_bandwidth,
-    estimate,
+    ALGORITHMS, Algorithm, Collective, CollectiveTime, Group, Library, Network, ScaleUp, TorusLinks, Wires, best,
+    bus_bandwidth, estimate,
 };
 use clusterplan::diagnostics::{Sink, Sources};
 use clusterplan::units::{Bandwidth, Bytes, Meters, Seconds};
@@ -63,8 +63,17 @@ fn every_wires() -> Vec<Wires> {
         wires("nvlink4", 450.0, "efa-v2", 12.5),
         wires("nvlink4", 450.0, "tcpxo", 25.0),
         wires("nvlink5", 900.0, "ib-cx7", 50.0),
-        wires("nvlink5", 900.0, "roce-cx7", 100.0),
+        wires("nvlink5", 900.0, "roce-cx7", 100.0).paced(),
+        torus(3, 4),
+        torus(2, 16),
     ]
+}
+
+/// Accelerators that are joined to their neighbours alone.
+fn torus(dimensions: u32, closes_at: u32) -> Wires {
+    let plain = wires("ici-v5p", 600.0, "ici", 100.0);
+    let torus = Some(TorusLinks { dimensions, closes_at });
+    Wires { scale_up: ScaleUp { torus, ..plain.scale_up }, ..plain }
 }
 
 fn group(ranks: u32, ranks_per_domain: u32, nics_per_domain: f64) -> Group {
