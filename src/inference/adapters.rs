@@ -10,9 +10,9 @@ const FACTORS: f64 = 2.0;
 
 /// Adapters, as one rank sees them.
 #[derive(Clone, Copy, Debug)]
-pub struct Adapters {
+pub struct Adapters<'a> {
     /// How popular they are.
-    pub popularity: Popularity,
+    pub popularity: &'a Popularity,
     /// Parameters of one on a rank.
     pub parameters: f64,
     /// Projections that one changes, over all layers.
@@ -21,7 +21,7 @@ pub struct Adapters {
     pub kernel: Seconds,
 }
 
-impl Adapters {
+impl Adapters<'_> {
     /// Bytes of so many adapters on a rank.
     pub fn held(parameters: f64, count: f64) -> Bytes {
         Bytes::new(parameters * NUMBER * count)
@@ -68,8 +68,9 @@ mod tests {
     fn few_adapters_add_kernels_and_many_add_reading() {
         let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
         let of = |count: f64| {
+            let popularity = Popularity::zipf(count, 0.0);
             let adapters = Adapters {
-                popularity: Popularity::zipf(count, 0.0),
+                popularity: &popularity,
                 parameters: 50e6,
                 projections: 560.0,
                 kernel: Seconds::new(4.5e-6),

@@ -15,7 +15,7 @@ pub struct Features<'a> {
     /// Two halves of a decode batch that hide each other's exchange with experts.
     pub two_batches: bool,
     /// Adapters that sequences bring along.
-    pub adapters: Option<Adapters>,
+    pub adapters: Option<Adapters<'a>>,
 }
 
 /// Prompts cut into chunks, one of them a step.

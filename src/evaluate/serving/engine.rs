@@ -40,7 +40,7 @@ impl Shapes {
             acceptance: asked.acceptance.get(),
         });
         let chunks = asked.chunk_tokens.map(|tokens| Chunks { tokens: f64::from(tokens), shared: decodes });
-        let adapters = asked.adapters.as_ref().zip(self.popularity).map(|(set, popularity)| Adapters {
+        let adapters = asked.adapters.as_ref().zip(self.popularity.as_ref()).map(|(set, popularity)| Adapters {
             popularity,
             parameters: adapter_numbers(set, &layout),
             projections: set.parameters.projections,
@@ -51,7 +51,7 @@ impl Shapes {
 
     /// What becomes of requests whose adapter is not in the accelerators' memory.
     pub(super) fn swaps(&self, serving: &Serving, layout: &ServingLayout) -> Option<AdapterPoint> {
-        let (set, popularity) = (serving.features.adapters.as_ref()?, self.popularity?);
+        let (set, popularity) = (serving.features.adapters.as_ref()?, self.popularity.as_ref()?);
         let resident = f64::from(set.resident);
         let missed = 1.0 - popularity.found(resident);
         let bytes = Adapters::held(set.parameters.whole + set.parameters.split, 1.0);
