@@ -193,6 +193,19 @@ fn a_fitted_set_is_a_file_of_a_catalog_and_meets_what_it_was_fitted_to() {
     let (before, after) = (median(&[]), median(&["--catalog", mine]));
     assert!(before > 0.12 && after < before / 2.0, "{before} {after}");
 
+    // Each source without itself, by either command.
+    let rows = own
+        .lines()
+        .enumerate()
+        .filter(|(index, line)| *index == 0 || line.contains("mlperf5-h200-8,") || line.contains("mlperf4-h100-8,"));
+    fs::write(dir.path().join("two.csv"), rows.map(|(_, line)| line).collect::<Vec<_>>().join("\n")).unwrap();
+    let two = dir.path().join("two.csv");
+    let two = two.to_str().unwrap();
+    let left_out = run(&["calibrate", "collectives", two, "--format", "json"]);
+    let same =
+        run(&["validate", "--domain", "collectives", "--cases", two, "--leave-out", "source", "--format", "json"]);
+    assert_eq!((same.code, &same.stdout), (0, &left_out.stdout), "{}", same.stderr);
+
     let refused = run(&["calibrate", "collectives", "--prior", "ncl"]);
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("no set of collective constants has the id"), "{}", refused.stderr);

@@ -109,7 +109,7 @@ fn what_cannot_be_fitted_says_why() {
     said(
         &["validate", "--domain", "kv", "--leave-out", "source"],
         2,
-        "only the constants of training are fitted to runs",
+        "only the constants of training, and of collectives",
     );
 }
 

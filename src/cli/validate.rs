@@ -69,12 +69,22 @@ impl Validate {
         let tolerances = Tolerances::read(&tolerances, &session.sink);
         self.cases.iter().for_each(|path| session.reads(path));
         let tables = self.tables(&session);
-        let left_out = self.leave_out.and_then(|group| self.fits(group, &tables, &catalog, &aliases, &session.sink));
+        // Sources of collectives are left out within the table; what is fitted to training runs is fitted before.
+        let of_collectives = !tables.is_empty() && tables.iter().all(|(domain, _)| *domain == Domain::Collectives);
+        let prior = catalog.collective_efficiency.get("before-logs");
+        let prior = prior.filter(|_| of_collectives && self.leave_out == Some(LeaveOut::Source));
+        let left_out = self
+            .leave_out
+            .filter(|_| prior.is_none())
+            .and_then(|group| self.fits(group, &tables, &catalog, &aliases, &session.sink));
         let mut validations = Vec::new();
         for (domain, text) in &tables {
             let validation = match &left_out {
                 Some((group, sets)) => Validation::leaving_out(text, &catalog, &aliases, *group, sets),
-                None => Validation::new(*domain, text, &catalog, &aliases),
+                None => match prior {
+                    Some(prior) => Validation::collectives_leaving_out(text, &catalog, &aliases, prior),
+                    None => Validation::new(*domain, text, &catalog, &aliases),
+                },
             };
             match validation {
                 Ok(validation) => {
@@ -127,8 +137,13 @@ impl Validate {
             None
         };
         if tables.iter().any(|(domain, _)| *domain != Domain::Training) {
-            let message = "only the constants of training are fitted to runs".to_owned();
-            return mistake(Code::Inconsistent, message, "ask for --domain training");
+            let message =
+                "only the constants of training, and of collectives without a source, are fitted to runs".to_owned();
+            return mistake(
+                Code::Inconsistent,
+                message,
+                "ask for --domain training, or for collectives with --leave-out source",
+            );
         }
         let Some(prior) = catalog.training_efficiency.get(&self.prior) else {
             let message = format!("no set of training constants has the id \"{}\"", self.prior);
