@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use assert_cmd::Command;
-use clusterplan::calibration::{MeasuredStep, fit_training};
-use clusterplan::catalog::Catalog;
+use clusterplan::calibration::{MeasuredRun, fit_set};
 use clusterplan::catalog::training_efficiency::TrainingEfficiency;
+use clusterplan::catalog::{Catalog, ConstantSet};
 use clusterplan::diagnostics::{Sink, Sources};
 use clusterplan::load;
 use clusterplan::validation::{ALIASES, Aliases, Domain, Run, training_runs};
@@ -31,7 +31,7 @@ fn the_committed_constants_are_the_fit_to_the_project_s_own_runs() {
     let set = |id: &str| &catalog.training_efficiency.get(id).unwrap().part;
     let runs = training_runs(Domain::Training.own_cases(), &catalog, &aliases, set("priors")).unwrap();
     let fitted: Vec<&Run> = runs.iter().filter(|run| !run.is_holdout()).collect();
-    let fit = fit_training(&fitted, set("priors")).unwrap();
+    let fit = fit_set(&fitted, set("priors")).unwrap();
     let how = "cargo run --release -- calibrate training tests/validation/training.csv --prior priors -o \
                catalogs/efficiency/training/published-runs.toml";
     for ((name, fresh), (_, committed)) in values(&fit.set).into_iter().zip(values(set("published-runs"))) {
@@ -62,7 +62,7 @@ fn slow_runs() -> String {
     let (catalog, aliases) = known();
     let set = &catalog.training_efficiency.get("published-runs").unwrap().part;
     let runs = training_runs(&format!("{head}{table}"), &catalog, &aliases, set).unwrap();
-    let seconds = runs.iter().map(|run| run.predict(run.efficiency(set).unwrap()).predicted * 1.1);
+    let seconds = runs.iter().map(|run| run.predict(run.bind(set).unwrap()).predicted * 1.1);
     let slow: String = (1..).zip(seconds).map(|(id, seconds)| row(id, seconds)).collect();
     format!("{head}{slow}")
 }
@@ -109,7 +109,7 @@ fn what_cannot_be_fitted_says_why() {
     said(
         &["validate", "--domain", "kv", "--leave-out", "source"],
         2,
-        "only the constants of training, and of collectives",
+        "only the constants of training, of serving, and of collectives",
     );
 }
 

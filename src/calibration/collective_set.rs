@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::fit::{Errors, Fit, FitError, Prior, fit_from};
-use super::set_file::{FittedSetConstant, SetFile};
+use super::set_file::{FittedSetConstant, SetFile, SetTitle};
 use crate::catalog::{CollectiveEfficiency, ConstantPath, Kind, Section};
 use crate::collectives::Wires;
 use crate::document::Node;
@@ -48,9 +48,7 @@ impl CollectiveSetFit {
     /// The file of the set, in the words of the priors' file.
     pub fn to_toml(&self, prior: &str, text: &str, document: &Node) -> String {
         let file = SetFile {
-            command: "calibrate collectives --toml",
-            name: "NCCL (and RCCL), one GPU a process",
-            measurements: "logs of nccl-tests",
+            title: SetTitle::COLLECTIVES,
             constants: &self.constants,
             runs: self.runs,
             sources: self.sources,

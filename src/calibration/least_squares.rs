@@ -1,8 +1,8 @@
 //! Robust least squares with priors for many constants of which each case uses a few, by Levenberg and Marquardt's method.
 //!
 //! Constants are fitted as `prior * exp(spread * x)`: positive by themselves, `x` counted in standard deviations of what
-//! is known beforehand, and `x` itself is the prior's residual. An error `e = ln(predicted / measured)` counts as
-//! `sqrt(2 (sqrt(1 + (e/d)^2) - 1))` beyond its scale `d` (pseudo-Huber), so that one wrong row pulls with a constant
+//! is known beforehand, and `x` itself is the prior's residual. Of shares the odds move so. An error `e = ln(predicted / measured)`
+//! counts as `sqrt(2 (sqrt(1 + (e/d)^2) - 1))` beyond its scatter `d` (pseudo-Huber), so that one wrong row pulls with a constant
 //! force however wrong it is.
 
 use levenberg_marquardt::{LeastSquaresProblem, LevenbergMarquardt};
@@ -11,17 +11,12 @@ use nalgebra::{DMatrix, DVector, Dyn};
 
 use super::fit::FitError;
 
-/// Errors up to about this size count by their square, larger ones by their size.
-const SCALE: f64 = 0.06;
 /// Step of `x` in differences: large against steps in the model (tiles, waves), small against its curvature.
 const STEP: f64 = 0.02;
 
 /// Errors of cases as a function of the constants.
 pub(super) trait CaseErrors {
-    /// How many cases there are.
-    fn cases(&self) -> usize;
-
-    /// Logarithms of predicted over measured at these constants, each in standard deviations from its prior.
+    /// What the errors of the cases count, at these constants, each in standard deviations from its prior.
     fn at(&mut self, constants: &[f64]) -> Vec<f64>;
 
     /// The same where one constant differs from those of the last [`CaseErrors::at`].
@@ -43,31 +38,32 @@ struct Problem<'a, E> {
     errors: &'a mut E,
     constants: DVector<f64>,
     residuals: DVector<f64>,
+    cases: usize,
 }
 
-/// How an error counts.
-fn residual(error: f64) -> f64 {
-    let scaled = error / SCALE;
-    (2.0 * ((1.0 + scaled * scaled).sqrt() - 1.0)).sqrt().copysign(error)
+/// How an error over its scatter counts: up to about one by its square, larger ones by their size.
+pub(super) fn robust(scaled: f64) -> f64 {
+    (2.0 * ((1.0 + scaled * scaled).sqrt() - 1.0)).sqrt().copysign(scaled)
 }
 
 impl<E: CaseErrors> Problem<'_, E> {
     fn evaluate(&mut self) {
         let cases = self.errors.at(self.constants.as_slice());
-        let all = cases.into_iter().map(residual).chain(self.constants.iter().copied());
+        self.cases = cases.len();
+        let all = cases.into_iter().chain(self.constants.iter().copied());
         self.residuals = DVector::from_vec(all.collect());
     }
 
     /// Derivatives of the cases' residuals, a column for each constant.
     fn influence(&self) -> DMatrix<f64> {
-        let (cases, constants) = (self.errors.cases(), self.constants.len());
+        let (cases, constants) = (self.cases, self.constants.len());
         let mut all = DMatrix::zeros(cases, constants);
         for index in 0..constants {
             let mut at = self.constants.clone();
             at[index] += STEP;
             let moved = self.errors.moved(at.as_slice());
-            for (case, error) in moved.into_iter().enumerate() {
-                all[(case, index)] = (residual(error) - self.residuals[case]) / STEP;
+            for (case, residual) in moved.into_iter().enumerate() {
+                all[(case, index)] = (residual - self.residuals[case]) / STEP;
             }
         }
         all
@@ -93,7 +89,7 @@ impl<E: CaseErrors> LeastSquaresProblem<f64, Dyn, Dyn> for Problem<'_, E> {
     }
 
     fn jacobian(&self) -> Option<DMatrix<f64>> {
-        let (cases, constants) = (self.errors.cases(), self.constants.len());
+        let (cases, constants) = (self.cases, self.constants.len());
         let mut all = DMatrix::zeros(cases + constants, constants);
         all.view_mut((0, 0), (cases, constants)).copy_from(&self.influence());
         for index in 0..constants {
@@ -108,11 +104,11 @@ impl<E: CaseErrors> LeastSquaresProblem<f64, Dyn, Dyn> for Problem<'_, E> {
 /// # Errors
 /// Where there are no constants or cases, or a prediction is no number at the start.
 pub(super) fn minimise(errors: &mut impl CaseErrors, start: Vec<f64>) -> Result<Minimum, FitError> {
-    if start.is_empty() || errors.cases() == 0 {
+    let mut problem = Problem { errors, constants: DVector::from_vec(start), residuals: DVector::zeros(0), cases: 0 };
+    problem.evaluate();
+    if problem.constants.is_empty() || problem.cases == 0 {
         return Err(FitError::Nothing);
     }
-    let mut problem = Problem { errors, constants: DVector::from_vec(start), residuals: DVector::zeros(0) };
-    problem.evaluate();
     if problem.residuals().is_none() {
         return Err(FitError::NotFinite);
     }
@@ -143,16 +139,12 @@ mod tests {
     struct Line(Vec<f64>);
 
     impl CaseErrors for Line {
-        fn cases(&self) -> usize {
-            self.0.len()
-        }
-
         fn at(&mut self, constants: &[f64]) -> Vec<f64> {
             self.moved(constants)
         }
 
         fn moved(&self, constants: &[f64]) -> Vec<f64> {
-            self.0.iter().map(|measured| 0.5 * constants[0] - measured).collect()
+            self.0.iter().map(|measured| robust((0.5 * constants[0] - measured) / 0.06)).collect()
         }
     }
 

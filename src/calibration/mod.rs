@@ -9,9 +9,8 @@ mod collectives;
 mod fit;
 mod least_squares;
 mod nccl_log;
-mod serving;
+mod runs;
 mod set_file;
-mod training;
 
 pub use collective_set::{
     CollectiveSetFit, MeasuredCall, Without, collective_sets_without_sources, fit_collective_set,
@@ -19,6 +18,5 @@ pub use collective_set::{
 pub use collectives::{CollectiveCalibration, FittedConstant, HeldOut, LoggedRun, calibrate_collectives};
 pub use fit::{Errors, Fit, FitError, Prior, fit, fit_from};
 pub use nccl_log::{LogError, NcclLog, Point, read_nccl_log};
-pub use serving::{FittedServingConstant, ServingFit, fit_serving};
-pub use set_file::FittedSetConstant;
-pub use training::{MeasuredStep, TrainingFit, fit_training, leave_out};
+pub use runs::{Deviation, MeasuredRun, SetFit, fit_set, leave_out};
+pub use set_file::{FittedSetConstant, SetTitle};

@@ -27,15 +27,43 @@ pub struct FittedSetConstant {
     pub sources: Vec<(String, f64)>,
 }
 
+/// What a set is fitted to, in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetTitle {
+    /// The command that fits it, after the program's name.
+    pub command: &'static str,
+    /// The set's name once it is fitted.
+    pub name: &'static str,
+    /// What it was fitted to, in the titles of sources.
+    pub measurements: &'static str,
+}
+
+impl SetTitle {
+    /// Of training steps.
+    pub const TRAINING: Self = Self {
+        command: "calibrate training",
+        name: "Training software, fitted to runs",
+        measurements: "training runs",
+    };
+    /// Of serving engines.
+    pub const SERVING: Self = Self {
+        command: "calibrate serving --toml",
+        name: "Serving engines of 2025 and 2026, fitted to runs",
+        measurements: "serving runs",
+    };
+    /// Of collectives.
+    pub const COLLECTIVES: Self = Self {
+        command: "calibrate collectives --toml",
+        name: "NCCL (and RCCL), one GPU a process",
+        measurements: "logs of nccl-tests",
+    };
+}
+
 /// What a file of a set says of its fit.
 #[derive(Debug)]
 pub(super) struct SetFile<'a> {
-    /// The command that writes it, after the program's name.
-    pub(super) command: &'static str,
-    /// The set's name.
-    pub(super) name: &'static str,
-    /// What it was fitted to, in the titles of sources.
-    pub(super) measurements: &'static str,
+    /// What it is fitted to.
+    pub(super) title: SetTitle,
     /// The constants.
     pub(super) constants: &'a [FittedSetConstant],
     /// Runs that it was fitted to.
@@ -64,7 +92,7 @@ impl SetFile<'_> {
         let mut file = format!(
             "# Written by `clusterplan {}`: {} runs of {} sources, beginning from `{prior}`.\n\
              # Their errors are {:.1}% in the median, and nine of ten are below {:.1}%. Ranges are one standard error.\n",
-            self.command,
+            self.title.command,
             self.runs,
             self.sources,
             100.0 * self.errors.median,
@@ -73,7 +101,7 @@ impl SetFile<'_> {
         let mut from = 0;
         if let Some(name) = document.at_path("name") {
             // A text buffer takes everything.
-            let _ = write!(file, "name = {:?}", self.name);
+            let _ = write!(file, "name = {:?}", self.title.name);
             from = name.at.range.end;
         }
         let body = text.find("\n[[source]]").map_or(text.len(), |at| at + 1);
@@ -120,7 +148,7 @@ impl SetFile<'_> {
             file.push('\n');
         };
         for (names, fields) in fitted {
-            let title = format!("Robust least-squares fit of published {}, mostly of {names}", self.measurements);
+            let title = format!("Robust least-squares fit of published {}, mostly of {names}", self.title.measurements);
             entry(&fields, Basis::Derived, &title, None, None);
         }
         for (at, fields) in kept {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::constant_set::{ConstantSet, FreeConstant, push_constants};
 use super::serving_coverage::ServingCoverage;
 use crate::document::{FromNode, Node, Reader};
 use crate::diagnostics::Sink;
-use crate::units::{Factor, Seconds};
+use crate::units::{Factor, Fraction, Ranged, Seconds};
 
 /// Constants of accelerator generations that share them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,101 +14,104 @@ pub struct ServingGeneration {
     /// The generations, as accelerators name them.
     pub ids: Vec<String>,
     /// Share of the memory bandwidth at which weights are read.
-    pub weights: Factor,
+    pub weights: Ranged<Fraction>,
     /// The same of keys and values of grouped attention.
-    pub keys_values: Factor,
+    pub keys_values: Ranged<Fraction>,
     /// Sustained rate of matrix multiplications in prefill over the dense peak.
-    pub gemm: Factor,
+    pub gemm: Ranged<Fraction>,
     /// The same of experts, in prefill and in decode.
-    pub experts: Factor,
+    pub experts: Ranged<Fraction>,
     /// Rate of attention in prefill over the dense bf16 peak.
-    pub attention: Factor,
+    pub attention: Ranged<Fraction>,
     /// Share of one direction of the scale-up links that engines' all-reduce and all-to-all reach.
-    pub scale_up: Factor,
+    pub scale_up: Ranged<Fraction>,
     /// Time of one operator unit beside its arithmetic and traffic: a layer's attention of grouped heads.
-    pub unit: Seconds,
+    pub unit: Ranged<Seconds>,
 }
 
 /// Constants of an engine family.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EngineRates {
     /// Overhead of a step and its units, over TensorRT-LLM's.
-    pub overhead: Factor,
+    pub overhead: Ranged<Factor>,
     /// Time of prefill, over TensorRT-LLM's.
-    pub prefill: Factor,
+    pub prefill: Ranged<Factor>,
+    /// Time of a layer in prefill, in units of grouped attention, beside its arithmetic and traffic: kernels are launched one
+    /// by one unless an engine captures graphs of prefills too.
+    pub prefill_layer: Ranged<Seconds>,
     /// Host time from a request's arrival to its first token, beside the steps themselves.
-    pub first_token: Seconds,
+    pub first_token: Ranged<Seconds>,
 }
 
 /// Kernels, the same on every generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServingKernels {
     /// Rate of matrix multiplications in decode over the dense peak.
-    pub decode_gemm: Factor,
+    pub decode_gemm: Ranged<Fraction>,
     /// Share of the memory bandwidth at which latent attention reads its cache.
-    pub latent_cache: Factor,
+    pub latent_cache: Ranged<Fraction>,
     /// Slowdown factor of reading NVFP4 weights outside experts: share of the rate of other formats.
-    pub fp4_weights: Factor,
+    pub fp4_weights: Ranged<Fraction>,
     /// Share of that rate at which 4-bit floating-point weights are read where the matrix units do not take them.
-    pub fp4_unpacked: Factor,
+    pub fp4_unpacked: Ranged<Fraction>,
     /// The same of 4-bit integers.
-    pub int4_unpacked: Factor,
+    pub int4_unpacked: Ranged<Fraction>,
     /// Rate of experts in decode over the dense peak.
-    pub decode_experts: Factor,
+    pub decode_experts: Ranged<Fraction>,
     /// Share of the memory bandwidth at which prefill reads weights.
-    pub prefill_weights: Factor,
+    pub prefill_weights: Ranged<Fraction>,
     /// Tokens that route as if independent, over those that do: routing is skewed, and fewer experts are touched.
-    pub routing: Factor,
+    pub routing: Ranged<Factor>,
 }
 
 /// Time that neither arithmetic nor traffic explains.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServingOverhead {
     /// Of a step.
-    pub step: Seconds,
+    pub step: Ranged<Seconds>,
     /// Of a sequence in a step.
-    pub sequence: Seconds,
-    /// Of a layer in prefill.
-    pub prefill_layer: Seconds,
+    pub sequence: Ranged<Seconds>,
     /// Units of a layer of latent attention.
-    pub latent: Factor,
+    pub latent: Ranged<Factor>,
     /// Of latent attention with an indexer.
-    pub indexed: Factor,
+    pub indexed: Ranged<Factor>,
     /// Of a recurrent layer.
-    pub recurrent: Factor,
+    pub recurrent: Ranged<Factor>,
     /// Of experts.
-    pub experts: Factor,
-    /// What quantising activations for it adds to a unit.
-    pub quantised: Factor,
+    pub experts: Ranged<Factor>,
+    /// What quantising activations to 8 bits for it adds to a unit.
+    pub quantised: Ranged<Factor>,
+    /// The same to NVFP4.
+    pub quantised_fp4: Ranged<Factor>,
     /// Time of an expert that a step touches, in one layer, beside reading it.
-    pub expert: Seconds,
+    pub expert: Ranged<Seconds>,
 }
 
 /// Messages inside a scale-up domain, by the engines' own kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServingMessages {
     /// Latency of an all-reduce.
-    pub all_reduce: Seconds,
+    pub all_reduce: Ranged<Seconds>,
     /// Latency of an all-to-all.
-    pub all_to_all: Seconds,
+    pub all_to_all: Ranged<Seconds>,
 }
 
 /// Sharing of steps between prefill and decode.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServingBatching {
     /// Share of a prefill's time that the sequences in decode wait for it.
-    pub stall: Factor,
+    pub stall: Ranged<Factor>,
     /// What a burst of prompts of one length waits in the queue of prefills, over prompts of scattered length.
-    pub fixed_length: Factor,
+    pub fixed_length: Ranged<Factor>,
     /// Handing a request's cache from a prefill worker to a decode worker.
-    pub transfer: Seconds,
+    pub transfer: Ranged<Seconds>,
 }
 
 /// One set of constants, fitted together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServingEfficiency {
-    /// By accelerator generation.
-    pub generations: Vec<ServingGeneration>,
+    /// Of accelerator generations, by a name for those that share them.
+    pub generations: BTreeMap<String, ServingGeneration>,
     /// By engine family.
     pub engines: BTreeMap<String, EngineRates>,
     /// Kernels.
@@ -129,16 +133,7 @@ pub struct ServingEfficiency {
 impl ServingEfficiency {
     pub(crate) fn read(reader: &mut Reader<'_>) -> Self {
         Self {
-            generations: reader.tables("generation", |r| ServingGeneration {
-                ids: r.get("ids"),
-                weights: r.get("weights"),
-                keys_values: r.get("keys_values"),
-                gemm: r.get("gemm"),
-                experts: r.get("experts"),
-                attention: r.get("attention"),
-                scale_up: r.get("scale_up"),
-                unit: r.get("unit"),
-            }),
+            generations: reader.get("generation"),
             engines: reader.get("engine"),
             kernels: reader.table("kernel", |r| ServingKernels {
                 decode_gemm: r.get("decode_gemm"),
@@ -153,12 +148,12 @@ impl ServingEfficiency {
             overhead: reader.table("overhead", |r| ServingOverhead {
                 step: r.get("step"),
                 sequence: r.get("sequence"),
-                prefill_layer: r.get("prefill_layer"),
                 latent: r.get("latent"),
                 indexed: r.get("indexed"),
                 recurrent: r.get("recurrent"),
                 experts: r.get("experts"),
                 quantised: r.get("quantised"),
+                quantised_fp4: r.get("quantised_fp4"),
                 expert: r.get("expert"),
             }),
             messages: reader.table("messages", |r| ServingMessages {
@@ -178,7 +173,49 @@ impl ServingEfficiency {
 
     /// The constants of a generation.
     pub fn generation(&self, id: &str) -> Option<&ServingGeneration> {
-        self.generations.iter().find(|generation| generation.ids.iter().any(|known| known == id))
+        self.generations.values().find(|generation| generation.ids.iter().any(|known| known == id))
+    }
+}
+
+impl ConstantSet for ServingEfficiency {
+    fn constants_mut(&mut self) -> Vec<(String, FreeConstant<'_>)> {
+        let mut all = Vec::new();
+        for (id, generation) in &mut self.generations {
+            let path = format!("generation.{id}");
+            push_constants!(all, path, generation, Share: weights, keys_values, gemm, experts, attention, scale_up);
+            push_constants!(all, path, generation, Time: unit);
+        }
+        for (id, engine) in &mut self.engines {
+            let path = format!("engine.{id}");
+            push_constants!(all, path, engine, Factor: overhead, prefill);
+            push_constants!(all, path, engine, Time: prefill_layer, first_token);
+        }
+        let kernels = &mut self.kernels;
+        push_constants!(all, "kernel", kernels, Share: decode_gemm, decode_experts, latent_cache, fp4_weights);
+        push_constants!(all, "kernel", kernels, Share: fp4_unpacked, int4_unpacked, prefill_weights);
+        push_constants!(all, "kernel", kernels, Factor: routing);
+        let overhead = &mut self.overhead;
+        push_constants!(all, "overhead", overhead, Time: step, sequence, expert);
+        push_constants!(all, "overhead", overhead, Factor: latent, indexed, recurrent, experts, quantised, quantised_fp4);
+        push_constants!(all, "messages", self.messages, Time: all_reduce, all_to_all);
+        push_constants!(all, "batching", self.batching, Factor: stall, fixed_length);
+        push_constants!(all, "batching", self.batching, Time: transfer);
+        all
+    }
+}
+
+impl FromNode for ServingGeneration {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        Reader::new(node, path, sink).map_or_else(Self::default, |mut r| Self {
+            ids: r.get("ids"),
+            weights: r.get("weights"),
+            keys_values: r.get("keys_values"),
+            gemm: r.get("gemm"),
+            experts: r.get("experts"),
+            attention: r.get("attention"),
+            scale_up: r.get("scale_up"),
+            unit: r.get("unit"),
+        })
     }
 }
 
@@ -187,6 +224,7 @@ impl FromNode for EngineRates {
         Reader::new(node, path, sink).map_or_else(Self::default, |mut r| Self {
             overhead: r.get("overhead"),
             prefill: r.get("prefill"),
+            prefill_layer: r.get("prefill_layer"),
             first_token: r.get("first_token"),
         })
     }

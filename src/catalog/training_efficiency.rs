@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::constant_set::{ConstantSet, FreeConstant};
 use crate::document::{FromNode, Node, Reader, choices};
 use crate::diagnostics::{Code, Sink};
-use crate::units::{Factor, Quantity, Ranged, Seconds};
+use crate::units::{Factor, Ranged, Seconds};
 
 choices! {
     /// The class of training framework: what it fuses and what it can overlap.
@@ -237,32 +238,6 @@ impl TrainingEfficiency {
         self.eras.values().filter(|era| era.from <= date).max_by(|a, b| a.from.total_cmp(&b.from))
     }
 
-    /// Every constant that measurements may move, by its dotted name in the file, in a fixed order.
-    pub fn constants_mut(&mut self) -> Vec<(String, Constant<'_>)> {
-        let mut all = Vec::new();
-        for (id, generation) in &mut self.generations {
-            let at = |key: &str| format!("generation.{id}.{key}");
-            for (word, rate) in &mut generation.gemm {
-                all.push((at(&format!("gemm.{word}")), Constant::Factor(rate)));
-            }
-            for (word, rate) in &mut generation.attention {
-                all.push((at(&format!("attention.{word}")), Constant::Factor(rate)));
-            }
-            all.push((at("unfused_attention"), Constant::Factor(&mut generation.unfused_attention)));
-        }
-        all.extend(self.boards.iter_mut().map(|(id, rate)| (format!("board.{id}"), Constant::Factor(rate))));
-        for (name, era) in &mut self.eras {
-            era.constants(&format!("era.{name}"), &mut all);
-        }
-        self.kernel.constants(&mut all);
-        self.exposure.constants(&mut all);
-        let scale = &mut self.scale;
-        all.push(("scale.step".to_owned(), Constant::Time(&mut scale.step)));
-        all.push(("scale.jitter".to_owned(), Constant::Factor(&mut scale.jitter)));
-        all.push(("scale.allocator".to_owned(), Constant::Factor(&mut scale.allocator)));
-        all
-    }
-
     /// Whether a framework of a date overlaps tensor-parallel and data-parallel communication unless told otherwise.
     /// Fully sharded weights are prefetched in every era.
     pub fn usual_overlap(&self, framework: Framework, date: f64, fully_sharded: bool) -> (bool, bool) {
@@ -271,46 +246,46 @@ impl TrainingEfficiency {
     }
 }
 
-/// A constant with its range.
-#[derive(Debug)]
-pub enum Constant<'a> {
-    /// A plain number.
-    Factor(&'a mut Ranged<Factor>),
-    /// A time.
-    Time(&'a mut Ranged<Seconds>),
+impl ConstantSet for TrainingEfficiency {
+    fn constants_mut(&mut self) -> Vec<(String, FreeConstant<'_>)> {
+        let mut all = Vec::new();
+        for (id, generation) in &mut self.generations {
+            let at = |key: &str| format!("generation.{id}.{key}");
+            for (word, rate) in &mut generation.gemm {
+                all.push((at(&format!("gemm.{word}")), FreeConstant::Factor(rate)));
+            }
+            for (word, rate) in &mut generation.attention {
+                all.push((at(&format!("attention.{word}")), FreeConstant::Factor(rate)));
+            }
+            all.push((at("unfused_attention"), FreeConstant::Factor(&mut generation.unfused_attention)));
+        }
+        all.extend(self.boards.iter_mut().map(|(id, rate)| (format!("board.{id}"), FreeConstant::Factor(rate))));
+        for (name, era) in &mut self.eras {
+            era.constants(&format!("era.{name}"), &mut all);
+        }
+        self.kernel.constants(&mut all);
+        self.exposure.constants(&mut all);
+        let scale = &mut self.scale;
+        all.push(("scale.step".to_owned(), FreeConstant::Time(&mut scale.step)));
+        all.push(("scale.jitter".to_owned(), FreeConstant::Factor(&mut scale.jitter)));
+        all.push(("scale.allocator".to_owned(), FreeConstant::Factor(&mut scale.allocator)));
+        all
+    }
 }
 
-impl Constant<'_> {
-    /// Typical value, low and high end, as numbers of the base unit.
-    pub fn range(&self) -> [f64; 3] {
-        match self {
-            Self::Factor(range) => [range.value, range.low, range.high].map(Factor::get),
-            Self::Time(range) => [range.value, range.low, range.high].map(Quantity::base),
-        }
-    }
-
-    /// Puts the typical value in the place of the old one. A number that no factor can be leaves it as it is.
-    pub fn set(&mut self, value: f64) {
-        match self {
-            Self::Factor(range) => range.value = Factor::new(value).unwrap_or(range.value),
-            Self::Time(range) => range.value = Seconds::from_base(value),
-        }
-    }
-}
-
-type Constants<'a> = Vec<(String, Constant<'a>)>;
+type Constants<'a> = Vec<(String, FreeConstant<'a>)>;
 
 impl Era {
     fn constants<'a>(&'a mut self, at: &str, all: &mut Constants<'a>) {
         let at = |key: &str| format!("{at}.{key}");
-        all.push((at("elementwise"), Constant::Factor(&mut self.elementwise)));
-        all.push((at("fully_sharded_bandwidth"), Constant::Factor(&mut self.fully_sharded_bandwidth)));
-        all.push((at("fully_sharded_window"), Constant::Factor(&mut self.fully_sharded_window)));
-        all.push((at("moe_bytes"), Constant::Factor(&mut self.moe_bytes)));
-        all.push((at("moe_layer"), Constant::Time(&mut self.moe_layer)));
+        all.push((at("elementwise"), FreeConstant::Factor(&mut self.elementwise)));
+        all.push((at("fully_sharded_bandwidth"), FreeConstant::Factor(&mut self.fully_sharded_bandwidth)));
+        all.push((at("fully_sharded_window"), FreeConstant::Factor(&mut self.fully_sharded_window)));
+        all.push((at("moe_bytes"), FreeConstant::Factor(&mut self.moe_bytes)));
+        all.push((at("moe_layer"), FreeConstant::Time(&mut self.moe_layer)));
         for (host, launch) in &mut self.launch {
-            all.push((at(&format!("launch.{host}.dense")), Constant::Time(&mut launch.dense)));
-            all.push((at(&format!("launch.{host}.moe")), Constant::Time(&mut launch.moe)));
+            all.push((at(&format!("launch.{host}.dense")), FreeConstant::Time(&mut launch.dense)));
+            all.push((at(&format!("launch.{host}.moe")), FreeConstant::Time(&mut launch.moe)));
         }
     }
 }
@@ -318,7 +293,7 @@ impl Era {
 impl KernelEfficiency {
     fn constants<'a>(&'a mut self, all: &mut Constants<'a>) {
         let at = |key: &str| format!("kernel.{key}");
-        all.push((at("tile_epilogue"), Constant::Time(&mut self.tile_epilogue)));
+        all.push((at("tile_epilogue"), FreeConstant::Time(&mut self.tile_epilogue)));
         for (key, constant) in [
             ("memory", &mut self.memory),
             ("elementwise_eager", &mut self.elementwise_eager),
@@ -329,10 +304,10 @@ impl KernelEfficiency {
             ("accumulate", &mut self.accumulate),
             ("optimizer_bytes", &mut self.optimizer_bytes),
         ] {
-            all.push((at(key), Constant::Factor(constant)));
+            all.push((at(key), FreeConstant::Factor(constant)));
         }
         for (word, bytes) in &mut self.cast {
-            all.push((at(&format!("cast.{word}")), Constant::Factor(bytes)));
+            all.push((at(&format!("cast.{word}")), FreeConstant::Factor(bytes)));
         }
     }
 }
@@ -352,7 +327,7 @@ impl Exposure {
             ("data_tail", &mut self.data_tail),
             ("contention", &mut self.contention),
         ] {
-            all.push((format!("exposure.{key}"), Constant::Factor(constant)));
+            all.push((format!("exposure.{key}"), FreeConstant::Factor(constant)));
         }
     }
 }

@@ -11,7 +11,7 @@ use super::catalog::today;
 use super::network::{Network, NetworkArguments, gpus};
 use super::options::Format;
 use super::{Answer, Session};
-use crate::calibration::{LoggedRun, NcclLog, calibrate_collectives, fit_training, read_nccl_log};
+use crate::calibration::{LoggedRun, NcclLog, SetTitle, calibrate_collectives, fit_set, read_nccl_log};
 use crate::catalog::{Accelerator, CollectiveEfficiency};
 use crate::collectives::Collective;
 use crate::diagnostics::{Code, Diagnostic};
@@ -246,8 +246,10 @@ impl Training {
         }
         let fitted: Vec<&Run> = runs.iter().filter(|run| !run.is_holdout()).collect();
         let (text, document) = session.text_of(document);
-        match fit_training(&fitted, prior) {
-            Ok(fit) => (Answer::Yes(fit.to_toml(&self.prior, &text, &document).into_bytes()), session),
+        match fit_set(&fitted, prior) {
+            Ok(fit) => {
+                (Answer::Yes(fit.to_toml(SetTitle::TRAINING, &self.prior, &text, &document).into_bytes()), session)
+            }
             Err(reason) => {
                 let message = format!("The constants cannot be fitted to {} runs: {reason}\n", fitted.len());
                 (Answer::No { data: None, message }, session)

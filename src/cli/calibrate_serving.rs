@@ -1,20 +1,19 @@
 //! `clusterplan calibrate serving`
 
-use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
 
 use super::{Answer, Session};
-use crate::calibration::{ServingFit, fit_serving};
-use crate::catalog::ServingEfficiency;
+use crate::calibration::{SetFit, SetTitle, fit_set};
 use crate::catalog::serving_coverage::ServingCoverage;
+use crate::catalog::{ConstantSet, FreeConstant, ServingEfficiency};
 use crate::diagnostics::{Code, Diagnostic};
-use crate::document::{Node, Table, Value};
 use crate::load;
 use crate::report::Grid;
-use crate::units::{Factor, significant};
-use crate::validation::serving::{Quantity, Setup, constants, coverage, distance, setups};
+use crate::units::significant;
+use crate::validation::serving::{Setup, coverage, setups};
 use crate::validation::{ALIASES, Aliases, Domain};
 
 /// `clusterplan calibrate serving`
@@ -23,20 +22,18 @@ pub(super) struct Serving {
     /// Tables of serving points and of offline throughputs, in the columns of the project's own [default: those tables]
     #[arg(value_name = "FILE.csv")]
     files: Vec<PathBuf>,
-    /// Passes over all constants at most; none to hold the constants as they are against the tables
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(0..=1_000))]
-    passes: u32,
-    /// Writes the fitted set as a file for DIR/efficiency/serving of a catalog, beside which its runs and date are to be named
-    #[arg(long, conflicts_with = "leave_out_models")]
-    toml: bool,
-    /// Fits without each model in turn, and says how far that model's time between tokens is then missed
+    /// The set of constants to begin from: its ranges say how far runs may move each
+    #[arg(long, value_name = "ID", default_value = "serving-priors")]
+    prior: String,
+    /// Writes the fitted set as a file for DIR/efficiency/serving of a catalog
     #[arg(long)]
-    leave_out_models: bool,
+    toml: bool,
 }
 
 impl Serving {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
-        let catalog = session.catalog();
+        let documents = session.catalog_documents();
+        let catalog = load::bind(&documents, &session.sink);
         let file = session.sources.add("aliases.toml", ALIASES);
         let aliases = Aliases::read(&load::parse(&session.sources, file, &session.sink), &session.sink);
         let mut runs: Vec<Setup> = Vec::new();
@@ -46,42 +43,48 @@ impl Serving {
                 Err(error) => session.sink.push(Diagnostic::new(Code::Syntax, format!("the table: {error}"))),
             }
         }
-        let Some(start) = constants(&catalog).filter(|_| session.sink.is_empty()) else {
+        let key = ("efficiency/serving".to_owned(), self.prior.clone());
+        let (Some(prior), Some(document)) = (catalog.serving_efficiency.get(&self.prior), documents.get(&key)) else {
+            let ids: Vec<&str> = catalog.serving_efficiency.iter().map(|entry| entry.id.as_str()).collect();
+            let message = format!("no set of serving constants has the id \"{}\"", self.prior);
+            session.sink.push(Diagnostic::new(Code::UnknownId, message).hint(format!("there is {}", ids.join(", "))));
             return (Answer::Mistaken, session);
         };
+        if !session.sink.is_empty() {
+            return (Answer::Mistaken, session);
+        }
         if self.toml {
             session.writes_toml();
         }
-        if runs.is_empty() {
-            let message = "Nothing is fitted: no row of the tables is a run that the model takes.\n".to_owned();
-            return (Answer::No { data: None, message }, session);
-        }
-        if self.toml {
-            let fit = fit_serving(start, self.passes, |set| distance(&runs, set));
-            let covered = coverage(&runs, &fit.set);
-            return (Answer::Yes(toml(&start.document, &fit, &covered, runs.len()).into_bytes()), session);
-        }
-        let (title, grid) = if self.leave_out_models {
-            ("Models left out of the fit of serving", self.left_out(&runs, start))
-        } else {
-            ("Constants of serving, fitted", self.fitted(&runs, start))
+        let runs: Vec<&Setup> = runs.iter().collect();
+        let fit = match fit_set(&runs, prior) {
+            Ok(fit) => fit,
+            Err(reason) => {
+                let message = format!("The constants cannot be fitted to {} runs: {reason}\n", runs.len());
+                return (Answer::No { data: None, message }, session);
+            }
         };
-        let data = session.grid(title, grid);
-        (Answer::Yes(data), session)
+        if !self.toml {
+            let grid = constants(&fit, prior);
+            let data = session.grid("Constants of serving, fitted", grid);
+            return (Answer::Yes(data), session);
+        }
+        let (text, document) = session.text_of(document);
+        let mut file = fit.to_toml(SetTitle::SERVING, &self.prior, &text, &document);
+        file.push_str(&covered(&coverage(runs.iter().copied(), &fit.set)));
+        (Answer::Yes(file.into_bytes()), session)
     }
 
     /// The tables, each with its domain.
     fn tables(&self, session: &mut Session) -> Vec<(Domain, String)> {
         if self.files.is_empty() {
-            return [Domain::Serving, Domain::Throughput]
-                .map(|domain| (domain, domain.own_cases().to_owned()))
-                .to_vec();
+            return Domain::OF_SERVING.map(|domain| (domain, domain.own_cases().to_owned())).to_vec();
         }
         let mut tables = Vec::new();
         for path in &self.files {
             session.reads(path);
             let Some(text) = load::text(path, &session.sink) else { continue };
-            let of_serving = |domain: &Domain| [Domain::Serving, Domain::Throughput].contains(domain);
+            let of_serving = |domain: &Domain| Domain::OF_SERVING.contains(domain);
             if let Some(domain) = Domain::of_table(&text).filter(of_serving) {
                 tables.push((domain, text));
                 continue;
@@ -92,102 +95,55 @@ impl Serving {
         }
         tables
     }
-
-    fn fitted(&self, runs: &[Setup], start: &ServingEfficiency) -> Grid {
-        let fit = fit_serving(start, self.passes, |set| distance(runs, set));
-        let mut grid = Grid::new(&["Constant", "Catalog", "Fitted"], 1);
-        let row =
-            |name: &str, before: f64, after: f64| vec![name.to_owned(), significant(before, 4), significant(after, 4)];
-        // Times in microseconds, so that none is written as zero.
-        for constant in &fit.constants {
-            let (name, unit) =
-                if constant.is_time { (format!("{}, us", constant.name), 1e6) } else { (constant.name.clone(), 1.0) };
-            grid.rows.push(row(&name, constant.before * unit, constant.after * unit));
-        }
-        grid.rows.push(row("distance", fit.distance.0, fit.distance.1));
-        grid
-    }
-
-    fn left_out(&self, runs: &[Setup], start: &ServingEfficiency) -> Grid {
-        let mut grid = Grid::new(&["Model left out", "Runs", "Median error", "90th percentile"], 1);
-        let models: BTreeSet<&str> = runs.iter().map(|run| run.model.as_str()).collect();
-        for model in models {
-            let (own, others): (Vec<&Setup>, Vec<&Setup>) = runs.iter().partition(|run| run.model == model);
-            let fit = fit_serving(start, self.passes, |set| distance(others.iter().copied(), set));
-            let mut errors: Vec<f64> = own.iter().flat_map(|run| run.errors(Quantity::Tpot, &fit.set)).collect();
-            errors.sort_by(f64::total_cmp);
-            let at = |share: usize| errors.get((errors.len().saturating_sub(1)) * share / 100);
-            let Some((median, most)) = at(50).zip(at(90)) else { continue };
-            let percent = |error: f64| format!("{}%", significant(error * 100.0, 3));
-            grid.rows.push(vec![model.to_owned(), errors.len().to_string(), percent(*median), percent(*most)]);
-        }
-        grid
-    }
 }
 
-/// The file of a set with its constants replaced by the fitted ones, and what the runs cover.
-fn toml(document: &Node, fit: &ServingFit, covered: &[ServingCoverage], runs: usize) -> String {
-    let mut document = document.clone();
+/// What the runs cover, as tables of the set's file with their source.
+fn covered(cells: &[ServingCoverage]) -> String {
+    let mut text = String::from(
+        "\n[[source]]\nfields = [\"coverage\"]\nbasis = \"derived\"\ntitle = \"The runs of the fit, held against this set: \
+         the factor within which nine of ten figures lie, for each generation, engine and kind of model of which ten and more \
+         were measured\"\naccessed = 2026-11-29\n",
+    );
+    for cell in cells {
+        let _ = write!(
+            text,
+            "\n[[coverage]]\ngeneration = {:?}\nengine = {:?}\narchitecture = {:?}\n",
+            cell.generation,
+            cell.engine,
+            cell.architecture.word()
+        );
+        if cell.pools {
+            text.push_str("pools = true\n");
+        }
+        let _ = writeln!(text, "points = {}", cell.points);
+        for (key, factor) in [("tpot", cell.tpot), ("ttft", cell.ttft), ("throughput", cell.throughput)] {
+            if let Some(factor) = factor {
+                let _ = writeln!(text, "{key} = {:.4}", factor.get());
+            }
+        }
+    }
+    text
+}
+
+/// Each constant before and after, and what is left of its uncertainty.
+fn constants(fit: &SetFit<ServingEfficiency>, prior: &ServingEfficiency) -> Grid {
+    let mut grid = Grid::new(&["Constant", "Prior", "Fitted", "Low", "High", "Uncertainty left"], 1);
+    let mut before = prior.clone();
+    let before = before.constants_mut();
     for constant in &fit.constants {
-        let value = if constant.is_time {
-            // Microseconds with ten digits: what is read back is what was fitted.
-            Value::String(format!("{} us", significant(constant.after * 1e6, 10)))
-        } else {
-            Value::Float(constant.after)
+        let Some((_, free)) = before.iter().find(|(name, _)| *name == constant.name) else { continue };
+        // Times in microseconds, so that none is written as zero.
+        let (name, unit) = match free {
+            FreeConstant::Time(_) => (format!("{}, us", constant.name), 1e6),
+            FreeConstant::Factor(_) | FreeConstant::Share(_) => (constant.name.clone(), 1.0),
         };
-        if let Some(node) = place(&mut document, &constant.name) {
-            node.value = value;
-        }
+        let [value, low, high] = constant.range;
+        let numbers = [free.range()[0], value, low, high].map(|number| significant(number * unit, 4));
+        let left = format!("{:.0}%", constant.narrowed * 100.0);
+        grid.rows.push([name].into_iter().chain(numbers).chain([left]).collect());
     }
-    if let Value::Table(table) = &mut document.value {
-        // A key of one word always finds its place.
-        let _ = table.set("coverage", list(covered));
-    }
-    let (before, after) = fit.distance;
-    format!(
-        "# Fitted to {runs} runs; mean distance {} (before {}). Sources are those of the set it began from: name your own.\n{}",
-        significant(after, 4),
-        significant(before, 4),
-        document.to_toml()
-    )
-}
-
-/// What runs cover, as a list of tables.
-fn list(covered: &[ServingCoverage]) -> Node {
-    let leaf = |value| Node { value, ..Node::default() };
-    let cell = |cell: &ServingCoverage| {
-        let factor = |factor: Option<Factor>| Some(Value::Float((factor?.get() * 1e4).round() / 1e4));
-        let fields = [
-            ("generation", Some(Value::String(cell.generation.clone()))),
-            ("engine", Some(Value::String(cell.engine.clone()))),
-            ("architecture", Some(Value::String(cell.architecture.word().to_owned()))),
-            ("pools", cell.pools.then_some(Value::Boolean(true))),
-            ("points", Some(Value::Integer(cell.points.into()))),
-            ("tpot", factor(cell.tpot)),
-            ("ttft", factor(cell.ttft)),
-            ("throughput", factor(cell.throughput)),
-        ];
-        let mut table = Table::default();
-        for (key, value) in fields.into_iter().filter_map(|(key, value)| Some((key, value?))) {
-            let _ = table.set(key, leaf(value));
-        }
-        leaf(Value::Table(table))
-    };
-    leaf(Value::Array(covered.iter().map(cell).collect()))
-}
-
-/// The value of a constant in a set's file: `generation.<first id>.<field>`, or a plain path.
-fn place<'a>(document: &'a mut Node, name: &str) -> Option<&'a mut Node> {
-    let mut node = document;
-    for key in name.split('.') {
-        node = match &mut node.value {
-            Value::Table(table) => table.get_mut(key)?,
-            Value::Array(items) => items.iter_mut().find(|item| {
-                let first = item.as_table().and_then(|table| table.get("ids"));
-                matches!(first.map(|ids| &ids.value), Some(Value::Array(ids)) if ids.first().and_then(Node::as_str) == Some(key))
-            })?,
-            _ => return None,
-        };
-    }
-    Some(node)
+    let errors = format!("{:.1}%, nine of ten below {:.1}%", fit.errors.median * 100.0, fit.errors.p90 * 100.0);
+    let cells = [format!("median error of {} runs", fit.runs), String::new(), errors];
+    grid.rows.push(cells.into_iter().chain([const { String::new() }; 3]).collect());
+    grid
 }

@@ -1,6 +1,6 @@
 //! `clusterplan validate`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -8,14 +8,14 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::options::Format;
 use super::{Answer, Session};
-use crate::calibration::{MeasuredStep, leave_out};
-use crate::catalog::Catalog;
-use crate::catalog::training_efficiency::TrainingEfficiency;
+use crate::calibration::{MeasuredRun, leave_out};
+use crate::catalog::{Catalog, Part, ServingEfficiency, Shelf, TrainingEfficiency};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::load;
+use crate::validation::serving::{Setup, setups};
 use crate::validation::{
-    ALIASES, Aliases, Domain, LeaveOut, Run, TOLERANCES, Tolerances, Validation, training_runs, validation_csv,
-    validation_json, validation_page,
+    ALIASES, Aliases, Domain, LeaveOut, Run, TOLERANCES, Tolerances, Validation, left_out_page, training_runs,
+    validation_csv, validation_json, validation_page,
 };
 
 /// `clusterplan validate`
@@ -27,12 +27,13 @@ pub(super) struct Validate {
     /// A table of measurements of your own, in the columns of the project's tables [default: those tables]
     #[arg(long, value_name = "FILE.csv")]
     cases: Vec<PathBuf>,
-    /// Fits the constants of training anew without each source or model of the table, and predicts that with them
+    /// Fits the constants of training, or of serving, anew without each source or model of the tables, and predicts that with
+    /// them
     #[arg(long, value_name = "GROUP", value_parser = groups())]
     leave_out: Option<LeaveOut>,
-    /// The set of constants that those fits begin from
-    #[arg(long, value_name = "ID", default_value = "priors", requires = "leave_out")]
-    prior: String,
+    /// The set of constants that those fits begin from [default: priors, of serving serving-priors]
+    #[arg(long, value_name = "ID", requires = "leave_out")]
+    prior: Option<String>,
 }
 
 /// Why a table says nothing.
@@ -80,7 +81,10 @@ impl Validate {
         let mut validations = Vec::new();
         for (domain, text) in &tables {
             let validation = match &left_out {
-                Some((group, sets)) => Validation::leaving_out(text, &catalog, &aliases, *group, sets),
+                Some(LeftOut::Training(group, sets)) => Validation::leaving_out(text, &catalog, &aliases, *group, sets),
+                Some(LeftOut::Serving(group, sets)) => {
+                    Validation::serving_leaving_out(*domain, text, &catalog, &aliases, *group, sets)
+                }
                 None => match prior {
                     Some(prior) => Validation::collectives_leaving_out(text, &catalog, &aliases, prior),
                     None => Validation::new(*domain, text, &catalog, &aliases),
@@ -103,7 +107,10 @@ impl Validate {
         let data = match session.options.format {
             Format::Json => validation_json(&validations).into_bytes(),
             Format::Csv => validation_csv(&validations, session.options.bom),
-            Format::Table | Format::Md => session.page(&validation_page(&validations)),
+            Format::Table | Format::Md => session.page(&match self.leave_out {
+                Some(group) => left_out_page(&validations, group),
+                None => validation_page(&validations),
+            }),
         };
         // Nothing is stated of tables that a user brings, nor of constants that were fitted for them.
         let own = self.cases.is_empty() && self.leave_out.is_none();
@@ -131,43 +138,65 @@ impl Validate {
         catalog: &Catalog,
         aliases: &Aliases,
         sink: &Sink,
-    ) -> Option<(LeaveOut, BTreeMap<String, TrainingEfficiency>)> {
-        let mistake = |code, message: String, hint: &str| {
-            sink.push(Diagnostic::new(code, message).hint(hint));
-            None
-        };
-        if tables.iter().any(|(domain, _)| *domain != Domain::Training) {
-            let message =
-                "only the constants of training, and of collectives without a source, are fitted to runs".to_owned();
-            return mistake(
-                Code::Inconsistent,
-                message,
-                "ask for --domain training, or for collectives with --leave-out source",
-            );
+    ) -> Option<LeftOut> {
+        let all = |domains: &[Domain]| tables.iter().all(|(domain, _)| domains.contains(domain));
+        if all(&[Domain::Training]) {
+            let prior = self.prior(&catalog.training_efficiency, "priors", sink)?;
+            let mut runs: Vec<Run> = Vec::new();
+            for (_, text) in tables {
+                // A table that cannot be read is reported where it is predicted.
+                runs.extend(training_runs(text, catalog, aliases, prior).unwrap_or_default());
+            }
+            let name = |run: &Run| match group {
+                LeaveOut::Source => run.source().to_owned(),
+                LeaveOut::Model => run.model().to_owned(),
+            };
+            let groups = runs.iter().filter(|run| !run.is_kept()).map(name).collect();
+            let sets = without_each(&runs, prior, &groups, name, Run::is_kept, sink)?;
+            return Some(LeftOut::Training(group, sets));
         }
-        let Some(prior) = catalog.training_efficiency.get(&self.prior) else {
-            let message = format!("no set of training constants has the id \"{}\"", self.prior);
-            let ids: Vec<&str> = catalog.training_efficiency.iter().map(|entry| entry.id.as_str()).collect();
-            return mistake(Code::UnknownId, message, &format!("there is {}", ids.join(", ")));
-        };
-        let mut runs: Vec<Run> = Vec::new();
-        for (_, text) in tables {
-            // A table that cannot be read is reported where it is predicted.
-            runs.extend(training_runs(text, catalog, aliases, prior).unwrap_or_default());
+        if all(&Domain::OF_SERVING) {
+            let prior = self.prior(&catalog.serving_efficiency, "serving-priors", sink)?;
+            let mut runs: Vec<Setup> = Vec::new();
+            let mut groups = BTreeSet::new();
+            let name = |run: &Setup| run.left_out_by(group).to_owned();
+            for domain in Domain::OF_SERVING {
+                // Latencies and throughputs say different things of the same constants: the project's own stand in for
+                // what is not brought.
+                let read = |text: &str| {
+                    setups(domain, text, catalog, aliases).unwrap_or_default().into_iter().map(|run| run.1)
+                };
+                let mut asked = tables.iter().filter(|(of, _)| *of == domain).peekable();
+                if asked.peek().is_none() {
+                    runs.extend(read(domain.own_cases()));
+                }
+                for (_, text) in asked {
+                    let found: Vec<Setup> = read(text).collect();
+                    groups.extend(found.iter().map(name));
+                    runs.extend(found);
+                }
+            }
+            let sets = without_each(&runs, prior, &groups, name, |_| false, sink)?;
+            return Some(LeftOut::Serving(group, sets));
         }
-        let runs: Vec<&Run> = runs.iter().collect();
-        let name = |run: &Run| match group {
-            LeaveOut::Source => run.source().to_owned(),
-            LeaveOut::Model => run.model().to_owned(),
-        };
-        match leave_out(&runs, prior, name, Run::is_kept) {
-            Ok(sets) => Some((group, sets)),
-            Err(reason) => mistake(
-                Code::Inconsistent,
-                format!("the constants cannot be fitted: {reason}"),
-                "see each row of the answer without --leave-out",
-            ),
+        let message =
+            "only the constants of training, of serving, and of collectives without a source, are fitted to runs"
+                .to_owned();
+        let hint = "ask for --domain training, serving or throughput, or for collectives with --leave-out source";
+        sink.push(Diagnostic::new(Code::Inconsistent, message).hint(hint));
+        None
+    }
+
+    /// The set that fits begin from.
+    fn prior<'a, P: Part>(&self, sets: &'a Shelf<P>, usual: &str, sink: &Sink) -> Option<&'a P> {
+        let id = self.prior.as_deref().unwrap_or(usual);
+        let found = sets.get(id);
+        if found.is_none() {
+            let message = format!("no {} has the id \"{id}\"", P::WHAT);
+            let ids: Vec<&str> = sets.iter().map(|entry| entry.id.as_str()).collect();
+            sink.push(Diagnostic::new(Code::UnknownId, message).hint(format!("there is {}", ids.join(", "))));
         }
+        found.map(|entry| &entry.part)
     }
 
     /// The tables to hold the model against.
@@ -190,6 +219,33 @@ impl Validate {
         }
         domain.map(|domain| (domain, text))
     }
+}
+
+/// The constants without each group of runs.
+enum LeftOut {
+    /// Of training.
+    Training(LeaveOut, BTreeMap<String, TrainingEfficiency>),
+    /// Of serving.
+    Serving(LeaveOut, BTreeMap<String, ServingEfficiency>),
+}
+
+/// The constants fitted without each group of runs; none where that cannot be.
+fn without_each<R: MeasuredRun>(
+    runs: &[R],
+    prior: &R::Set,
+    groups: &BTreeSet<String>,
+    group: impl Fn(&R) -> String,
+    kept: impl Fn(&R) -> bool,
+    sink: &Sink,
+) -> Option<BTreeMap<String, R::Set>> {
+    let runs: Vec<&R> = runs.iter().collect();
+    leave_out(&runs, prior, groups, group, kept)
+        .map_err(|reason| {
+            let message = format!("the constants cannot be fitted: {reason}");
+            let hint = "see each row of the answer without --leave-out";
+            sink.push(Diagnostic::new(Code::Inconsistent, message).hint(hint));
+        })
+        .ok()
 }
 
 /// The words of what can be left out.

@@ -67,5 +67,5 @@ pub(super) fn transfer(serving: &Serving, cluster: &Cluster, pool: &PrefillPool,
         card.line_rate * (card.efficiency.payload.get() * cards)
     };
     let ranks = f64::from(pool.layout.tensor) * f64::from(pool.layout.pipeline);
-    serving.efficiency.part.batching.transfer + cache / (rate * ranks)
+    serving.efficiency.part.batching.transfer.value + cache / (rate * ranks)
 }

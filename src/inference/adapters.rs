@@ -37,7 +37,7 @@ impl Replica<'_> {
         let Some(adapters) = &self.features.adapters else { return StepTime::default() };
         let (hardware, different) = (self.hardware, adapters.popularity.different(own));
         let read = Adapters::held(adapters.parameters, different) / (hardware.memory * hardware.weights);
-        let multiplied = self.adapter_flops(tokens) / (hardware.wide.peak * hardware.kernels.decode_gemm.get());
+        let multiplied = self.adapter_flops(tokens) / (hardware.wide.peak * hardware.kernels.decode_gemm.value.get());
         StepTime {
             weights: read,
             arithmetic: multiplied,

@@ -71,7 +71,7 @@ impl Replica<'_> {
     pub(super) fn token_time(&self, request: &Request, batch: f64, prefill: Seconds, others: f64) -> TokenTime {
         let (step, cycle) = self.token_step(batch, request.context());
         let begin = batch / (request.output * f64::from(self.spread.pipeline));
-        TokenTime { step, cycle, stall: prefill * (self.hardware.batching.stall.get() * others * begin) }
+        TokenTime { step, cycle, stall: prefill * (self.hardware.batching.stall.value.get() * others * begin) }
     }
 
     /// An engine with so many open requests, each followed by another as it ends.
@@ -85,7 +85,8 @@ impl Replica<'_> {
         let admitted = load.concurrency.min(room.requests);
         let prefill = self.prefill(request.input, request.cached);
         let others = 1.0 - load.concurrency.max(1.0).recip();
-        let burst = if load.fixed_length { hardware.batching.fixed_length.get() } else { 1.0 } / (2.0 * load.waves);
+        let burst =
+            if load.fixed_length { hardware.batching.fixed_length.value.get() } else { 1.0 } / (2.0 * load.waves);
         let mut batch = admitted;
         let mut state = self.state(request, batch, prefill, others);
         for _ in 0..ITERATIONS {

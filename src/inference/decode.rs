@@ -80,7 +80,7 @@ impl Replica<'_> {
         for part in self.shape.common() {
             let rates = hardware.class(part.class);
             read += part.bytes / (hardware.memory * (hardware.weights * rates.read));
-            multiplied += part.flops * own / (rates.peak * hardware.kernels.decode_gemm.get());
+            multiplied += part.flops * own / (rates.peak * hardware.kernels.decode_gemm.value.get());
         }
         Matrices::new(multiplied / self.tensor(), read / self.tensor())
     }
@@ -94,17 +94,17 @@ impl Replica<'_> {
         let mut time = Matrices::default();
         for layers in &self.shape.experts {
             let rates = hardware.class(layers.expert.class);
-            let independent = tokens * hardware.kernels.routing.get();
+            let independent = tokens * hardware.kernels.routing.value.get();
             let untouched = (1.0 - layers.per_token / layers.experts).powf(independent);
             let touched = (layers.experts * (1.0 - untouched)).max(layers.per_token);
             let each = layers.layers / self.spread.stage();
             let read =
                 layers.expert.bytes * (touched * each) / (hardware.memory * (hardware.weights * rates.expert_read));
             let multiplied = layers.expert.flops * (layers.per_token * tokens * each)
-                / (rates.peak * hardware.kernels.decode_experts.get());
+                / (rates.peak * hardware.kernels.decode_experts.value.get());
             let both = Matrices::new(multiplied, read);
             // Each expert's tiles begin and end for themselves.
-            let begun = hardware.overhead.expert * (touched * layers.layers);
+            let begun = hardware.overhead.expert.value * (touched * layers.layers);
             time = Matrices { read: time.read + both.read + begun, beyond: time.beyond + both.beyond };
         }
         time
@@ -116,7 +116,7 @@ impl Replica<'_> {
         let mut time = Seconds::ZERO;
         for layers in &self.shape.mixers {
             let latent = matches!(layers.unit, Unit::Latent | Unit::Indexed);
-            let share = if latent { hardware.kernels.latent_cache.get() } else { hardware.keys_values };
+            let share = if latent { hardware.kernels.latent_cache.value.get() } else { hardware.keys_values };
             time += layers.read(context, self.spread.tensor) * own / (hardware.memory * share);
         }
         time
@@ -142,11 +142,11 @@ impl Replica<'_> {
                 // A token goes once to each rank that has one of its experts.
                 let reached = ranks * (1.0 - (1.0 - ranks.recip()).powf(layers.per_token));
                 let bytes = Bytes::new(own * reached * layers.width * DISPATCHED_AND_COMBINED);
-                time += (self.hardware.messages.all_to_all * 2.0 + self.wire(bytes)) * layers.layers;
+                time += (self.hardware.messages.all_to_all.value * 2.0 + self.wire(bytes)) * layers.layers;
             }
             return time;
         }
-        self.all_reduces(tokens, self.hardware.messages.all_reduce)
+        self.all_reduces(tokens, self.hardware.messages.all_reduce.value)
     }
 
     /// Two all-reduces of every layer, of so many tokens' activations.
@@ -166,7 +166,7 @@ impl Replica<'_> {
     /// Units of all layers, the step, and the host's part for each sequence.
     fn step_overhead(&self, sequences: f64) -> Seconds {
         let hardware = self.hardware;
-        hardware.step + hardware.unit * self.units() + hardware.overhead.sequence * sequences
+        hardware.step + hardware.unit * self.units() + hardware.overhead.sequence.value * sequences
     }
 
     /// Operator units of all layers, in attention of grouped heads.
@@ -174,7 +174,8 @@ impl Replica<'_> {
         let (shape, overhead) = (self.shape, &self.hardware.overhead);
         // Activations are quantised to match by kernels of their own.
         let quantised = |class: Class| match class {
-            Class::Eight | Class::Nvfp4 => overhead.quantised.get(),
+            Class::Eight => overhead.quantised.value.get(),
+            Class::Nvfp4 => overhead.quantised_fp4.value.get(),
             Class::Wide | Class::Mxfp4 | Class::Int4 => 0.0,
         };
         let own = 1.0 + quantised(shape.attention.class);
@@ -182,7 +183,7 @@ impl Replica<'_> {
         let experts = shape
             .experts
             .iter()
-            .map(|layers| layers.layers * (overhead.experts.get() + quantised(layers.expert.class)));
+            .map(|layers| layers.layers * (overhead.experts.value.get() + quantised(layers.expert.class)));
         mixers.chain(experts).sum()
     }
 
@@ -190,9 +191,9 @@ impl Replica<'_> {
         let overhead = &self.hardware.overhead;
         match unit {
             Unit::Grouped => 1.0,
-            Unit::Latent => overhead.latent.get(),
-            Unit::Indexed => overhead.indexed.get(),
-            Unit::Recurrent => overhead.recurrent.get(),
+            Unit::Latent => overhead.latent.value.get(),
+            Unit::Indexed => overhead.indexed.value.get(),
+            Unit::Recurrent => overhead.recurrent.value.get(),
         }
     }
 }

@@ -37,7 +37,7 @@ pub fn disaggregated(pools: &Pools<'_>, load: &Load, open: f64) -> Disaggregated
     let side_by_side = pools.prefill_workers * f64::from(pools.prefill.spread.attention_data) / pools.decode_workers;
     let burst = 1.0 / (2.0 * load.waves);
     let queued = prefill * (burst * (open - 1.0).max(0.0) / side_by_side);
-    let alone = hardware.first_token + prefill + cycle + queued + hardware.batching.transfer;
+    let alone = hardware.first_token + prefill + cycle + queued + hardware.batching.transfer.value;
     let packed = pools.prefill.packed_prefill(request.input, request.cached);
     let saturated = (packed * (open / side_by_side)).saturating_sub(step * request.output);
     Disaggregated { ttft: alone.max(saturated), tpot: step }

@@ -4,14 +4,18 @@ use super::hardware::ClassRates;
 use super::{Hardware, ModelShape, Spread};
 use crate::catalog::model::{Attention, Block, Feed, Latent, Mixer, Mlp, Model, MoeBlock, Norm};
 use crate::catalog::serving_efficiency::{ServingBatching, ServingKernels, ServingMessages, ServingOverhead};
-use crate::units::{Bandwidth, Factor, FlopRate, Seconds};
+use crate::units::{Bandwidth, Factor, FlopRate, Fraction, Ranged, Seconds};
 
 const fn us(us: f64) -> Seconds {
     Seconds::new(us * 1e-6)
 }
 
-fn factor(factor: f64) -> Factor {
-    Factor::new(factor).unwrap()
+fn factor(factor: f64) -> Ranged<Factor> {
+    Ranged::exact(Factor::new(factor).unwrap())
+}
+
+fn share(share: f64) -> Ranged<Fraction> {
+    Ranged::exact(Fraction::new(share).unwrap())
 }
 
 fn llama(hidden: u32, layers: u32, heads: u32, ffn: u32) -> Model {
@@ -73,30 +77,35 @@ pub(super) fn h100() -> Hardware {
         unit: us(20.0),
         step: us(1_400.0),
         prefill: 1.2,
+        prefill_layer: us(150.0),
         first_token: us(30_000.0),
         across: None,
         kernels: ServingKernels {
-            decode_gemm: factor(0.5),
-            latent_cache: factor(0.6),
-            fp4_weights: factor(0.7),
-            fp4_unpacked: factor(0.5),
-            int4_unpacked: factor(0.3),
-            decode_experts: factor(0.35),
-            prefill_weights: factor(0.8),
+            decode_gemm: share(0.5),
+            latent_cache: share(0.6),
+            fp4_weights: share(0.7),
+            fp4_unpacked: share(0.5),
+            int4_unpacked: share(0.3),
+            decode_experts: share(0.35),
+            prefill_weights: share(0.8),
             routing: factor(0.7),
         },
         overhead: ServingOverhead {
-            step: us(1_400.0),
-            sequence: us(0.3),
-            prefill_layer: us(150.0),
+            step: Ranged::exact(us(1_400.0)),
+            sequence: Ranged::exact(us(0.3)),
             latent: factor(2.5),
             indexed: factor(5.0),
             recurrent: factor(2.5),
             experts: factor(0.7),
             quantised: factor(0.8),
-            expert: us(0.1),
+            quantised_fp4: factor(0.8),
+            expert: Ranged::exact(us(0.1)),
         },
-        messages: ServingMessages { all_reduce: us(6.0), all_to_all: us(6.0) },
-        batching: ServingBatching { stall: factor(0.75), fixed_length: factor(1.1), transfer: us(80_000.0) },
+        messages: ServingMessages { all_reduce: Ranged::exact(us(6.0)), all_to_all: Ranged::exact(us(6.0)) },
+        batching: ServingBatching {
+            stall: factor(0.75),
+            fixed_length: factor(1.1),
+            transfer: Ranged::exact(us(80_000.0)),
+        },
     }
 }

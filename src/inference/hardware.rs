@@ -62,6 +62,8 @@ pub struct Hardware {
     pub(super) step: Seconds,
     /// Time of prefill over the form's.
     pub(super) prefill: f64,
+    /// Time of a layer in prefill beside its arithmetic and traffic.
+    pub(super) prefill_layer: Seconds,
     /// Host time to a first token.
     pub(super) first_token: Seconds,
     /// The network between domains, where the engine spans several.
@@ -94,12 +96,12 @@ impl Hardware {
         let class = |peak, read, expert_read| ClassRates { peak, read, expert_read };
         // Without matrix units for a format, its weights are unpacked to 16 bits as they are read.
         let eight = peak(DataType::Fp8).or_else(|| peak(DataType::Int8)).unwrap_or(bf16);
-        let unpacked = kernels.fp4_unpacked.get();
+        let unpacked = kernels.fp4_unpacked.value.get();
         let (nvfp4, mxfp4) = match peak(DataType::Fp4) {
-            Some(fp4) => (class(fp4, kernels.fp4_weights.get(), 1.0), class(eight, 1.0, 1.0)),
+            Some(fp4) => (class(fp4, kernels.fp4_weights.value.get(), 1.0), class(eight, 1.0, 1.0)),
             None => (class(bf16, unpacked, unpacked), class(bf16, unpacked, unpacked)),
         };
-        let integers = kernels.int4_unpacked.get();
+        let integers = kernels.int4_unpacked.value.get();
         Ok(Self {
             wide: class(bf16, 1.0, 1.0),
             eight: class(eight, 1.0, 1.0),
@@ -107,16 +109,17 @@ impl Hardware {
             mxfp4,
             int4: class(bf16, integers, integers),
             memory: accelerator.memory_bandwidth,
-            weights: generation.weights.get(),
-            keys_values: generation.keys_values.get(),
-            gemm: generation.gemm.get(),
-            experts: generation.experts.get(),
-            attention: bf16 * generation.attention.get(),
-            links: links * generation.scale_up.get(),
-            unit: generation.unit * rates.overhead.get(),
-            step: set.overhead.step * rates.overhead.get(),
-            prefill: rates.prefill.get(),
-            first_token: rates.first_token,
+            weights: generation.weights.value.get(),
+            keys_values: generation.keys_values.value.get(),
+            gemm: generation.gemm.value.get(),
+            experts: generation.experts.value.get(),
+            attention: bf16 * generation.attention.value.get(),
+            links: links * generation.scale_up.value.get(),
+            unit: generation.unit.value * rates.overhead.value.get(),
+            step: set.overhead.step.value * rates.overhead.value.get(),
+            prefill: rates.prefill.value.get(),
+            prefill_layer: rates.prefill_layer.value,
+            first_token: rates.first_token.value,
             across: None,
             kernels,
             overhead: set.overhead,

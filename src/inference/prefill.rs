@@ -1,7 +1,6 @@
 //! Prefill: the prompt's tokens at once, up to the first new one.
 
 use super::Replica;
-use super::shape::Unit;
 use crate::compute::roofline;
 use crate::units::{Flops, Seconds};
 
@@ -39,7 +38,7 @@ impl Replica<'_> {
     /// whose reading of the projections that every token passes is theirs.
     pub(super) fn prompt_step(&self, tokens: f64, shared: bool) -> Seconds {
         let hardware = self.hardware;
-        let memory = hardware.memory * hardware.kernels.prefill_weights.get();
+        let memory = hardware.memory * hardware.kernels.prefill_weights.value.get();
         let (mut multiplied, mut read) = (Seconds::ZERO, Seconds::ZERO);
         // The head is for the last token alone.
         for part in &self.shape.common()[..4] {
@@ -65,9 +64,11 @@ impl Replica<'_> {
         flops / self.hardware.attention / self.tensor() * self.hardware.prefill
     }
 
+    /// Launching the kernels of all layers, those of experts among them.
     pub(super) fn prefill_overhead(&self) -> Seconds {
-        let units = |unit| if unit == Unit::Grouped { 1.0 } else { self.mixer_units(unit) };
-        let layers: f64 = self.shape.mixers.iter().map(|layers| layers.layers * units(layers.unit)).sum();
-        self.hardware.overhead.prefill_layer * layers
+        let (shape, hardware) = (self.shape, self.hardware);
+        let mixers: f64 = shape.mixers.iter().map(|layers| layers.layers * self.mixer_units(layers.unit)).sum();
+        let experts: f64 = shape.experts.iter().map(|layers| layers.layers).sum();
+        hardware.prefill_layer * (mixers + hardware.overhead.experts.value.get() * experts)
     }
 }

@@ -21,6 +21,7 @@ mod training;
 
 use std::collections::BTreeMap;
 
+use crate::catalog::serving_efficiency::ServingEfficiency;
 use crate::catalog::training_efficiency::TrainingEfficiency;
 use crate::catalog::{Catalog, CollectiveEfficiency};
 use crate::document::choices;
@@ -28,7 +29,7 @@ use crate::document::choices;
 pub use aliases::Aliases;
 pub use collectives::CollectiveRun;
 pub use outcome::{CaseResult, Fill, Outcome, Prediction, Summary};
-pub use render::{held_out_page, validation_csv, validation_json, validation_page};
+pub use render::{held_out_page, left_out_page, validation_csv, validation_json, validation_page};
 use table::Row;
 pub use table::TableError;
 pub use tolerance::Tolerances;
@@ -99,6 +100,9 @@ pub const ALIASES: &str = include_str!("../../tests/validation/aliases.toml");
 pub const TOLERANCES: &str = include_str!("../../tests/validation/tolerances.toml");
 
 impl Domain {
+    /// Those whose rows the constants of serving are fitted to.
+    pub const OF_SERVING: [Self; 2] = [Self::Serving, Self::Throughput];
+
     /// The domain whose tables have the columns of this one.
     pub fn of_table(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|domain| domain.rows(text).is_ok())
@@ -162,6 +166,28 @@ impl Validation {
         Self::with_sets(domain, text, catalog, aliases, &|_| set)
     }
 
+    /// Holds runs of serving against the constants that were fitted without their source or model, by its name.
+    ///
+    /// # Errors
+    /// As [`Validation::new`].
+    pub fn serving_leaving_out(
+        domain: Domain,
+        text: &str,
+        catalog: &Catalog,
+        aliases: &Aliases,
+        group: LeaveOut,
+        sets: &BTreeMap<String, ServingEfficiency>,
+    ) -> Result<Self, TableError> {
+        let table = domain.rows(text)?;
+        // The group of a figure then begins with what was left out.
+        let set = |setup: &serving::Setup| {
+            let name = setup.left_out_by(group);
+            (sets.get(name), Some(name.to_owned()))
+        };
+        let rows = table.iter().flat_map(|row| serving::row_cases(domain, row, catalog, aliases, &set)).collect();
+        Ok(Self { domain, rows })
+    }
+
     /// Holds training runs against the constants that were fitted without their group, where there are such; rows of
     /// groups that every fit keeps are left out.
     ///
@@ -216,17 +242,8 @@ impl Validation {
                 Domain::Kv => return kv::cases(row, catalog),
                 Domain::Economics => return economics::cases(row),
                 Domain::Serving | Domain::Throughput => {
-                    let id = cell(row, "id");
-                    if let Some(reason) = excluded(row, aliases) {
-                        let (group, outcome) = ("excluded".to_owned(), Outcome::Excluded(reason));
-                        return vec![CaseResult { id, group, band: None, filled: Vec::new(), outcome }];
-                    }
-                    let setup = if domain == Domain::Serving {
-                        serving::point(row, catalog, aliases)
-                    } else {
-                        serving::throughput(row, catalog, aliases)
-                    };
-                    return serving::cases(row, setup, serving::constants(catalog).map(|set| &set.part));
+                    let set = serving::constants(catalog).map(|set| &set.part);
+                    return serving::row_cases(domain, row, catalog, aliases, &|_| (set, None));
                 }
             };
             let excluded = excluded(row, aliases);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{CaseResult, Domain, Fill, Outcome, Summary, Validation};
+use super::{CaseResult, Domain, Fill, LeaveOut, Outcome, Summary, Validation};
 use crate::report::{Block, Grid, Page, Section, grid_csv};
 use crate::units::significant;
 
@@ -30,6 +30,23 @@ pub fn validation_page(validations: &[Validation]) -> Page {
         .chain(filling)
     });
     Page { title: "How far is the model from what was measured?".to_owned(), sections: sections.collect() }
+}
+
+/// For people: figures by group where each was predicted by constants that were fitted without it. The rows are in the
+/// answers for machines.
+pub fn left_out_page(validations: &[Validation], group: LeaveOut) -> Page {
+    let what = format!("Each row is predicted with constants that were fitted without its {group}.");
+    let tables = validations.iter().map(|validation| {
+        let title = match validation.domain {
+            Domain::Throughput => "Offline throughput of serving",
+            Domain::Serving => "Latencies of serving",
+            Domain::Collectives => "Collective operations",
+            _ => "Training runs",
+        };
+        Section::new(title, Block::Grid(group_grid(validation)))
+    });
+    let sections = [Section::new(String::new(), Block::Text(what))].into_iter().chain(tables).collect();
+    Page { title: format!("How far is the model from a {group} that it has not seen?"), sections }
 }
 
 /// For people: collectives by the catalog's constants, and by constants fitted without each source.

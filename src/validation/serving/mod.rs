@@ -4,8 +4,8 @@
 //! fit evaluates the same rows as a validation does.
 
 mod coverage;
-mod distance;
 mod points;
+mod scatter;
 mod setup;
 mod throughput;
 
@@ -13,13 +13,12 @@ use std::sync::Arc;
 
 use super::aliases::Aliases;
 use super::outcome::{CaseResult, Outcome, Prediction};
-use super::table::{self, Row, TableError};
+use super::table::{self, Row, TableError, Unusable};
 use super::{Domain, excluded};
 use crate::catalog::serving_efficiency::ServingEfficiency;
 use crate::catalog::{Catalog, Entry};
 
 pub use coverage::coverage;
-pub use distance::distance;
 pub use setup::{Measured, Quantity, Setup};
 
 /// Columns that a table of points must have.
@@ -47,57 +46,59 @@ pub fn setups(
 ) -> Result<Vec<(String, Setup)>, TableError> {
     let rows = table::rows(text, domain.columns())?;
     let read = |row: &Row| {
-        let setup =
-            if domain == Domain::Throughput { throughput(row, catalog, aliases) } else { point(row, catalog, aliases) };
-        Some((row.text("id").unwrap_or_default().to_owned(), setup.ok()?))
+        let setup = setup(domain, row, catalog, aliases).ok()?;
+        Some((row.text("id").unwrap_or_default().to_owned(), setup))
     };
     Ok(rows.iter().filter(|row| excluded(row, aliases).is_none()).filter_map(read).collect())
 }
 
-/// The setup of a row of serving points.
-///
-/// # Errors
-/// In words, where the model cannot take the row.
-pub(super) fn point(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<Setup, String> {
-    points::setup(row, catalog, aliases).map_err(|unusable| unusable.0)
+/// The setup of a row.
+fn setup(domain: Domain, row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<Setup, Unusable> {
+    if domain == Domain::Throughput {
+        throughput::setup(row, catalog, aliases)
+    } else {
+        points::setup(row, catalog, aliases)
+    }
 }
 
-/// The setup of a row of throughputs.
-///
-/// # Errors
-/// In words, where the model cannot take the row.
-pub(super) fn throughput(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<Setup, String> {
-    throughput::setup(row, catalog, aliases).map_err(|unusable| unusable.0)
-}
-
-/// The cases of a row: one for each figure that it has.
-pub(super) fn cases(row: &Row, setup: Result<Setup, String>, set: Option<&ServingEfficiency>) -> Vec<CaseResult> {
+/// The cases of a row: one for each figure that it has, by the constants of `sets` for it; what the group of each is
+/// called, in front, where it is to be named.
+pub(super) fn row_cases<'a>(
+    domain: Domain,
+    row: &Row,
+    catalog: &Catalog,
+    aliases: &Aliases,
+    sets: &dyn Fn(&Setup) -> (Option<&'a ServingEfficiency>, Option<String>),
+) -> Vec<CaseResult> {
     let id = row.text("id").unwrap_or_default().to_owned();
-    let left_out =
-        |outcome, group: String| vec![CaseResult { id: id.clone(), group, band: None, filled: vec![], outcome }];
-    let setup = match setup {
+    let left_out = |outcome, group: &str| {
+        vec![CaseResult { id: id.clone(), group: group.to_owned(), band: None, filled: vec![], outcome }]
+    };
+    if let Some(reason) = excluded(row, aliases) {
+        return left_out(Outcome::Excluded(reason), "excluded");
+    }
+    let skipped = |reason: String| left_out(Outcome::Skipped(reason), "skipped");
+    let setup = match setup(domain, row, catalog, aliases) {
         Ok(setup) => setup,
-        Err(reason) => return left_out(Outcome::Skipped(reason), "skipped".to_owned()),
+        Err(unusable) => return skipped(unusable.0),
     };
-    let Some(set) = set else {
-        return left_out(Outcome::Skipped("the catalog has no serving constants".to_owned()), "skipped".to_owned());
-    };
+    let (Some(set), name) = sets(&setup) else { return skipped("there are no serving constants for it".to_owned()) };
     let predicted = match setup.predict(set) {
         Ok(predicted) => predicted,
-        Err(reason) => return left_out(Outcome::Skipped(reason), "skipped".to_owned()),
+        Err(missing) => return skipped(missing.to_string()),
     };
-    let case = |figure: &Measured, predicted: f64| CaseResult {
+    let case = |figure: &Measured| CaseResult {
         id: id.clone(),
-        group: setup.group(figure.quantity),
+        group: [name.clone(), Some(setup.group(figure.quantity))].into_iter().flatten().collect::<Vec<_>>().join(", "),
         band: None,
         filled: setup.filled.clone(),
         outcome: Outcome::Predicted(Prediction {
             metric: figure.column.to_owned(),
             measured: figure.value,
-            predicted,
+            predicted: predicted.of(figure.quantity) * figure.scale,
             convention: None,
             gpus: None,
         }),
     };
-    setup.measured.iter().map(|figure| case(figure, predicted.of(figure.quantity) * figure.scale)).collect()
+    setup.measured.iter().map(case).collect()
 }

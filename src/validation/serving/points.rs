@@ -91,6 +91,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         counted_output: asked_out,
         measured,
         filled,
+        source: row.text("source").unwrap_or_default().to_owned(),
     })
 }
 

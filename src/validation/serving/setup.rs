@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
+use super::scatter::{INDEPENDENT, scatter};
+use crate::calibration::{Deviation, MeasuredRun};
 use crate::catalog::model::{Format, Model, Module, Number};
 use crate::catalog::serving_coverage::ServingCoverage;
 use crate::catalog::serving_efficiency::ServingEfficiency;
 use crate::catalog::{Accelerator, Catalog, Entry, Node};
-use crate::inference::{Hardware, Load, ModelShape, Pools, Replica, Request, Room, Spread, disaggregated};
+use crate::inference::{
+    Hardware, Load, MissingServing, ModelShape, Pools, Replica, Request, Room, Spread, disaggregated,
+};
 use crate::memory::serving::{CacheFormats, Engine, Pages, Paging, fits};
 use crate::parallelism::ServingLayout;
 use crate::units::{Bandwidth, Bytes, Seconds};
+use crate::validation::LeaveOut;
 use crate::validation::aliases::Aliases;
 use crate::validation::outcome::Fill;
 use crate::validation::table::Unusable;
@@ -101,19 +106,27 @@ pub struct Setup {
     pub measured: Vec<Measured>,
     /// What it leaves open.
     pub(super) filled: Vec<Fill>,
+    /// Where it was published.
+    pub(super) source: String,
 }
 
 impl Setup {
     /// What the form says with a set of constants.
     ///
     /// # Errors
-    /// In words, where the set lacks a constant.
-    pub fn predict(&self, set: &ServingEfficiency) -> Result<Predicted, String> {
-        let hardware =
-            Hardware::bind(set, &self.accelerator, self.links, &self.engine).map_err(|missing| missing.to_string())?;
-        let replica = |spread| Replica::new(&self.shape, &hardware, spread);
+    /// Where the set lacks a constant.
+    pub fn predict(&self, set: &ServingEfficiency) -> Result<Predicted, MissingServing> {
+        Ok(self.figures(&self.hardware(set)?))
+    }
+
+    fn hardware(&self, set: &ServingEfficiency) -> Result<Hardware, MissingServing> {
+        Hardware::bind(set, &self.accelerator, self.links, &self.engine)
+    }
+
+    fn figures(&self, hardware: &Hardware) -> Predicted {
+        let replica = |spread| Replica::new(&self.shape, hardware, spread);
         let engine = replica(self.spread);
-        Ok(match self.asked {
+        match self.asked {
             Asked::Open(load) => {
                 let state = engine.closed_loop(&load, self.room);
                 Predicted::of_latencies(state.ttft, state.tpot, load.concurrency, self.counted_output)
@@ -128,7 +141,15 @@ impl Setup {
                 let state = disaggregated(&pools, &load, load.concurrency);
                 Predicted::of_latencies(state.ttft, state.tpot, load.concurrency, self.counted_output)
             }
-        })
+        }
+    }
+
+    /// What a fit without it is called by: its source, or its model.
+    pub fn left_out_by(&self, group: LeaveOut) -> &str {
+        match group {
+            LeaveOut::Source => &self.source,
+            LeaveOut::Model => &self.model,
+        }
     }
 
     /// Whether the model has experts.
@@ -144,13 +165,6 @@ impl Setup {
     /// Whether requests come without end.
     pub fn offline(&self) -> bool {
         matches!(self.asked, Asked::Endless { .. })
-    }
-
-    /// How far the row's figures of a quantity are missed, either way; nothing where a constant is missing.
-    pub fn errors(&self, quantity: Quantity, set: &ServingEfficiency) -> Vec<f64> {
-        let Ok(predicted) = self.predict(set) else { return Vec::new() };
-        let own = self.measured.iter().filter(|figure| figure.quantity == quantity);
-        own.map(|figure| (predicted.of(quantity) * figure.scale / figure.value - 1.0).abs()).collect()
     }
 
     /// Predicted figures of a quantity over the row's, or the row's over them, whichever is more than one; nothing where a
@@ -192,6 +206,28 @@ impl Setup {
             Quantity::Throughput => "throughput",
         };
         if self.disaggregated() { format!("{what}, {mode}") } else { format!("{what}, {mode}, {kind}") }
+    }
+}
+
+impl MeasuredRun for Setup {
+    type Set = ServingEfficiency;
+    type Bound = Hardware;
+
+    fn source(&self) -> &str {
+        &self.source
+    }
+
+    fn bind(&self, set: &ServingEfficiency) -> Option<Hardware> {
+        self.hardware(set).ok()
+    }
+
+    fn deviations(&self, hardware: &Hardware) -> Vec<Deviation> {
+        let predicted = self.figures(hardware);
+        let deviation = |figure: &Measured| {
+            let error = (predicted.of(figure.quantity) * figure.scale / figure.value).ln();
+            Some(Deviation { error, scatter: scatter(self, figure.quantity)?, weight: INDEPENDENT })
+        };
+        self.measured.iter().filter_map(deviation).collect()
     }
 }
 

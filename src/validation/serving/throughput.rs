@@ -41,6 +41,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         counted_output: output,
         measured: vec![Measured { quantity: Quantity::Throughput, column: "value", value, scale: 1.0 }],
         filled,
+        source: row.text("source").unwrap_or_default().to_owned(),
     })
 }
 

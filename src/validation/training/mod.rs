@@ -107,7 +107,7 @@ fn predict(
 ) -> Result<Prediction, Unusable> {
     let set = sets(row).ok_or_else(|| Unusable("the catalog has no training constants".to_owned()))?;
     let run = prepare(row, metric, catalog, aliases, set, filled)?;
-    Ok(run.predict(run.bind(set).map_err(|error| Unusable(error.to_string()))?))
+    Ok(run.predict(run.efficiency(set).map_err(|error| Unusable(error.to_string()))?))
 }
 
 /// Binds a row to hardware, model and layout.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::metric::{Counting, Metric};
-use crate::calibration::MeasuredStep;
+use crate::calibration::{Deviation, MeasuredRun};
 use crate::catalog::node::Host;
 use crate::catalog::training_efficiency::TrainingEfficiency;
 use crate::catalog::{Accelerator, Entry};
@@ -12,6 +12,9 @@ use crate::parallelism::Layout;
 use crate::scenario::{MissingEfficiency, Software, StepEfficiency};
 use crate::training::StepModel;
 use crate::validation::outcome::Prediction;
+
+/// How far times of steps scatter for reasons that the form does not have, as a logarithm.
+const SCATTER: f64 = 0.06;
 
 /// A published run, bound to hardware, model and layout.
 #[derive(Clone, Debug)]
@@ -46,7 +49,7 @@ impl Run {
         self.kept
     }
 
-    pub(super) fn bind(&self, set: &TrainingEfficiency) -> Result<StepEfficiency, MissingEfficiency> {
+    pub(super) fn efficiency(&self, set: &TrainingEfficiency) -> Result<StepEfficiency, MissingEfficiency> {
         StepEfficiency::bind(set, &self.accelerator, self.host, self.step.job.precision, &self.software)
     }
 
@@ -69,16 +72,19 @@ impl Run {
     }
 }
 
-impl MeasuredStep for Run {
+impl MeasuredRun for Run {
+    type Set = TrainingEfficiency;
+    type Bound = StepEfficiency;
+
     fn source(&self) -> &str {
         &self.source
     }
 
-    fn efficiency(&self, set: &TrainingEfficiency) -> Option<StepEfficiency> {
-        self.bind(set).ok()
+    fn bind(&self, set: &TrainingEfficiency) -> Option<StepEfficiency> {
+        self.efficiency(set).ok()
     }
 
-    fn log_error(&self, efficiency: StepEfficiency) -> f64 {
-        (self.figure(&efficiency) / self.metric.measured).ln()
+    fn deviations(&self, efficiency: &StepEfficiency) -> Vec<Deviation> {
+        vec![Deviation { error: (self.figure(efficiency) / self.metric.measured).ln(), scatter: SCATTER, weight: 1.0 }]
     }
 }
