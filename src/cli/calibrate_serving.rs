@@ -10,6 +10,7 @@ use crate::calibration::{SetFit, SetTitle, fit_set};
 use crate::catalog::serving_coverage::ServingCoverage;
 use crate::catalog::{ConstantSet, FreeConstant, ServingEfficiency};
 use crate::diagnostics::{Code, Diagnostic};
+use crate::document::Value;
 use crate::load;
 use crate::report::Grid;
 use crate::units::significant;
@@ -69,7 +70,11 @@ impl Serving {
             let data = session.grid("Constants of serving, fitted", grid);
             return (Answer::Yes(data), session);
         }
-        let (text, document) = session.text_of(document);
+        let (text, mut document) = session.text_of(document);
+        // What the set that is begun from covers is not what this one does.
+        if let Value::Table(table) = &mut document.value {
+            table.entries.retain(|entry| entry.key != "coverage");
+        }
         let mut file = fit.to_toml(SetTitle::SERVING, &self.prior, &text, &document);
         file.push_str(&covered(&coverage(runs.iter().copied(), &fit.set)));
         (Answer::Yes(file.into_bytes()), session)
