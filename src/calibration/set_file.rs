@@ -232,9 +232,7 @@ mod tests {
         let constants =
             vec![constant("board.b", [0.95, 0.94, 0.96], 0.2), constant("board.c", [9.876e-4, 5e-4, 1e-3], 0.9)];
         let fit = SetFile {
-            command: "calibrate training",
-            name: "Training software, fitted to runs",
-            measurements: "training runs",
+            title: SetTitle::TRAINING,
             constants: &constants,
             runs: 3,
             sources: 2,
