@@ -104,9 +104,12 @@ impl<E: CaseErrors> LeastSquaresProblem<f64, Dyn, Dyn> for Problem<'_, E> {
 /// # Errors
 /// Where there are no constants or cases, or a prediction is no number at the start.
 pub(super) fn minimise(errors: &mut impl CaseErrors, start: Vec<f64>) -> Result<Minimum, FitError> {
+    if start.is_empty() {
+        return Err(FitError::Nothing);
+    }
     let mut problem = Problem { errors, constants: DVector::from_vec(start), residuals: DVector::zeros(0), cases: 0 };
     problem.evaluate();
-    if problem.constants.is_empty() || problem.cases == 0 {
+    if problem.cases == 0 {
         return Err(FitError::Nothing);
     }
     if problem.residuals().is_none() {
