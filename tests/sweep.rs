@@ -552,3 +552,49 @@ fn the_order_turns_where_the_costs_cross() {
     }
     assert!(crossings > 0);
 }
+
+#[test]
+fn sweeps_of_nothing_and_of_the_same_twice_are_refused() {
+    let bench = Bench::new();
+    let refused = |file: &str, axes: &str, more: &[&str], word: &str| {
+        let path = bench.scenario(file, &format!("[sweep]\naxes = [{axes}]"));
+        let output = clusterplan(&[&["sweep", path.to_str().unwrap()], more].concat()).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{axes} {more:?}: {stderr}");
+        assert!(stderr.contains(word) && !stderr.contains("panicked"), "{axes} {more:?}: {stderr}");
+    };
+    let gpus = "{ key = \"cluster.accelerators\", values = [512, 1024] }";
+    let used = "{ key = \"finance.utilisation\", values = [0.5, 0.6] }";
+    for (axes, word) in [
+        (format!("{gpus}, {gpus}"), "varied twice"),
+        (format!("{gpus}, {{ zip = [{used}, {gpus}] }}"), "varied twice"),
+        (format!("{{ zip = [{gpus}, {gpus}] }}"), "varied twice"),
+        (format!("{{ cases = [[{gpus}], [{used}, {used}]] }}"), "varied twice"),
+        (format!("{{ cases = [[{gpus}], [{used}]] }}, {used}"), "varied twice"),
+        ("{ zip = [] }".to_owned(), "`zip` holds no axes"),
+        ("{ cases = [] }".to_owned(), "`cases` holds no axes"),
+        ("{ key = \"cluster.accelerators\", values = [512, 1024, 512] }".to_owned(), "takes 512 twice"),
+    ] {
+        refused(GPT, &axes, &[], word);
+    }
+    for (more, word) in [
+        (["--top", "0"], "--top"),
+        (["--pareto", "cost.usd_per_run,max:cost.usd_per_run"], "twice"),
+        (["--where", "cost.usd_per_run > nan"], "`nan`"),
+        (["--where", "cost.usd_per_run < inf"], "`inf`"),
+    ] {
+        refused(GPT, gpus, &more, word);
+    }
+    // Nothing is trained, so that no run has a cost.
+    let serving = "{ key = \"cluster.spares\", values = [0.0, 0.1] }";
+    refused(SERVED, serving, &["--top", "3"], "--by");
+    // Cases follow each other, and axes that move together may come back to a value.
+    for axes in [
+        format!("{{ cases = [[{used}], [{used}]] }}"),
+        "{ zip = [{ key = \"finance.utilisation\", values = [0.5, 0.5] }, { key = \"cluster.spares\", values = [0.0, 0.1] }] }"
+            .to_owned(),
+    ] {
+        let path = bench.scenario(GPT, &format!("[sweep]\naxes = [{axes}]"));
+        assert!(rows(&stdout(&["sweep", path.to_str().unwrap()])).len() >= 2, "{axes}");
+    }
+}

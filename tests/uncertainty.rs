@@ -135,3 +135,46 @@ fn numbers_of_a_file_spread_as_they_are() {
         assert!(stderr.contains(word), "{stderr}");
     }
 }
+
+#[test]
+fn what_no_sample_of_can_be_is_refused_before_any_is_drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    let answer = |inputs: &str, more: &[&str]| {
+        let text = format!("\n[uncertainty]\ncatalog = false\nsamples = 16\ninputs = [{inputs}]\n");
+        let mut command = Command::cargo_bin("clusterplan").unwrap();
+        let output = command.arg("uncertainty").arg(scenario(dir.path(), &text)).args(more).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let used = "{ key = \"finance.utilisation\", uniform = { low = 0.5, high = 0.9 } }";
+    for (inputs, code, word) in [
+        (
+            "{ key = \"finance.utilisation\", lognormal = { median = 1e-300, p90 = 1e300 } }",
+            "out-of-range",
+            "spreads further",
+        ),
+        (
+            "{ key = \"finance.utilisation\", lognormal = { median = 0.5, p90 = 1e6 } }",
+            "out-of-range",
+            "a million medians",
+        ),
+        ("{ key = \"finance.utilisation\", uniform = { low = -1.7e308, high = 1.7e308 } }", "out-of-range", "1e30"),
+        ("{ key = \"finance.utilisation\", uniform = { low = 0.5, high = 1.5 } }", "out-of-range", "must be 0 to 1"),
+        ("{ key = \"cluster.accelerators\", uniform = { low = 512, high = 1024 } }", "wrong-type", "whole number"),
+        ("{ key = \"cluster.accelerators\", values = [1024, 512.5] }", "wrong-type", "drawn as 512.5"),
+        ("{ key = \"cluster.fabric\", values = [1, 2] }", "wrong-type", "must be a text"),
+        (&format!("{used}, {used}"), "duplicate", "varied twice"),
+    ] {
+        let (status, stderr) = answer(inputs, &[]);
+        assert_eq!(status, Some(2), "{inputs}: {stderr}");
+        assert!(stderr.contains(&format!("error[{code}]")) && stderr.contains(word), "{inputs}: {stderr}");
+        assert!(stderr.contains("scenario.toml:") && stderr.contains("help: "), "a place and a hint: {stderr}");
+    }
+    let (status, stderr) = answer(used, &["--vary", "finance.utilisation=0.5,0.6"]);
+    assert_eq!((status, stderr.contains("varied twice")), (Some(2), true), "{stderr}");
+    // Whole numbers are drawn as such.
+    let (status, stderr) = answer("{ key = \"cluster.accelerators\", values = [512, 1024] }", &[]);
+    assert_eq!(status, Some(0), "{stderr}");
+    // No layout of seven ways goes with these GPUs and heads, which is no mistake of the number: an answer, and it is no.
+    let (status, stderr) = answer("{ key = \"training.layout.tensor\", values = [7] }", &[]);
+    assert_eq!((status, stderr.contains("none of the 16 samples can be")), (Some(1), true), "{stderr}");
+}

@@ -1,5 +1,6 @@
 //! `clusterplan sweep`
 
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -39,7 +40,7 @@ pub(super) struct SweepCommand {
     scenario: PathBuf,
     /// Keeps the N best rows only
     #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    top: Option<NonZeroUsize>,
     /// What is best: a key, the less the better; max:KEY, the more
     /// [default: the scenario's, or cost.usd_per_run]
     #[arg(long, value_name = "KEY")]
@@ -85,8 +86,14 @@ impl SweepCommand {
             }
             return (Answer::Mistaken, session);
         };
+        let by = self.by.clone().or_else(|| wanted.by.clone());
+        if by.is_none() && self.keeps_the_best() && file.training.is_none() {
+            let message = format!("what is best is not said, and nothing is trained, so that rows have no {USUAL_BY}");
+            let hint = "such as --by serving.tpot_s, or --by max:serving.output_tokens_per_s_per_gpu";
+            session.sink.push(Diagnostic::new(Code::MissingKey, message).hint(hint));
+        }
         let asked = Asked {
-            by: self.by.clone().or_else(|| wanted.by.clone()).unwrap_or_else(|| USUAL_BY.to_owned()),
+            by: by.unwrap_or_else(|| USUAL_BY.to_owned()),
             groups: if self.group_by.is_empty() { wanted.group_by.clone() } else { self.group_by.clone() },
             break_even: self.break_even.clone().or_else(|| wanted.break_even.clone()),
         };
@@ -110,6 +117,11 @@ impl SweepCommand {
             None => self.rows(&sweep, size, &catalog, &session),
         };
         (answer, session)
+    }
+
+    /// Whether rows are asked for that are the best in something.
+    const fn keeps_the_best(&self) -> bool {
+        self.top.is_some() || self.break_even.is_some() || !self.group_by.is_empty()
     }
 
     /// The figures of rows: the usual ones and those that are named anywhere.
@@ -164,6 +176,14 @@ impl SweepCommand {
                 session.sink.push(Diagnostic::new(Code::OutOfRange, message).hint("name fewer"));
             }
         }
+        let pareto: Vec<Aim> = self.pareto.iter().map(|text| aim("--pareto", text)).collect();
+        for (index, text) in self.pareto.iter().enumerate() {
+            if pareto[..index].iter().any(|(column, _)| *column == pareto[index].0) && session.sink.is_empty() {
+                let message = format!("`--pareto` names the figure of `{text}` twice");
+                let hint = "name figures that stand against each other, each once";
+                session.sink.push(Diagnostic::new(Code::Duplicate, message).hint(hint));
+            }
+        }
         let break_even = match (axis, by.0) {
             (None, _) => None,
             (Some(Column::Axis(axis)), Column::Figure(by)) => Some(BreakEvenOf { groups: groups.clone(), axis, by }),
@@ -175,9 +195,9 @@ impl SweepCommand {
             }
         };
         let wanted = Wanted {
-            top: self.top.unwrap_or(0),
+            top: self.top.map_or(0, NonZeroUsize::get),
             by: Some(by),
-            pareto: self.pareto.iter().map(|text| aim("--pareto", text)).collect(),
+            pareto,
             groups,
             quantiles: self.quantiles.iter().map(|key| column("--quantiles", key)).collect(),
         };

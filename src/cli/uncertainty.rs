@@ -47,17 +47,27 @@ impl UncertaintyCommand {
             return (Answer::Mistaken, session);
         }
         let aims = uncertain_figures();
-        let answer = match uncertainty(&candidates, &wanted, &aims, &catalog, &session.sink) {
+        let answer = match &uncertainty(&candidates, &wanted, &aims, &catalog, &session.sink) {
             None => Answer::Mistaken,
             Some(Err((name, infeasible))) => {
                 let title = if name.is_empty() { file.title } else { format!("{}: {name}", file.title) };
-                Answer::No { data: None, message: message(&infeasible_page(&title, &infeasible, None)) }
+                Answer::No { data: None, message: message(&infeasible_page(&title, infeasible, None)) }
             }
-            Some(Ok(found)) => Answer::Yes(match session.options.format {
-                Format::Json => uncertainty_json(&found, &aims).into_bytes(),
-                Format::Csv => session.grid("", uncertainty_grid(&found, &aims)),
-                Format::Table | Format::Md => session.page(&uncertainty_page(&found, &aims)),
-            }),
+            Some(Ok(found)) => {
+                let data = match session.options.format {
+                    Format::Json => uncertainty_json(found, &aims).into_bytes(),
+                    Format::Csv => session.grid("", uncertainty_grid(found, &aims)),
+                    Format::Table | Format::Md => session.page(&uncertainty_page(found, &aims)),
+                };
+                match found.variants.iter().find(|variant| variant.feasible == 0) {
+                    None => Answer::Yes(data),
+                    Some(variant) => {
+                        let of = if variant.name.is_empty() { String::new() } else { format!(" of {}", variant.name) };
+                        let message = format!("none of the {} samples{of} can be\n", found.samples);
+                        Answer::No { data: Some(data), message }
+                    }
+                }
+            }
         };
         (answer, session)
     }
@@ -83,6 +93,12 @@ impl UncertaintyCommand {
             }
             (None, None) => return vec![Candidate { name: String::new(), document: base }],
         };
+        let inputs = file.uncertainty.iter().flat_map(|uncertain| &uncertain.inputs);
+        for input in inputs.filter(|input| input.key == key) {
+            let message = format!("`{key}` is varied twice: by the variants, and as an uncertain input");
+            let diagnostic = Diagnostic::new(Code::Duplicate, message).at(&input.at, "here");
+            sink.push(diagnostic.hint("a draw would take the place of the variant's value: leave one out"));
+        }
         let mut candidates = Vec::new();
         for value in values {
             let mut document = base.clone();

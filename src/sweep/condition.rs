@@ -267,6 +267,9 @@ impl<'a> Parser<'a> {
         }
         if text.is_none() && column.is_ordered(self.axes) {
             if let Ok(number) = value.parse::<f64>() {
+                if !number.is_finite() {
+                    return Err(malformed(&format!("no figure is more or less than `{value}`")));
+                }
                 return Ok(Operand::Number(number));
             }
             if let Some(other) = Column::find(value, self.axes, self.figures) {

@@ -1,5 +1,7 @@
 //! `[sweep]`: the axes along which a scenario is repeated.
 
+use std::collections::HashMap;
+
 use super::uncertainty::{MOST_SAMPLES, Spread, spreads};
 use crate::catalog::{Catalog, Condition};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
@@ -127,7 +129,8 @@ impl CatalogField {
 
 impl SweepFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
-        let axes = r.node("axes").map(|node| axes(node, "sweep.axes", r.sink())).unwrap_or_default();
+        let axes = r.node("axes").map(|node| axes(node, "sweep.axes", true, r.sink())).unwrap_or_default();
+        keys(&axes, r.sink());
         let conditions: Vec<String> = r.or("where", Vec::new());
         let at = r.place("where");
         Self {
@@ -140,27 +143,41 @@ impl SweepFile {
     }
 }
 
-fn axes(node: &Node, path: &str, sink: &Sink) -> Vec<AxisFile> {
+/// A list of axes; `alone` where none moves together with another, so that a value that it takes again is a row again.
+fn axes(node: &Node, path: &str, alone: bool, sink: &Sink) -> Vec<AxisFile> {
     let Value::Array(items) = &node.value else {
         node.wrong_type(path, "a list of tables", sink);
         return Vec::new();
     };
-    items.iter().filter_map(|item| axis(item, path, sink)).collect()
+    items.iter().filter_map(|item| axis(item, path, alone, sink)).collect()
 }
 
-fn axis(node: &Node, path: &str, sink: &Sink) -> Option<AxisFile> {
+/// Reports a list that stands for no points.
+fn some<'a>(node: &'a Node, what: &str, sink: &Sink) -> Option<&'a Node> {
+    if matches!(&node.value, Value::Array(items) if items.is_empty()) {
+        let hint = "leave it out, or name axes in it: { key = \"cluster.accelerators\", values = [8, 16] }";
+        let message = format!("`{what}` holds no axes, so that the sweep has no rows");
+        sink.push(Diagnostic::new(Code::OutOfRange, message).at(&node.at, "nothing").hint(hint));
+        return None;
+    }
+    Some(node)
+}
+
+fn axis(node: &Node, path: &str, alone: bool, sink: &Sink) -> Option<AxisFile> {
     let r = &mut Reader::new(node, path, sink)?;
     let (zip, cases) = (r.node("zip"), r.node("cases"));
     if let Some(zip) = zip {
-        return Some(AxisFile::Zip(axes(zip, &format!("{path}.zip"), sink), zip.at.clone()));
+        let zip = some(zip, "zip", sink)?;
+        return Some(AxisFile::Zip(axes(zip, &format!("{path}.zip"), false, sink), zip.at.clone()));
     }
     if let Some(cases) = cases {
+        let cases = some(cases, "cases", sink)?;
         let path = format!("{path}.cases");
         let Value::Array(groups) = &cases.value else {
             cases.wrong_type(&path, "a list of lists of axes", sink);
             return None;
         };
-        return Some(AxisFile::Cases(groups.iter().map(|group| axes(group, &path, sink)).collect()));
+        return Some(AxisFile::Cases(groups.iter().map(|group| axes(group, &path, alone, sink)).collect()));
     }
     let before = sink.len();
     let key: String = r.get("key");
@@ -169,7 +186,23 @@ fn axis(node: &Node, path: &str, sink: &Sink) -> Option<AxisFile> {
         check_key(&key, &at, sink);
     }
     let values = values(r, &key)?;
+    if alone {
+        repeated(r, &key);
+    }
     Some(AxisFile::One { key, at, values })
+}
+
+/// Reports values that a list has twice.
+fn repeated(r: &mut Reader<'_>, key: &str) {
+    let Some(Node { value: Value::Array(values), .. }) = r.node("values") else { return };
+    let mut seen: HashMap<String, &Span> = HashMap::new();
+    for value in values {
+        if let Some(first) = seen.insert(value.to_string(), &value.at) {
+            let diagnostic = Diagnostic::new(Code::Duplicate, format!("`{key}` takes {value} twice"));
+            let hint = "name each value once: a row would stand there twice";
+            r.sink().push(diagnostic.at(&value.at, "here again").at(first, "here first").hint(hint));
+        }
+    }
 }
 
 fn values(r: &mut Reader<'_>, key: &str) -> Option<ValuesFile> {
@@ -269,12 +302,40 @@ fn drawn(r: &mut Reader<'_>, at: &Span) -> Option<Drawn> {
         r.sink().push(Diagnostic::new(Code::MissingKey, message).at(at, "here").hint(hint));
         return None;
     };
-    if !spread.is_sound() {
-        let hint = "low < high with the mode between them; 0 < median < p90; a value or more";
-        r.sink().push(Diagnostic::new(Code::OutOfRange, "a sample spreads over nothing").at(at, "here").hint(hint));
+    if let Some((mistake, hint)) = spread.mistake() {
+        r.sink().push(Diagnostic::new(Code::OutOfRange, format!("a sample {mistake}")).at(at, "here").hint(hint));
         return None;
     }
     Some(Drawn { spread: spread.clone(), count, seed, whole, unit, at: at.clone() })
+}
+
+/// Reports a key that would be set by two at once, of which only the last would count.
+pub(super) fn varied_twice(key: &str, at: &Span, first: &Span, sink: &Sink) {
+    let diagnostic = Diagnostic::new(Code::Duplicate, format!("`{key}` is varied twice"));
+    let hint = "only the last would count: leave one out, or put both into one";
+    sink.push(diagnostic.at(at, "here again").at(first, "here first").hint(hint));
+}
+
+/// The keys of axes that are taken together, each with its place; one that stands there twice is reported. Cases follow
+/// each other, so that two of them may name the same key.
+fn keys<'a>(axes: &'a [AxisFile], sink: &Sink) -> Vec<(&'a str, &'a Span)> {
+    let mut taken: Vec<(&str, &Span)> = Vec::new();
+    for axis in axes {
+        let own: Vec<(&str, &Span)> = match axis {
+            AxisFile::One { key, at, .. } => vec![(key, at)],
+            AxisFile::Zip(axes, _) => keys(axes, sink),
+            AxisFile::Cases(groups) => groups.iter().flat_map(|group| keys(group, sink)).collect(),
+        };
+        let before = taken.len();
+        for (key, at) in own {
+            match taken.iter().position(|(other, _)| *other == key) {
+                Some(index) if index < before => varied_twice(key, at, taken[index].1, sink),
+                Some(_) => {}
+                None => taken.push((key, at)),
+            }
+        }
+    }
+    taken
 }
 
 /// Reports a key that neither a scenario nor the catalog has.

@@ -1,6 +1,6 @@
 //! `[uncertainty]`: what is not known for certain, and how it spreads.
 
-use super::sweep::check_key;
+use super::sweep::{check_key, varied_twice};
 use crate::diagnostics::{Code, Diagnostic, Span, did_you_mean};
 use crate::document::{Node, Reader, Rows, Value};
 
@@ -8,6 +8,10 @@ use crate::document::{Node, Reader, Rows, Value};
 pub const MOST_SAMPLES: u32 = 1 << 16;
 /// Samples where a scenario does not say.
 const USUAL_SAMPLES: u32 = 1_024;
+/// Beyond it lies no quantity of a cluster; its square, which a triangle takes, is a number still.
+const LARGEST: f64 = 1e30;
+/// The most that a lognormal's P90 may be of its median: a sample in a million is then that to the power of 3.7 away.
+const MOST_LOGNORMAL: f64 = 1e6;
 
 /// `[uncertainty]`
 #[derive(Clone, Debug)]
@@ -87,8 +91,14 @@ pub enum Spread {
 impl UncertaintyFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         let usual = Self::default();
+        let inputs: Vec<UncertainFile> = tables(r, "inputs", input);
+        for (index, input) in inputs.iter().enumerate() {
+            if let Some(first) = inputs[..index].iter().find(|other| other.key == input.key) {
+                varied_twice(&input.key, &input.at, &first.at, r.sink());
+            }
+        }
         Self {
-            inputs: tables(r, "inputs", input),
+            inputs,
             correlations: tables(r, "correlations", correlation),
             catalog: r.or("catalog", usual.catalog),
             samples: r.optional_within("samples", &(16..=MOST_SAMPLES)).unwrap_or(usual.samples),
@@ -172,14 +182,30 @@ fn recorded(rows: &Rows, at: &Span, r: &mut Reader<'_>) -> Option<Vec<f64>> {
 }
 
 impl Spread {
-    /// Whether it spreads over anything.
-    pub(super) fn is_sound(&self) -> bool {
-        match self {
+    /// Why numbers cannot be drawn from it, and what to do; none where they can.
+    pub(super) fn mistake(&self) -> Option<(&'static str, &'static str)> {
+        let spreads = match self {
             Self::Uniform { low, high } => low < high,
             Self::Triangular { low, mode, high } => low <= mode && mode <= high && low < high,
             Self::LogNormal { median, p90 } => *median > 0.0 && p90 > median,
             Self::Empirical(values) => !values.is_empty(),
+        };
+        if !spreads {
+            return Some((
+                "spreads over nothing",
+                "low < high with the mode between them; 0 < median < p90; a value or more",
+            ));
         }
+        let reckons = |numbers: &[f64]| numbers.iter().all(|number| number.abs() <= LARGEST);
+        let within = match self {
+            Self::Uniform { low, high } | Self::Triangular { low, high, .. } => reckons(&[*low, *high]),
+            Self::LogNormal { median, p90 } => {
+                reckons(&[*p90]) && *median >= LARGEST.recip() && p90 / median <= MOST_LOGNORMAL
+            }
+            Self::Empirical(values) => reckons(values),
+        };
+        let hint = "numbers up to 1e30, and of a lognormal a median from 1e-30 and a p90 of up to a million medians";
+        (!within).then_some(("spreads further than can be reckoned with", hint))
     }
 }
 
@@ -199,10 +225,8 @@ fn input(node: &Node, outer: &Reader<'_>) -> Option<UncertainFile> {
         sink.push(Diagnostic::new(Code::MissingKey, message).at(&node.at, "here").hint(hint));
         return None;
     };
-    if !spread.is_sound() && sink.len() == before {
-        let message = format!("`{key}` spreads over nothing");
-        let hint = "low < high with the mode between them; 0 < median < p90; a value or more";
-        sink.push(Diagnostic::new(Code::OutOfRange, message).at(&node.at, "here").hint(hint));
+    if let Some((mistake, hint)) = spread.mistake().filter(|_| sink.len() == before) {
+        sink.push(Diagnostic::new(Code::OutOfRange, format!("`{key}` {mistake}")).at(&node.at, "here").hint(hint));
     }
     Some(UncertainFile { key, spread: spread.clone(), unit, at: node.at.clone() })
 }

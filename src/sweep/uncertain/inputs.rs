@@ -1,11 +1,13 @@
 //! What is not known for certain: inputs that the scenario names, and values of the catalog that have a range.
 
-use super::spread::quantile;
+use super::spread::{FURTHEST, quantile};
 use crate::catalog::{Catalog, Record, magnitudes};
-use crate::diagnostics::Sink;
+use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::{Node, Value};
 use crate::evaluate::Evaluation;
-use crate::scenario::{Spread, UncertaintyFile};
+use crate::scenario::{CatalogField, Scenario, ScenarioFile, Spread, UncertainFile, UncertaintyFile};
+use crate::sweep::field::with_fields;
+use crate::sweep::is_of_value;
 
 /// An input, and how it spreads.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,23 +20,36 @@ pub struct Input {
 }
 
 impl Input {
+    /// As the scenario names it.
+    fn of(file: &UncertainFile) -> Self {
+        let after = file.unit.as_ref().map(|unit| format!(" {unit}")).unwrap_or_default();
+        Self { key: file.key.clone(), spread: file.spread.clone(), around: [String::new(), after] }
+    }
+
     /// The value with so large a share of all cases below it.
     pub(super) fn node(&self, share: f64) -> Node {
-        let number = quantile(&self.spread, share);
+        self.written(quantile(&self.spread, share))
+    }
+
+    /// A number as its key has it.
+    fn written(&self, number: f64) -> Node {
         let [before, after] = &self.around;
-        let value = if before.is_empty() && after.is_empty() {
-            Value::Float(number)
-        } else {
+        let value = if !before.is_empty() || !after.is_empty() {
             Value::String(format!("{before}{number}{after}"))
+        } else if number.fract() == 0.0 && number.abs() < 9e15 {
+            #[allow(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
+            Value::Integer(number as i64)
+        } else {
+            Value::Float(number)
         };
         Node { value, ..Node::default() }
     }
 
     /// The catalog with that value instead; none of an input that is a key of the scenario.
     pub fn in_catalog(&self, catalog: &Catalog, share: f64) -> Option<Catalog> {
-        let field = crate::scenario::CatalogField::parse(&self.key)?;
+        let field = CatalogField::parse(&self.key)?;
         let sink = Sink::default();
-        let changed = crate::sweep::field::with_fields(catalog, &[(&field, &self.node(share))], &sink);
+        let changed = with_fields(catalog, &[(&field, &self.node(share))], &sink);
         sink.is_empty().then_some(changed)
     }
 
@@ -54,7 +69,7 @@ pub(super) fn all(
 ) -> Option<Vec<Input>> {
     let records = catalog.records();
     for input in &wanted.inputs {
-        if let Some(field) = crate::scenario::CatalogField::parse(&input.key)
+        if let Some(field) = CatalogField::parse(&input.key)
             && !crate::sweep::field::has(&records, &field)
         {
             let message = format!("the catalog has no `{}`", input.key);
@@ -62,20 +77,58 @@ pub(super) fn all(
             return None;
         }
     }
-    let mut inputs: Vec<Input> = wanted
-        .inputs
-        .iter()
-        .map(|input| {
-            let after = input.unit.as_ref().map(|unit| format!(" {unit}")).unwrap_or_default();
-            Input { key: input.key.clone(), spread: input.spread.clone(), around: [String::new(), after] }
-        })
-        .collect();
+    let mut inputs: Vec<Input> = wanted.inputs.iter().map(Input::of).collect();
     if wanted.catalog {
         let named: Vec<String> = inputs.iter().map(|input| input.key.clone()).collect();
         let of_catalog = ranged(typical, &records).into_iter().filter(|input| !named.contains(&input.key));
         inputs.extend(of_catalog);
     }
     Some(inputs)
+}
+
+/// Shares at which an input is tried before any sample: as far out as a draw comes, and two within, where a number that
+/// must be whole is not.
+const TRIED: [f64; 4] = [FURTHEST, 0.37, 0.5, 1.0 - FURTHEST];
+/// Of recorded numbers, so many are tried.
+const MOST_TRIED: usize = 1_000;
+
+/// Reports inputs of which some draws are no value of their key: samples of them would be missing from every figure.
+pub(super) fn try_draws(wanted: &UncertaintyFile, document: &Node, catalog: &Catalog, sink: &Sink) {
+    for file in &wanted.inputs {
+        let input = Input::of(file);
+        let numbers = match &file.spread {
+            Spread::Empirical(values) => values.iter().copied().take(MOST_TRIED).collect(),
+            spread => TRIED.map(|share| quantile(spread, share)).to_vec(),
+        };
+        let tried = numbers.into_iter().map(|number| input.written(number));
+        let Some((node, found)) = tried.filter_map(|node| mistake(&file.key, node, document, catalog)).next() else {
+            continue;
+        };
+        let message = format!("`{}` may be drawn as {node}: {}", file.key, found.message);
+        let hint = "let it spread over what the key takes: `uniform` and `triangular` have ends, and whole numbers are \
+                    listed in `values`";
+        let own = Sink::default();
+        own.push(Diagnostic::new(found.code, message).at(&file.at, "here").hint(hint));
+        // Variants mostly share it.
+        sink.merge(own);
+    }
+}
+
+/// What is wrong with a value by itself.
+fn mistake(key: &str, node: Node, document: &Node, catalog: &Catalog) -> Option<(Node, Diagnostic)> {
+    let own = Sink::default();
+    if let Some(field) = CatalogField::parse(key) {
+        with_fields(catalog, &[(&field, &node)], &own);
+    } else {
+        let mut document = document.clone();
+        let Value::Table(table) = &mut document.value else { return None };
+        if let Err(error) = table.set(key, node.clone()) {
+            return Some((node, Diagnostic::new(Code::WrongType, error.to_string())));
+        }
+        Scenario::resolve(&ScenarioFile::read(&document, &own), catalog, &own);
+    }
+    let found = own.into_diagnostics().into_iter().find(|found| is_of_value(found.code))?;
+    Some((node, found))
 }
 
 /// The values with a range of the entries that a scenario is built from.

@@ -129,6 +129,12 @@ pub fn uncertainty(
         }
     }
     let inputs = inputs::all(wanted, &typical, catalog, sink)?;
+    for candidate in candidates {
+        inputs::try_draws(wanted, &candidate.document, catalog, sink);
+    }
+    if !sink.is_empty() {
+        return None;
+    }
     let copula = Copula::new(&wanted.correlations, &inputs, sink)?;
     let ask = |at: &[(usize, f64)]| answers(&bound, &inputs, at, aims, catalog);
     let usual: Vec<Vec<Option<f64>>> =

@@ -6,6 +6,8 @@ use crate::scenario::Spread;
 
 /// The share of cases above the ninetieth hundredth.
 const P90: f64 = 0.9;
+/// The share of cases beyond the furthest draw, at either end.
+pub(super) const FURTHEST: f64 = 1e-6;
 /// Dimensions of the sequence; further ones are taken from another of its scramblings.
 const DIMENSIONS: u32 = sobol_burley::NUM_DIMENSIONS;
 
@@ -14,7 +16,7 @@ pub(in crate::sweep) fn draw(sample: u32, place: usize, seed: u32) -> f64 {
     let place = u32::try_from(place).unwrap_or(u32::MAX);
     let share = sobol_burley::sample(sample, place % DIMENSIONS, seed.wrapping_add(place / DIMENSIONS));
     // Neither end, where a spread without ends would have no value.
-    f64::from(share).clamp(1e-6, 1.0 - 1e-6)
+    f64::from(share).clamp(FURTHEST, 1.0 - FURTHEST)
 }
 
 /// Where so large a share of all cases lies below.
