@@ -127,6 +127,20 @@ fn what_cannot_be_is_a_no_with_reasons_and_mistakes_are_told() {
     assert!(plan["rejected"].to_string().contains("budget"));
 }
 
+#[test]
+fn more_replicas_to_spare_than_a_node_holds_take_more_nodes() {
+    let (_, before, _) = run("plan", &[]);
+    let mut least = number(&before["best"], "cost", "total_usd");
+    for spares in [3, 5_000] {
+        let (code, plan, stderr) = run("plan", &[&format!("serving.spare_replicas={spares}")]);
+        assert_eq!(code, 0, "{stderr}");
+        let (taken, cost) =
+            (setting(&plan["best"], "cluster.accelerators"), number(&plan["best"], "cost", "total_usd"));
+        assert!(taken > spares && cost >= least, "{spares}: {taken} for {cost} after {least}");
+        least = cost;
+    }
+}
+
 const WIDE: &str = "scenarios/plan-deepseek-v3-100-rps.toml";
 
 fn wide(command: &str, settings: &[&str]) -> (i32, Value, String) {

@@ -29,6 +29,9 @@ pub(super) fn workers<'a>(
     let rates = |pools: &Separate<'a>| (pools.taken_in(request), pools.finished(request, most));
     let mut tried = 1..=accelerators / each;
     if let Some(spares) = spares {
+        if spares >= *tried.end() {
+            return Err(part);
+        }
         // More workers take in more and leave less decode: the best are about where the two cross.
         let (mut few, mut many) = (spares, accelerators / each + 1);
         while many - few > 1 {
