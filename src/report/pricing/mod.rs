@@ -111,6 +111,9 @@ fn break_even(study: &PricingStudy) -> Vec<String> {
     let text = |found: &crate::study::pricing::OfferBreakEven| {
         let (own, rent) = &found.between;
         match found.turn {
+            OfferTurn::Utilisation(share) if share <= 0.0 => {
+                format!("\"{own}\" always costs less than \"{rent}\": what it saves is worth more than it costs.")
+            }
             OfferTurn::Utilisation(share) if share <= 1.0 => {
                 format!(
                     "\"{own}\" costs less an hour of use than \"{rent}\" from {} of the hours in use on.",

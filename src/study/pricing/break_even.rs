@@ -8,7 +8,7 @@ use crate::units::{Fraction, SECONDS_PER_YEAR, Seconds, Usd};
 /// Where the order of an owned and a rented offer turns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OfferTurn {
-    /// Owning costs less from this share of the hours in use on; above one it never does.
+    /// Owning costs less from this share of the hours in use on; at none it always does, above one never.
     Utilisation(f64),
     /// Hours that are not in use are paid for either way, so that no share of them turns the order: whether owning costs less.
     Whatever(bool),
@@ -55,7 +55,8 @@ pub(super) fn all(offers: &[PricedOffer]) -> Vec<OfferBreakEven> {
 /// The share of hours in use at which an owned accelerator at work costs as much an hour of use as a rented one.
 fn utilisation(own: &Answer, price: crate::units::UsdPerHour) -> f64 {
     let (bought, at_work) = counts(own);
-    own.evaluation.unit_costs.per_gpu_hour * (bought / at_work) / price
+    // What owning saves may be worth more than it costs: then it costs less with no hour in use.
+    (own.evaluation.unit_costs.per_gpu_hour * (bought / at_work) / price).max(0.0)
 }
 
 /// When owning has cost less altogether. Parts that wear out before are not bought again in this.

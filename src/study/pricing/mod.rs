@@ -17,7 +17,7 @@ pub use sensitivity::Sensitivity;
 
 use std::sync::Arc;
 
-use crate::catalog::{Catalog, Currency, Entry};
+use crate::catalog::{self, Catalog, Currency, Entry};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::{Node, Value};
 use crate::evaluate::{Evaluation, Footprint, Infeasible, TokenCosts};
@@ -373,6 +373,9 @@ fn price_own(scenario: &mut Scenario, offer: &OfferFile, sink: &Sink) {
     if offer.lines.is_empty() && offer.prices.is_empty() && offer.dpus.is_none() {
         return;
     }
+    if let Some(dpus) = &offer.dpus {
+        free_cores(dpus, &scenario.cluster.node, offer, sink);
+    }
     let mut book = (*scenario.cluster.prices).clone();
     for price in &offer.prices {
         if let Some(old) = book.part.prices.iter_mut().find(|old| old.part.id == price.part.id) {
@@ -390,6 +393,17 @@ fn price_own(scenario: &mut Scenario, offer: &OfferFile, sink: &Sink) {
         }
     }
     scenario.cluster.prices = Arc::new(book);
+}
+
+/// Reports DPUs that free more host cores than their node has, where it is known how many it has.
+fn free_cores(dpus: &DpusFile, node: &catalog::Node, offer: &OfferFile, sink: &Sink) {
+    let cores = node.processors.as_ref().and_then(|host| Some(f64::from(host.count?) * f64::from(host.cores?)));
+    let freed = dpus.cores_freed.high.get() * f64::from(dpus.per_node);
+    if let Some(cores) = cores.filter(|cores| freed > *cores) {
+        let message = format!("DPUs free {freed} host cores of a node that has {cores}");
+        let hint = "`offer.dpus.cores_freed` is of one card, of which there are `per_node`";
+        sink.push(Diagnostic::new(Code::OutOfRange, message).at(&offer.at, "this offer").hint(hint));
+    }
 }
 
 /// Raises the share of hours in use where accelerators are shared, in parts or in turns.

@@ -1,11 +1,14 @@
 //! Data processing units beside an owned node's processors: what they cost, and the host cores that they free.
 
 use crate::catalog::pricebook::{Amount, Category, Driver, Evidence, Line};
+use crate::diagnostics::Code;
 use crate::document::Reader;
 use crate::units::{Factor, Fraction, Ranged, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
 
 /// The most of them in a node.
 const MOST: u32 = 64;
+/// The most host cores that one may free where nobody says how many its node has.
+const MOST_CORES: f64 = 10_000.0;
 /// The line of the price book that says what is spent on them.
 pub(in super::super) const DPUS: &str = "DPUs";
 /// The line that says what the cores are worth.
@@ -28,13 +31,19 @@ pub struct DpusFile {
 
 impl DpusFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
-        Self {
+        let before = r.sink().len();
+        let read = Self {
             per_node: r.within("per_node", &(1..=MOST)),
             price: r.get("price"),
             cores_freed: r.get("cores_freed"),
             core_hour: r.get("core_hour"),
             evidence: Evidence::read(r),
+        };
+        if r.sink().len() == before && read.cores_freed.high.get() > MOST_CORES {
+            let message = format!("a card frees {} host cores", read.cores_freed.high.get());
+            r.report("cores_freed", Code::OutOfRange, message, format!("at most {MOST_CORES}, more than a host has"));
         }
+        read
     }
 
     /// The lines: bought once for each node, and cores at their price for all hours of a year. A card draws about what the

@@ -82,6 +82,8 @@ pub struct PathFile {
     pub name: String,
     /// Price of each year over the first's; the last holds on.
     pub prices: Vec<Factor>,
+    /// Its place.
+    pub at: Span,
 }
 
 impl StudyFile {
@@ -94,7 +96,7 @@ impl StudyFile {
             set: settings(&mut r),
             currency: r.optional("currency"),
             offers: r.tables("offer", OfferFile::read),
-            paths: r.tables("path", |r| PathFile { name: r.get("name"), prices: r.get("prices") }),
+            paths: r.tables("path", |r| PathFile { name: r.get("name"), prices: r.get("prices"), at: r.at().clone() }),
         };
         if study.offers.is_empty() && r.place_of("offer").is_none() {
             r.report("offer", Code::MissingKey, "the study has no offer", "add an [[offer]] with name and kind");
@@ -109,7 +111,12 @@ impl StudyFile {
                 sink.push(crate::diagnostics::Diagnostic::new(Code::Duplicate, message).at(&offer.at, "the second"));
             }
         }
-        for path in &study.paths {
+        for (index, path) in study.paths.iter().enumerate() {
+            if study.paths[..index].iter().any(|earlier| earlier.name == path.name) && !path.name.is_empty() {
+                let message = format!("two paths are called \"{}\"", path.name);
+                let duplicate = crate::diagnostics::Diagnostic::new(Code::Duplicate, message);
+                sink.push(duplicate.at(&path.at, "the second").hint("name each once"));
+            }
             if path.prices.is_empty() {
                 r.report("path", Code::OutOfRange, format!("\"{}\" has no prices", path.name), "such as [1, 0.8, 0.6]");
             }

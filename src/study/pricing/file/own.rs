@@ -10,6 +10,9 @@ use crate::units::{Factor, Fraction, Rate, SECONDS_PER_YEAR, Seconds, UsdPerHour
 /// Share of an income that earlier losses may cancel, unless said otherwise: 26 U.S.C. 172(a)(2).
 const LOSS_LIMIT: f64 = 0.8;
 
+/// The most that cash may cover debt service, far beyond what lenders ask for.
+const MOST_COVER: f64 = 100.0;
+
 choices! {
     /// How debt is paid back.
     pub enum RepaymentWord {
@@ -229,6 +232,10 @@ impl DebtFile {
             (RepaymentWord::Sculpted, Some(cover)) if cover.get() < 1.0 => {
                 let message = format!("a cover of {} has each year pay more than it has", cover.get());
                 r.report("cover", Code::OutOfRange, message, "1 or more, such as 1.3");
+            }
+            (RepaymentWord::Sculpted, Some(cover)) if cover.get() > MOST_COVER => {
+                let message = format!("a cover of {} leaves next to nothing to borrow", cover.get());
+                r.report("cover", Code::OutOfRange, message, format!("at most {MOST_COVER}; such as 1.3"));
             }
             _ => {}
         }
