@@ -260,10 +260,37 @@ fn caches_that_cannot_be_are_refused_with_a_hint() {
         ("serving.cache.tiers=[{ tier = \"hbm3-h100\" }]", "no tier beyond it", "serving.cache.own_share"),
         ("serving.cache.tiers=[{ tier = \"grace-lpddr\", capacity = \"4 TB\" }]", "is bought as", "no more than that"),
         ("serving.cache.popularity=-1", "serving.cache.popularity", ""),
+        (
+            "serving.cache.tiers=[{ tier = \"host-dram-pcie5\" }, { tier = \"host-dram-pcie5\" }]",
+            "tier \"host-dram-pcie5\" is named twice",
+            "name each once",
+        ),
+        (
+            "serving.cache.tiers=[{ tier = \"host-dram-pcie5\", capacity = \"0 B\" }]",
+            "a tier of no capacity",
+            "leave the tier out",
+        ),
     ] {
         let (code, _, stderr) = cached(&[setting]);
         assert_eq!(code, 2, "{setting}: {stderr}");
         assert!(stderr.contains(said) && stderr.contains(hint), "{setting}: {stderr}");
+    }
+}
+
+#[test]
+fn what_was_refused_is_not_refused_again_for_what_stands_in_its_place() {
+    let places = |stderr: &str| stderr.matches("error[").count();
+    let big = "serving.cache.tiers=[{ tier = \"host-dram-pcie5\", capacity = \"1e300 B\" }]";
+    let (code, _, stderr) = cached(&[big]);
+    assert_eq!((code, places(&stderr)), (2, 1), "{stderr}");
+    let (code, _, stderr) = cached(&["serving.trace=\"none.csv\""]);
+    assert_eq!(code, 2);
+    assert!(!stderr.contains("a prompt of") && !stderr.contains("catalogs/"), "{stderr}");
+    for setting in
+        ["serving.layout=\"fast\"", "serving.tenants={ count = 2, mean = \"1 request/s\", peak = \"1e300 request/s\" }"]
+    {
+        let (code, _, stderr) = eval(&[setting]);
+        assert_eq!((code, places(&stderr)), (2, 1), "{setting}: {stderr}");
     }
 }
 
@@ -384,6 +411,18 @@ fn what_comes_in_bursts_waits_longer() {
 }
 
 #[test]
+fn quantiles_stand_in_their_order_in_the_widest_bursts() {
+    for cv in [0, 1, 10, 100] {
+        let (code, json, stderr) = eval(&[&format!("serving.arrivals={{ rate = \"40 request/s\", cv = {cv} }}")]);
+        assert_eq!(code, 0, "{stderr}");
+        for of in ["ttft", "tpot", "e2e"] {
+            let [p50, p95, p99] = ["p50", "p95", "p99"].map(|share| figure(&json, &format!("{of}_{share}_s")));
+            assert!(p50 <= p95 && p95 <= p99, "{of} at {cv}: {p50} {p95} {p99}");
+        }
+    }
+}
+
+#[test]
 fn a_benchmarks_opening_burst_is_another_mode_than_arrivals() {
     let ttft = |prompts: &str| {
         let setting = format!("serving.arrivals={{ concurrency = 512{prompts} }}");
@@ -456,6 +495,8 @@ fn mistakes_of_a_trace_are_told_with_their_rows() {
         ("input_tokens,output_tokens\n100,20\n100\n", &[], "a row of 1 cells under 2 columns"),
         ("input_tokens,output_tokens\n100,20\n0,20\n", &[], "0 under `input_tokens`"),
         ("arrival_s,input_tokens,output_tokens\n5,100,20\n4,100,20\n", &[], "a time of 4 s after one of 5 s"),
+        ("arrival_s,input_tokens,output_tokens\n-5,100,20\n4,100,20\n", &[], "a time of -5 s, before the beginning"),
+        ("input_tokens,output_tokens,input_tokens\n100,20,5\n", &[], "two columns are called `input_tokens`"),
         ("input_tokens,answers\n100,20\n", &[], "a trace has no column `answers`"),
         ("input_tokens\n100\n", &[], "has no column `output_tokens`"),
         ("input_tokens,output_tokens\n", &[], "has no request"),
@@ -488,6 +529,8 @@ fn terms_of_arrivals_that_do_not_belong_are_refused() {
         ("serving.arrivals={ rate = \"4 request/s\", prompts = 64 }", "a benchmark's"),
         ("serving.arrivals={ concurrency = 64, prompts = 6 }", "6 prompts in all are fewer than the 64"),
         ("serving.arrivals=\"trace\"", "there is no `serving.trace`"),
+        ("serving.arrivals={ rate = \"0 request/s\" }", "such as \"40 request/s\""),
+        ("serving.arrivals={ rate = \"40 request/s\", cv = 101 }", "`serving.arrivals.cv` is above 100"),
         ("serving.peak_to_mean=0.5", "outside 1 to 1000"),
         ("serving.spare_replicas=-1", "a whole number from 0"),
     ] {
@@ -526,6 +569,18 @@ fn slices_are_gpus_of_their_own() {
     let of = |key: &str| slices["cost"][key].as_f64().unwrap();
     let paid = of("usd_per_mtok_blended") * figure(&slices, "requests_per_s") * 2_560.0;
     assert!((paid / (of("usd_per_useful_gpu_hour") * 64.0 / 3_600.0 * 1e6) - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn every_slice_is_cut_as_often_as_it_is() {
+    // Of an H100 of 80 GB, as NVIDIA's user guide of MIG lists its profiles.
+    for (slice, instances) in [("1g.20gb", 4), ("2g.20gb", 3), ("3g.40gb", 2)] {
+        let slice = format!("serving.slice=\"{slice}\"");
+        let (code, json, stderr) = eval(&["serving.model=\"llama-3.1-8b\"", "serving.layout={ tensor = 1 }", &slice]);
+        assert_eq!(code, 0, "{slice}: {stderr}");
+        assert_eq!(json["serving"]["slices_per_gpu_count"], instances, "{slice}");
+        assert_eq!(json["serving"]["replicas_count"], 64 * instances, "{slice}");
+    }
 }
 
 #[test]

@@ -101,6 +101,13 @@ fn rows(text: &str, file: FileId, name: String, sink: &Sink) -> Rows {
         if table.columns.is_empty() {
             let column = |name: &str| Column { name: name.to_owned(), at: at.clone(), values: Vec::new() };
             table.columns = record.iter().map(column).collect();
+            for (place, name) in record.iter().enumerate() {
+                if record.iter().take(place).any(|earlier| earlier == name) {
+                    let message = format!("two columns are called `{name}`");
+                    let hint = "name each column once";
+                    sink.push(Diagnostic::new(Code::Duplicate, message).at(&at, "in this head").hint(hint));
+                }
+            }
             continue;
         }
         if record.len() != table.columns.len() {

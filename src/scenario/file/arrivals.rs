@@ -6,6 +6,9 @@ use crate::units::{Factor, RequestRate};
 
 /// The most requests open at once.
 const MOST_OPEN: u32 = 1_000_000_000;
+/// The most that times between requests scatter over their mean. Beyond, nearly all requests come in one burst, of which
+/// the queue's formulas, those of a renewal process, say nothing.
+const MOST_CV: f64 = 100.0;
 
 /// How requests come, to all replicas together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -72,9 +75,19 @@ impl FromNode for ArrivalsFile {
             return of(Some(Arrivals::Most));
         }
         let Some(mut r) = Reader::new(node, path, sink) else { return of(Some(Arrivals::Most)) };
+        let before = sink.len();
         let rate: Option<RequestRate> = r.optional("rate");
+        if sink.len() == before && rate == Some(RequestRate::ZERO) {
+            let message = format!("`{path}.rate` is no request at all");
+            r.report("rate", Code::OutOfRange, message, "such as \"40 request/s\", or leave serving out");
+        }
         let concurrency = r.optional_within("concurrency", &(1..=MOST_OPEN));
+        let before = sink.len();
         let cv: Option<Factor> = r.optional("cv");
+        if sink.len() == before && cv.is_some_and(|cv| cv.get() > MOST_CV) {
+            let message = format!("`{path}.cv` is above {MOST_CV}");
+            r.report("cv", Code::OutOfRange, message, "1 where requests come at random, some more in bursts");
+        }
         let prompts = r.optional_within("prompts", &(1..=MOST_OPEN));
         let replay: Option<bool> = r.optional("replay");
         let kind = match (rate, concurrency) {

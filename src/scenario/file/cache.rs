@@ -1,7 +1,7 @@
 //! `serving.cache` as it stands in its file.
 
 use crate::catalog::Reference;
-use crate::diagnostics::Span;
+use crate::diagnostics::{Code, Span};
 use crate::document::{Reader, choices};
 use crate::units::{Bytes, Factor, Fraction};
 
@@ -47,6 +47,17 @@ pub(in crate::scenario) struct CacheTierFile {
     pub(in crate::scenario) capacity: Option<Bytes>,
 }
 
+impl CacheTierFile {
+    fn read(r: &mut Reader<'_>) -> Self {
+        let before = r.sink().len();
+        let tier = Self { tier: r.get("tier"), capacity: r.optional("capacity") };
+        if r.sink().len() == before && tier.capacity == Some(Bytes::ZERO) {
+            r.report("capacity", Code::OutOfRange, "a tier of no capacity", "leave the tier out");
+        }
+        tier
+    }
+}
+
 impl CacheFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         Self {
@@ -54,7 +65,7 @@ impl CacheFile {
             prefix_tokens: r.within("prefix_tokens", &TOKENS),
             popularity: r.get("popularity"),
             own_share: r.optional("own_share"),
-            tiers: r.tables("tiers", |r| CacheTierFile { tier: r.get("tier"), capacity: r.optional("capacity") }),
+            tiers: r.tables("tiers", CacheTierFile::read),
             routing: r.optional("routing"),
             at: r.at().clone(),
         }

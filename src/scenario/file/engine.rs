@@ -1,7 +1,7 @@
 //! What an engine of `[serving]` does beside its plain loop, as it stands in its file.
 
 use crate::catalog::Reference;
-use crate::diagnostics::Span;
+use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::document::{Reader, choices};
 use crate::units::{Factor, Fraction, RequestRate};
 
@@ -93,8 +93,19 @@ pub(in crate::scenario) struct TenantsFile {
     pub(in crate::scenario) mean: RequestRate,
     /// Requests of one at its busiest.
     pub(in crate::scenario) peak: RequestRate,
-    /// Place of the table.
-    pub(in crate::scenario) at: Span,
+}
+
+impl TenantsFile {
+    fn read(r: &mut Reader<'_>) -> Self {
+        let before = r.sink().len();
+        let read = Self { count: r.within("count", &TENANTS), mean: r.get("mean"), peak: r.get("peak") };
+        if r.sink().len() == before && (read.peak < read.mean || read.mean <= RequestRate::ZERO) {
+            let message = format!("tenants of {} on average and {} at their busiest", read.mean, read.peak);
+            let hint = "mean is above zero, and peak at least as much";
+            r.sink().push(Diagnostic::new(Code::Inconsistent, message).at(r.at(), "in this table").hint(hint));
+        }
+        read
+    }
 }
 
 /// `serving.speculation`
@@ -125,12 +136,7 @@ impl EngineFile {
             prompt_logprobs: r.optional("prompt_logprobs"),
             adapters: r.optional_table("adapters", AdaptersFile::read),
             slice: r.optional("slice"),
-            tenants: r.optional_table("tenants", |r| TenantsFile {
-                count: r.within("count", &TENANTS),
-                mean: r.get("mean"),
-                peak: r.get("peak"),
-                at: r.at().clone(),
-            }),
+            tenants: r.optional_table("tenants", TenantsFile::read),
             overlap_at: r.place("two_batch_overlap"),
         }
     }

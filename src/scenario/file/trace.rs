@@ -32,19 +32,20 @@ impl FromNode for TraceFile {
     }
 
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        let nothing = || Self { at: node.at.clone(), ..Self::default() };
         let rows = match &node.value {
             Value::Rows(rows) => rows,
             // The name of a file that could not be read, which has been told.
-            Value::String(_) if !sink.is_empty() => return Self::default(),
+            Value::String(_) if !sink.is_empty() => return nothing(),
             Value::String(_) => {
                 let message = format!("`{path}` is read with its scenario, and cannot be varied");
                 let hint = "give each trace a scenario of its own, or --set serving.trace=FILE.csv";
                 sink.push(Diagnostic::new(Code::Unsupported, message).at(&node.at, "named here").hint(hint));
-                return Self::default();
+                return nothing();
             }
             _ => {
                 node.wrong_type(path, "the name of a CSV file with columns input_tokens and output_tokens", sink);
-                return Self::default();
+                return nothing();
             }
         };
         check_columns(rows, &node.at, sink);
@@ -97,7 +98,9 @@ fn check_rows(rows: &Rows, sink: &Sink) {
     }
     let mut before = f64::NEG_INFINITY;
     for (row, time) in rows.column(COLUMNS[2]).unwrap_or_default().iter().enumerate() {
-        if *time < before || (before == f64::NEG_INFINITY && *time < 0.0) {
+        if *time < 0.0 {
+            mistake(row, format!("a time of {time} s, before the beginning"), "times begin at 0 s or later");
+        } else if *time < before {
             mistake(row, format!("a time of {time} s after one of {before} s"), "rows stand in the order of coming");
         }
         before = *time;

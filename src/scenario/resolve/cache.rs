@@ -63,7 +63,8 @@ pub(super) fn bind(
         );
     }
     let tokens = f64::from(wanted.prefix_tokens);
-    if tokens >= input.mean {
+    // A prompt without tokens has been refused.
+    if tokens >= input.mean && input.mean > 0.0 {
         refuse(
             format!("a prefix of {tokens} tokens is all of a prompt of {} tokens", input.mean),
             "prefix_tokens is below serving.input_tokens: at least a token is computed",
@@ -71,6 +72,13 @@ pub(super) fn bind(
     }
     if wanted.tiers.len() > MOST {
         refuse(format!("{} tiers beyond the accelerators' own memory", wanted.tiers.len()), "at most 4 are taken");
+    }
+    for (place, tier) in wanted.tiers.iter().enumerate() {
+        if wanted.tiers[..place].iter().any(|nearer| nearer.tier.id == tier.tier.id) && !tier.tier.id.is_empty() {
+            let message = format!("tier \"{}\" is named twice", tier.tier.id);
+            let hint = "name each once, with all of its capacity";
+            sink.push(Diagnostic::new(Code::Duplicate, message).at(&tier.tier.at, "the second").hint(hint));
+        }
     }
     let tiers = wanted.tiers.iter().filter_map(|tier| bound(tier, cluster, catalog, sink)).collect();
     if sink.len() > before {
@@ -104,7 +112,7 @@ fn bound(wanted: &CacheTierFile, cluster: Option<&Cluster>, catalog: &Catalog, s
     let included = cluster.map_or(Bytes::ZERO, |cluster| included(entry.medium, &cluster.node));
     let usual = if included > Bytes::ZERO { included } else { entry.capacity.value };
     let capacity = wanted.capacity.unwrap_or(usual);
-    if capacity <= Bytes::ZERO {
+    if capacity <= Bytes::ZERO && wanted.capacity.is_none() {
         return refuse(Code::OutOfRange, "a tier of no capacity".to_owned(), "leave it out".to_owned());
     }
     let bought = capacity.saturating_sub(included);

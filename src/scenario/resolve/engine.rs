@@ -156,16 +156,11 @@ pub(super) fn bind(
         prompt_logprobs: wanted.prompt_logprobs.unwrap_or(false),
         adapters,
         slice,
-        tenants: wanted.tenants.as_ref().map(|wanted| tenants(wanted, sink)),
+        tenants: wanted.tenants.as_ref().map(tenants),
     })
 }
 
-fn tenants(wanted: &TenantsFile, sink: &Sink) -> Tenants {
-    if wanted.peak < wanted.mean || wanted.mean <= RequestRate::ZERO {
-        let message = format!("tenants of {} on average and {} at their busiest", wanted.mean, wanted.peak);
-        let hint = "mean is above zero, and peak at least as much";
-        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "in this table").hint(hint));
-    }
+fn tenants(wanted: &TenantsFile) -> Tenants {
     Tenants { count: wanted.count, mean: wanted.mean, peak: wanted.peak }
 }
 

@@ -88,6 +88,10 @@ impl Serving {
 
 /// A layout that a model can take.
 fn layout(wanted: &ServingLayoutFile, model: &Model, sink: &Sink) -> Option<ServingLayout> {
+    // One that could not be read, which has been told.
+    if wanted.tensor == 0 {
+        return None;
+    }
     let layout = ServingLayout {
         tensor: wanted.tensor,
         pipeline: wanted.pipeline.unwrap_or(1),
