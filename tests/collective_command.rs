@@ -351,7 +351,6 @@ fn the_scenario_s_keys_reach_a_training_step() {
 #[test]
 fn the_ends_of_what_can_be_asked() {
     for line in [
-        format!("all_reduce --ranks 16 --bytes 0 {DGX}"),
         format!("all_reduce --ranks 1 --bytes 1GiB {DGX}"),
         format!("sendrecv --ranks 1 --bytes 1GiB --sharp --pat {DGX}"),
     ] {
@@ -373,6 +372,13 @@ fn the_ends_of_what_can_be_asked() {
     ends(&format!("all_gather --ranks 16 --bytes 1MB --algorithm tree {DGX}"), 1, "None of the allowed algorithms");
     ends(&format!("all_reduce --ranks 16 --bytes 1MB --algorithm nvls --protocol ll {DGX}"), 2, "does not run in ll");
     ends(&format!("all_reduce --ranks 16 --bytes 1MB --algorithm spiral {DGX}"), 2, "no algorithm \"spiral\"");
+    ends(&format!("all_reduce --ranks 16 --bytes 0 {DGX}"), 2, "less than a byte");
+    ends(&format!("all_reduce --ranks 16 --bytes 0B {DGX}"), 2, "less than a byte");
+    ends(&format!("all_reduce --ranks 16 --bytes 1MB --beside all_reduce:0B {DGX}"), 2, "less than a byte");
+    ends(&format!("all_reduce --ranks 16 --bytes 1MB --gpus-per-process 3 {DGX}"), 2, "of 3 GPUs each on a node of 8");
+    ends(&format!("all_reduce --ranks 4 --bytes 1MB --gpus-per-process 8 {DGX}"), 2, "on a node of 4 ranks");
+    // Where a graph starts the work, no process is on the way.
+    assert_eq!(collective(&format!("all_reduce --ranks 16 --bytes 1MB --gpus-per-process 0 {DGX}")).code, 0);
     ends("all_reduce --ranks 16 --bytes 1MB --sharp --node dgx-h100 --fabric roce-400g", 2, "do not reduce");
     ends("all_reduce --ranks 16 --bytes 1MB --algorithm sharp --node dgx-h100 --fabric roce-400g", 2, "do not reduce");
     ends(&format!("all_reduce --ranks 16 --bytes 1MB --mtu 1500 {DGX}"), 2, "1500 bytes");

@@ -112,10 +112,14 @@ fn other_call(text: &str) -> Result<(Collective, Bytes), String> {
 
 /// Bytes with a unit, or a plain number of them, as nccl-tests takes it.
 fn bytes(text: &str) -> Result<Bytes, String> {
-    if let Ok(count) = text.parse::<u64>() {
-        return Ok(Bytes::new(count as f64));
+    let found = match text.parse::<u64>() {
+        Ok(count) => Bytes::new(count as f64),
+        Err(_) => Bytes::parse(text).map_err(|error| error.to_string())?,
+    };
+    if found < Bytes::new(1.0) {
+        return Err("no collective moves less than a byte".to_owned());
     }
-    Bytes::parse(text).map_err(|error| error.to_string())
+    Ok(found)
 }
 
 impl CollectiveCommand {
@@ -253,6 +257,12 @@ impl CollectiveCommand {
         if let Some(each) = self.ranks_per_node.filter(|each| *each > node.accelerators) {
             let message = format!("{each} ranks on a node of {} GPUs", node.accelerators);
             hinted(message, "a rank has a GPU of its own");
+        }
+        let on_node = self.ranks_per_node.unwrap_or(node.accelerators).min(self.ranks);
+        // At zero no process is on the way.
+        if on_node.checked_rem(self.gpus_per_process).is_some_and(|rest| rest > 0) {
+            let message = format!("processes of {} GPUs each on a node of {on_node} ranks", self.gpus_per_process);
+            hinted(message, "--gpus-per-process divides the ranks of a node");
         }
         let own = IntraNode::of(&node.scale_up.kind);
         if self.intra_node == Some(IntraNode::ScaleUp) && own != IntraNode::ScaleUp {
