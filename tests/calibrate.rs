@@ -128,6 +128,36 @@ fn logs_that_say_too_little_or_something_else_are_refused() {
     refused("8 2 float sum -1 12.9 0 0 7", &["--collective", "all_reduce", "--ranks", "8"], "7 wrong elements");
 }
 
+#[test]
+fn runs_of_numbers_that_no_run_has_are_refused_in_their_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = dir.path().join("runs.csv");
+    for (column, cell) in [
+        ("time_us", "1e300"),
+        ("time_us", "1e-300"),
+        ("time_us", "0"),
+        ("time_us", "NaN"),
+        ("size_bytes", "1e300"),
+        ("size_bytes", "3.5"),
+        ("n_gpus", "-8"),
+    ] {
+        let (mut bytes, mut time, mut gpus) = ("8388608", "166.6", "16");
+        match column {
+            "time_us" => time = cell,
+            "size_bytes" => bytes = cell,
+            _ => gpus = cell,
+        }
+        let head = "collective,n_gpus,gpus_per_node,gpu,fabric,nics_per_node,nic_gbps,size_bytes,time_us";
+        let row = format!("all_reduce,{gpus},8,A100 80GB,efa-v1,4,100,{bytes},{time}");
+        fs::write(&table, format!("{head}\nall_reduce,16,8,A100 80GB,efa-v1,4,100,8,164.3\n{row}\n")).unwrap();
+        for more in [&[][..], &["--toml"]] {
+            let answer = run(&[&["calibrate", "collectives", table.to_str().unwrap()], more].concat());
+            let place = format!("line 3, column `{column}`: {cell} is not ");
+            assert!(answer.code == 2 && answer.stderr.contains(&place), "{column} {cell}: {}", answer.stderr);
+        }
+    }
+}
+
 /// Names, typical values and ends of all constants of a set.
 fn constants(set: &CollectiveEfficiency) -> Vec<(String, [f64; 3])> {
     let links = set.scale_up.keys().flat_map(|kind| [Section::ScaleUp(kind.clone()), Section::Nvls(kind.clone())]);

@@ -107,6 +107,28 @@ fn what_cannot_be_fitted_says_why() {
     assert!(answer.stderr.contains("no set of serving constants has the id \"prior\""), "{}", answer.stderr);
     let (_points, table) = rows(|_| false);
     assert_eq!(program::run(&["calibrate", "serving", &table]).code, 1);
+    let (_points, table) = rows(|line| line.starts_with("sp0001,"));
+    let sound = std::fs::read_to_string(&table).unwrap();
+    let head: Vec<&str> = sound.lines().next().unwrap().split(',').collect();
+    for (column, cell) in [
+        ("silicon_tpot_ms", "-1"),
+        ("silicon_tpot_ms", "0"),
+        ("silicon_ttft_ms", "NaN"),
+        ("isl", "0"),
+        ("isl", "-8"),
+        ("isl", "3.5"),
+        ("n_gpus", "0"),
+        ("n_gpus", "-8"),
+        ("n_gpus", "1e300"),
+        ("n_gpus", "3.5"),
+    ] {
+        let mut cells: Vec<&str> = sound.lines().nth(1).unwrap().split(',').collect();
+        cells[head.iter().position(|name| *name == column).unwrap()] = cell;
+        std::fs::write(&table, format!("{}\n{}\n", head.join(","), cells.join(","))).unwrap();
+        let answer = program::run(&["calibrate", "serving", &table]);
+        let place = format!("error[out-of-range]: the table: line 2, column `{column}`: {cell} is not ");
+        assert!(answer.code == 2 && answer.stderr.contains(&place), "{column} {cell}: {}", answer.stderr);
+    }
 }
 
 #[test]

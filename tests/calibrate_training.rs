@@ -106,6 +106,13 @@ fn what_cannot_be_fitted_says_why() {
     std::fs::write(&table, slow_runs().replace("a100-sxm-80gb", "TPU v4")).unwrap();
     let nothing = "there are no measurements that any constant could be fitted to";
     said(&["calibrate", "training", table.to_str().unwrap()], 1, nothing);
+    for cell in ["1e300", "1e-300", "0", "-1", "NaN"] {
+        let runs = slow_runs();
+        let last = runs.lines().last().unwrap().split(',').nth(23).unwrap();
+        std::fs::write(&table, runs.replace(last, cell)).unwrap();
+        let place = format!("line 9, column `iter_s`: {cell} is not a number from 0.001 to 86400");
+        said(&["calibrate", "training", table.to_str().unwrap()], 2, &place);
+    }
     said(
         &["validate", "--domain", "kv", "--leave-out", "source"],
         2,

@@ -235,10 +235,7 @@ impl Training {
             let Some(text) = load::text(path, &session.sink) else { continue };
             match training_runs(&text, &catalog, &aliases, prior) {
                 Ok(found) => runs.extend(found),
-                Err(error) => {
-                    let message = format!("{}: {error}", path.display());
-                    session.sink.push(Diagnostic::new(Code::Syntax, message));
-                }
+                Err(error) => session.sink.push(error.diagnostic(&path.display().to_string())),
             }
         }
         if !session.sink.is_empty() {

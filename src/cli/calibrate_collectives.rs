@@ -64,7 +64,7 @@ impl Collectives {
         match answer {
             Ok(answer) => (answer, session),
             Err(error) => {
-                session.sink.push(Diagnostic::new(Code::Syntax, format!("the table of cases: {error}")));
+                session.sink.push(error.diagnostic("the table of cases"));
                 (Answer::Mistaken, session)
             }
         }

@@ -41,7 +41,7 @@ impl Serving {
         for (domain, text) in self.tables(&mut session) {
             match setups(domain, &text, &catalog, &aliases) {
                 Ok(found) => runs.extend(found.into_iter().map(|(_, setup)| setup)),
-                Err(error) => session.sink.push(Diagnostic::new(Code::Syntax, format!("the table: {error}"))),
+                Err(error) => session.sink.push(error.diagnostic("the table")),
             }
         }
         let key = ("efficiency/serving".to_owned(), self.prior.clone());

@@ -30,8 +30,8 @@ pub use aliases::Aliases;
 pub use collectives::CollectiveRun;
 pub use outcome::{CaseResult, Fill, Outcome, Prediction, Summary};
 pub use render::{held_out_page, left_out_page, validation_csv, validation_json, validation_page};
-use table::Row;
 pub use table::TableError;
+use table::{Holds, Row};
 pub use tolerance::Tolerances;
 pub use training::Run;
 
@@ -79,7 +79,7 @@ pub fn training_runs(
     aliases: &Aliases,
     set: &TrainingEfficiency,
 ) -> Result<Vec<Run>, TableError> {
-    let table = table::rows(text, Domain::Training.columns())?;
+    let table = Domain::Training.rows_to_fit(text, aliases)?;
     Ok(training::runs(&table, catalog, aliases, set))
 }
 
@@ -88,9 +88,8 @@ pub fn training_runs(
 /// # Errors
 /// Where the text is no CSV, or lacks a column that every table of the domain has.
 pub fn collective_runs(text: &str, catalog: &Catalog, aliases: &Aliases) -> Result<Vec<CollectiveRun>, TableError> {
-    let table = table::rows(text, Domain::Collectives.columns())?;
-    let usable = table.iter().filter(|row| excluded(row, aliases).is_none());
-    Ok(usable.filter_map(|row| CollectiveRun::of(row, catalog, aliases)).collect())
+    let usable = Domain::Collectives.rows_to_fit(text, aliases)?;
+    Ok(usable.iter().filter_map(|row| CollectiveRun::of(row, catalog, aliases)).collect())
 }
 
 /// The project's alias table, TOML.
@@ -113,6 +112,23 @@ impl Domain {
         match self {
             Self::Reliability | Self::Economics => table::rows_with_short_ends(text, self.columns()),
             _ => table::rows(text, self.columns()),
+        }
+    }
+
+    /// The rows of a table that no rule about the data leaves out, each with numbers that a fit may take in.
+    fn rows_to_fit(self, text: &str, aliases: &Aliases) -> Result<Vec<Row>, TableError> {
+        let rows = self.rows(text)?.into_iter().filter(|row| excluded(row, aliases).is_none());
+        rows.map(|row| row.check(self.numbers()).map(|()| row)).collect()
+    }
+
+    /// What columns of numbers hold that fits read.
+    const fn numbers(self) -> &'static [(&'static str, Holds)] {
+        match self {
+            Self::Training => training::NUMBERS,
+            Self::Collectives => collectives::NUMBERS,
+            Self::Serving => serving::POINT_NUMBERS,
+            Self::Throughput => serving::THROUGHPUT_NUMBERS,
+            Self::Topology | Self::Kv | Self::Memory | Self::Economics | Self::Reliability => &[],
         }
     }
 
@@ -264,6 +280,7 @@ impl Validation {
         aliases: &Aliases,
         prior: &CollectiveEfficiency,
     ) -> Result<Self, TableError> {
+        Domain::Collectives.rows_to_fit(text, aliases)?;
         let table = table::rows(text, Domain::Collectives.columns())?;
         let rows = collectives::cases_leaving_out(&table, catalog, aliases, prior, |row| excluded(row, aliases));
         Ok(Self { domain: Domain::Collectives, rows })

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::diagnostics::{Code, Diagnostic};
+
 /// Why a text is no table of cases.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TableError {
@@ -26,6 +28,60 @@ pub enum TableError {
         /// Those that are there.
         found: Vec<String>,
     },
+    /// A number that its column cannot hold.
+    #[error("line {line}, column `{column}`: {found} is not {range}")]
+    Cell {
+        /// The line, from 1.
+        line: u64,
+        /// The column.
+        column: &'static str,
+        /// As it stands there.
+        found: String,
+        /// What the column holds.
+        range: Holds,
+    },
+}
+
+impl TableError {
+    /// The mistake of a table that is called so.
+    pub fn diagnostic(&self, table: &str) -> Diagnostic {
+        let code = if matches!(self, Self::Cell { .. }) { Code::OutOfRange } else { Code::Syntax };
+        let diagnostic = Diagnostic::new(code, format!("{table}: {self}"));
+        if code == Code::Syntax {
+            return diagnostic;
+        }
+        diagnostic.hint("correct the cell, or leave its row out; a cell that is not known is empty")
+    }
+}
+
+/// What a column of numbers holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Holds {
+    least: f64,
+    most: f64,
+    whole: bool,
+}
+
+impl Holds {
+    /// Counts of GPUs, layers, tokens or requests.
+    pub(super) const COUNT: Self = Self { least: 1.0, most: MOST, whole: true };
+
+    /// Whole numbers.
+    pub(super) const fn whole(least: f64, most: f64) -> Self {
+        Self { least, most, whole: true }
+    }
+
+    /// Numbers.
+    pub(super) const fn any(least: f64, most: f64) -> Self {
+        Self { least, most, whole: false }
+    }
+}
+
+impl std::fmt::Display for Holds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = if self.whole { "a whole number" } else { "a number" };
+        write!(f, "{kind} from {} to {}", self.least, self.most)
+    }
 }
 
 fn missing(columns: &[&str]) -> String {
@@ -58,6 +114,7 @@ pub(super) struct Unusable(pub(super) String);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Row {
     cells: BTreeMap<String, String>,
+    line: u64,
 }
 
 impl Row {
@@ -78,6 +135,20 @@ impl Row {
             Ok(value) if value.is_finite() => Ok(Some(value)),
             _ => Err(Unusable(format!("{column} is no number: \"{text}\""))),
         }
+    }
+
+    /// That cells hold what their columns do, where they are not empty: a fit would take in the rest, or leave it out
+    /// without a word.
+    pub(super) fn check(&self, columns: &[(&'static str, Holds)]) -> Result<(), TableError> {
+        for &(column, range) in columns {
+            let Some(text) = self.text(column) else { continue };
+            let within =
+                |number: f64| (range.least..=range.most).contains(&number) && (!range.whole || number.fract() == 0.0);
+            if !text.parse().is_ok_and(within) {
+                return Err(TableError::Cell { line: self.line, column, found: text.to_owned(), range });
+            }
+        }
+        Ok(())
     }
 
     /// A positive whole number up to ten million, or nothing where the cell is empty.
@@ -121,13 +192,13 @@ fn read(text: &str, needed: &[&'static str], short_ends: bool) -> Result<Vec<Row
     let sure = needed.iter().filter_map(place).max().map_or(0, |last| last + 1);
     let row = |record: csv::StringRecord| {
         let whole = record.len() == head.len();
+        let line = record.position().map_or(0, csv::Position::line);
         if !whole && !(sure..head.len()).contains(&record.len()) {
-            let line = record.position().map_or(0, csv::Position::line);
             return Err(TableError::Ragged { line, cells: record.len() as u64, columns: head.len() as u64 });
         }
         let taken = if whole { head.len() } else { sure };
         let cells = head.iter().cloned().zip(record.iter().map(str::to_owned)).take(taken);
-        Ok(Row { cells: cells.filter(|(_, cell)| !cell.is_empty()).collect() })
+        Ok(Row { cells: cells.filter(|(_, cell)| !cell.is_empty()).collect(), line })
     };
     reader.records().map(|record| row(record.map_err(|error| csv_error(&error))?)).collect()
 }

@@ -19,7 +19,7 @@ pub use run::CollectiveRun;
 
 use super::aliases::Aliases;
 use super::outcome::{Fill, Outcome, Prediction};
-use super::table::{Row, Unusable};
+use super::table::{Holds, Row, Unusable};
 use crate::catalog::{Catalog, CollectiveEfficiency};
 use crate::collectives::{ALGORITHMS, Algorithm, Collective, Group, Network, ScaleUp, Wires, choose};
 use crate::units::{Bandwidth, Bytes, Meters, Seconds};
@@ -27,6 +27,14 @@ use crate::units::{Bandwidth, Bytes, Meters, Seconds};
 /// Columns that a table of collectives must have.
 pub(super) const COLUMNS: &[&str] =
     &["collective", "n_gpus", "gpus_per_node", "gpu", "fabric", "nics_per_node", "nic_gbps", "size_bytes", "time_us"];
+
+/// What the numbers of a table of collectives may be: up to a petabyte, in a tenth of a microsecond to a day.
+pub(super) const NUMBERS: &[(&str, Holds)] = &[
+    ("n_gpus", Holds::COUNT),
+    ("gpus_per_node", Holds::COUNT),
+    ("size_bytes", Holds::whole(1.0, 1e15)),
+    ("time_us", Holds::any(0.1, 86_400e6)),
+];
 
 /// Payload from which bandwidth rather than latency decides, in bytes.
 const LARGE: f64 = 1_048_576.0;

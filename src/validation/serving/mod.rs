@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::aliases::Aliases;
 use super::outcome::{CaseResult, Outcome, Prediction};
-use super::table::{self, Row, TableError, Unusable};
+use super::table::{Holds, Row, TableError, Unusable};
 use super::{Domain, excluded};
 use crate::catalog::serving_efficiency::ServingEfficiency;
 use crate::catalog::{Catalog, Entry};
@@ -28,6 +28,20 @@ pub(super) const POINTS: &[&str] =
 /// Columns that a table of throughputs must have.
 pub(super) const THROUGHPUTS: &[&str] =
     &["id", "model", "gpu", "parallelism", "weight_precision", "isl", "osl", "engine", "metric", "value", "unit"];
+
+/// What the numbers of a table of points may be: times from a microsecond to a day.
+pub(super) const POINT_NUMBERS: &[(&str, Holds)] = &[
+    ("isl", Holds::COUNT),
+    ("osl", Holds::COUNT),
+    ("concurrency", Holds::COUNT),
+    ("n_gpus", Holds::COUNT),
+    ("silicon_tpot_ms", Holds::any(1e-3, 86_400e3)),
+    ("silicon_ttft_ms", Holds::any(1e-3, 86_400e3)),
+];
+
+/// What the numbers of a table of throughputs may be: tokens or requests a second of up to a thousand million.
+pub(super) const THROUGHPUT_NUMBERS: &[(&str, Holds)] =
+    &[("isl", Holds::COUNT), ("osl", Holds::COUNT), ("value", Holds::any(1e-6, 1e9))];
 
 /// The set of constants that engines are bound with.
 pub fn constants(catalog: &Catalog) -> Option<&Arc<Entry<ServingEfficiency>>> {
@@ -44,12 +58,12 @@ pub fn setups(
     catalog: &Catalog,
     aliases: &Aliases,
 ) -> Result<Vec<(String, Setup)>, TableError> {
-    let rows = table::rows(text, domain.columns())?;
+    let rows = domain.rows_to_fit(text, aliases)?;
     let read = |row: &Row| {
         let setup = setup(domain, row, catalog, aliases).ok()?;
         Some((row.text("id").unwrap_or_default().to_owned(), setup))
     };
-    Ok(rows.iter().filter(|row| excluded(row, aliases).is_none()).filter_map(read).collect())
+    Ok(rows.iter().filter_map(read).collect())
 }
 
 /// The setup of a row.

@@ -40,7 +40,7 @@ use self::metric::Metric;
 pub use self::run::Run;
 use super::aliases::Aliases;
 use super::outcome::{Fill, Outcome, Prediction};
-use super::table::{Row, Unusable};
+use super::table::{Holds, Row, Unusable};
 use crate::catalog::Catalog;
 use crate::catalog::memory_allowance::Loss;
 use crate::catalog::training_efficiency::{AttentionKernel, Framework, TrainingEfficiency};
@@ -53,6 +53,14 @@ use crate::workload::{GradientPrecision, Offload, Optimizer, Precision, Training
 
 /// Columns that a table of training runs must have; others may be missing or blank.
 pub(super) const COLUMNS: &[&str] = &["id", "model", "gpu", "num_gpus", "seq", "gbs", "tp", "pp", "precision"];
+
+/// What the numbers of a table of training runs may be: steps of a millisecond to a day, and up to 100 PFLOP/s a GPU.
+pub(super) const NUMBERS: &[(&str, Holds)] = &[
+    ("num_gpus", Holds::COUNT),
+    ("iter_s", Holds::any(1e-3, 86_400.0)),
+    ("tokens_s_gpu", Holds::any(1e-3, 1e7)),
+    ("tflops_per_gpu", Holds::any(1e-3, 1e5)),
+];
 
 /// The constants for a row: the same for all, or those fitted without its group.
 pub(super) type Sets<'a> = dyn Fn(&Row) -> Option<&'a TrainingEfficiency> + 'a;
