@@ -91,6 +91,28 @@ fn a_user_s_own_runs_give_a_catalog_that_fits_them_better() {
 }
 
 #[test]
+fn runs_that_the_prior_was_fitted_to_are_told_to_count_twice() {
+    // Rows of one source, for speed: three of the project's own, the last with another result.
+    let (own, dir) = (Domain::Training.own_cases(), tempfile::tempdir().unwrap());
+    let path = dir.path().join("runs.csv");
+    let path = path.to_str().unwrap();
+    let file = |table: &str, more: &[&str]| {
+        std::fs::write(path, table).unwrap();
+        let output = clusterplan(&[&["calibrate", "training", path], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let three = own.lines().filter(|line| !line.contains("holdout")).take(4).collect::<Vec<_>>().join("\n");
+    let twice = file(&three, &[]);
+    assert!(twice.starts_with("# 3 of these 3 runs count twice: `published-runs`"), "{twice}");
+    assert!(twice.lines().next().unwrap().contains("`--prior priors` begins before them"), "{twice}");
+    assert!(file(&three, &["--prior", "priors"]).starts_with("# Written by"));
+    // Runs of one's own are nobody else's.
+    let slow = file(&slow_runs(), &[]);
+    assert!(slow.starts_with("# Written by"), "{slow}");
+}
+
+#[test]
 fn what_cannot_be_fitted_says_why() {
     let said = |arguments: &[&str], code: i32, said: &str| {
         let output = clusterplan(arguments);

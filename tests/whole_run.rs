@@ -66,6 +66,64 @@ fn stages_and_pauses_make_up_the_run() {
 }
 
 #[test]
+fn each_stage_has_its_own_goodput_and_they_add_up() {
+    let of = |answer: &serde_json::Value| answer.pointer("/training/stages").unwrap().as_array().unwrap().clone();
+    let day = |stage: &serde_json::Value, key: &str| stage[key].as_f64().unwrap();
+    let adds_up = |answer: &serde_json::Value| {
+        let mut sum = 0.0;
+        for stage in of(answer) {
+            let parts = ["training_days", "rollout_days", "evaluation_days"].map(|key| day(&stage, key));
+            let wall = parts.iter().sum::<f64>() / day(&stage, "goodput_ratio");
+            assert!((wall / day(&stage, "effective_days") - 1.0).abs() < 1e-12, "{stage}");
+            sum += wall;
+        }
+        assert!((sum / number(answer, "/training/effective_days") - 1.0).abs() < 1e-12, "{sum}");
+        // The cost is that of the wall time: of a year's, by the hours used.
+        let share = sum / 365.0 / 0.8;
+        let cost = number(answer, "/cost/annualised_per_year_usd") * share;
+        assert!((number(answer, "/cost/usd_per_run") / cost - 1.0).abs() < 2e-3, "{cost}");
+    };
+    let whole = evaluated(WHOLE, &[]);
+    adds_up(&whole);
+    let pauses: f64 = of(&whole).iter().map(|stage| day(stage, "evaluation_days")).sum();
+    assert!((pauses / number(&whole, "/training/evaluation_days") - 1.0).abs() < 1e-12);
+    // Steps below the interval between checkpoints lose the same; an interval below the long context's step is that step.
+    let main = number(&whole, "/goodput/ratio");
+    for stage in of(&whole) {
+        assert!((day(&stage, "goodput_ratio") - main).abs() < 1e-12, "{stage}");
+    }
+    let often = evaluated(WHOLE, &["training.checkpoint_interval=5 s"]);
+    adds_up(&often);
+    for stage in of(&often) {
+        let (own, main) = (day(&stage, "goodput_ratio"), number(&often, "/goodput/ratio"));
+        let (step, main_step) = (day(&stage, "iteration_s"), number(&often, "/training/iteration_s"));
+        // Of stalls of seconds each, the longer step waits for fewer.
+        assert_eq!(own.total_cmp(&main), step.max(5.0).total_cmp(&main_step.max(5.0)), "{stage}");
+    }
+}
+
+#[test]
+fn what_differs_in_goodput_is_adapters_and_long_steps() {
+    let goodput = |more: &str| {
+        let base = "[[training.stage]]\nname = \"base\"\ntokens = \"15.6 Ttoken\"\n[[training.stage]]\nname = \"after\"\n\
+                    tokens = \"20 Gtoken\"\n";
+        let found = stages(&format!("{base}{more}\n"));
+        let of = |at| number(&found, &format!("/training/stages/{at}/goodput_ratio"));
+        assert!((of(0) - number(&found, "/goodput/ratio")).abs() < 1e-12);
+        (of(0), of(1), found)
+    };
+    let (base, same, _) = goodput("kind = \"sft\"");
+    assert!((base - same).abs() < 1e-12);
+    // The frozen model is not stored, so no failure falls back to the checkpoint before, and less is read.
+    let (base, adapters, _) = goodput("kind = \"lora\"");
+    assert!(adapters > base && adapters - base < 5e-3, "{base}, {adapters}");
+    // A step of which rollouts take all but a hundredth is longer than the best interval, and is lost or kept whole.
+    let (base, rewarded, found) = goodput("kind = \"rl\"\nrollout_share = 0.99");
+    let step = number(&found, "/training/stages/1/iteration_s") * 100.0;
+    assert!(step > number(&found, "/goodput/checkpoint_interval_s") && rewarded < base, "{step}, {base}, {rewarded}");
+}
+
+#[test]
 fn a_growing_batch_costs_time() {
     let plain = evaluated(LLAMA, &[]);
     let ramp = ["training.ramp.from=512", "training.ramp.step=512", "training.ramp.tokens=300 Gtoken"];

@@ -12,7 +12,8 @@ use super::network::{Network, NetworkArguments, gpus};
 use super::options::Format;
 use super::{Answer, Session};
 use crate::calibration::{LoggedRun, NcclLog, SetTitle, calibrate_collectives, fit_set, read_nccl_log};
-use crate::catalog::{Accelerator, CollectiveEfficiency};
+use crate::catalog::training_efficiency::TrainingEfficiency;
+use crate::catalog::{Accelerator, Catalog, CollectiveEfficiency};
 use crate::collectives::Collective;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::load;
@@ -20,7 +21,12 @@ use crate::report::{CalibrationTitle, calibration_grid, calibration_json, calibr
 use crate::scenario::Communication;
 use crate::study::Call;
 use crate::units::Bytes;
-use crate::validation::{ALIASES, Aliases, Run, training_runs};
+use crate::validation::{ALIASES, Aliases, Domain, Run, training_runs};
+
+/// The set of training constants that is fitted to the project's own runs.
+const FITTED_SET: &str = "published-runs";
+/// The set that it began from.
+const SET_BEFORE: &str = "priors";
 
 /// `clusterplan calibrate`
 #[derive(Debug, Subcommand)]
@@ -211,7 +217,7 @@ pub(super) struct Training {
     #[arg(required = true, value_name = "FILE.csv")]
     files: Vec<PathBuf>,
     /// The set of constants to begin from: its ranges say how far runs may move each
-    #[arg(long, value_name = "ID", default_value = "published-runs")]
+    #[arg(long, value_name = "ID", default_value = FITTED_SET)]
     prior: String,
 }
 
@@ -245,12 +251,32 @@ impl Training {
         let (text, document) = session.text_of(document);
         match fit_set(&fitted, prior) {
             Ok(fit) => {
-                (Answer::Yes(fit.to_toml(SetTitle::TRAINING, &self.prior, &text, &document).into_bytes()), session)
+                let mut file = self.counted_twice(&fitted, &catalog, &aliases, prior);
+                file.push_str(&fit.to_toml(SetTitle::TRAINING, &self.prior, &text, &document));
+                (Answer::Yes(file.into_bytes()), session)
             }
             Err(reason) => {
                 let message = format!("The constants cannot be fitted to {} runs: {reason}\n", fitted.len());
                 (Answer::No { data: None, message }, session)
             }
+        }
+    }
+
+    /// A comment that says how many of the runs the set that is begun from was itself fitted to; empty where none.
+    fn counted_twice(&self, runs: &[&Run], catalog: &Catalog, aliases: &Aliases, prior: &TrainingEfficiency) -> String {
+        if self.prior != FITTED_SET {
+            return String::new();
+        }
+        // The project's own table is read wherever the program works at all.
+        let own = training_runs(Domain::Training.own_cases(), catalog, aliases, prior).unwrap_or_default();
+        let known = |run: &&&Run| own.iter().any(|other| !other.is_holdout() && other.is_again(run));
+        match runs.iter().filter(known).count() {
+            0 => String::new(),
+            twice => format!(
+                "# {twice} of these {} runs count twice: `{FITTED_SET}`, which the fit began from, was itself fitted to them. \
+                 `--prior {SET_BEFORE}` begins before them.\n",
+                runs.len()
+            ),
         }
     }
 }

@@ -72,7 +72,7 @@ impl Evaluation {
 
     /// Time of the run with failures.
     pub fn effective_duration(&self) -> Option<Seconds> {
-        self.point.map(|point| point.duration / point.goodput.ratio)
+        self.point.map(|point| point.effective)
     }
 
     /// Hours of useful work of one accelerator that the cluster does in a year: of the job where it trains.
@@ -144,7 +144,7 @@ pub(super) fn check_finite_point(point: &Point) -> Result<(), Infeasible> {
         ("HFU", point.step.hfu()),
         ("goodput", point.goodput.ratio),
         ("time between interruptions", point.goodput.mtbf.value()),
-        ("the time of the run", (point.duration / point.goodput.ratio).value()),
+        ("the time of the run", point.effective.value()),
         ("the cost of the run", point.run.value()),
         ("the cost of an hour of use", point.unit_costs.per_useful_gpu_hour.value()),
     ])
@@ -183,7 +183,7 @@ fn train(scenario: &Scenario, training: &Training, built: &BuiltCluster) -> Resu
     let prepared = Prepared::new(scenario, training, built);
     let point = prepared.point(&training.layout)?;
     let run = prepared.run(&training.plan, &point)?;
-    let point = prepared.of_run(&point, run.duration);
+    let point = prepared.of_run(&point, &run);
     Ok(Trained { point, run, usable_memory: prepared.usable_memory, failures: prepared.failures })
 }
 

@@ -3,8 +3,8 @@
 
 use super::BuiltCluster;
 use crate::reliability::{
-    Checkpoint, CheckpointPath, Components, Hazards, Interruptions, Recovery, checkpoint_size, network_stalls,
-    spare_wait, spares_for,
+    Checkpoint, CheckpointPath, Components, Hazards, Interruptions, Recovery, checkpoint_size, frozen_size,
+    network_stalls, spare_wait, spares_for,
 };
 use crate::scenario::{Cluster, Tenancy, Training};
 use crate::units::Seconds;
@@ -21,6 +21,8 @@ pub struct Failures {
     pub interruptions: Interruptions,
     /// What goodput follows from.
     pub hazards: Hazards,
+    /// The same of a stage that trains adapters: its checkpoints leave the frozen model out.
+    pub of_adapters: Hazards,
     /// Hosts that stand by.
     pub spare_hosts: u64,
     /// Hosts that would have to stand by for failures to wait a minute at most, on average.
@@ -61,15 +63,18 @@ impl Failures {
             snapshot: rates.recovery.snapshot.value,
         };
         let size = checkpoint_size(&training.transformer, training.job.precision, training.job.optimizer);
+        let frozen = frozen_size(&training.transformer, training.job.precision);
+        let hazards = Hazards {
+            mtbf: interruptions.mtbf(),
+            checkpoint: Checkpoint::new(size, &path, training.checkpoint),
+            recovery: Recovery { spare: wait, ..Recovery::from(&rates.recovery) },
+            network_stalls: network_stalls(network, cluster.fabric.entry.transport, &components),
+        };
         Self {
             components,
             interruptions,
-            hazards: Hazards {
-                mtbf: interruptions.mtbf(),
-                checkpoint: Checkpoint::new(size, &path, training.checkpoint),
-                recovery: Recovery { spare: wait, ..Recovery::from(&rates.recovery) },
-                network_stalls: network_stalls(network, cluster.fabric.entry.transport, &components),
-            },
+            hazards,
+            of_adapters: Hazards { checkpoint: Checkpoint::of_adapters(frozen, &path, training.checkpoint), ..hazards },
             spare_hosts,
             enough_spare_hosts: spares_for(of_hosts, repair, SHORT_WAIT),
         }

@@ -1,11 +1,11 @@
 //! What does not depend on the layout, bound once; and one layout's evaluation.
 
 use super::step::StepInputs;
-use super::{BuiltCluster, Failures, Infeasible};
+use super::{BuiltCluster, Failures, Infeasible, Run};
 use crate::catalog::memory_tier::TierMedium;
 use crate::memory::{self, MemoryFootprint};
 use crate::parallelism::Layout;
-use crate::reliability::Goodput;
+use crate::reliability::{Goodput, Hazards};
 use crate::scenario::{Cluster, Finance, Scenario, StageKind, Training};
 use crate::tco::{CostTotals, UnitCosts};
 use crate::training::{HostMemory, Microbatch, Offloaded, Replicas, StepModel, TrainingEstimate, adapters};
@@ -52,6 +52,8 @@ pub struct Point {
     pub goodput: Goodput,
     /// Time of the run without failures.
     pub duration: Seconds,
+    /// Time of the run with failures: of all its stages, each at its own goodput.
+    pub effective: Seconds,
     /// Dollars an hour.
     pub unit_costs: UnitCosts,
     /// Dollars of the run.
@@ -177,20 +179,9 @@ impl Prepared {
             StageKind::PreTraining,
         );
         let iteration = step.iteration();
-        let hazards = &self.failures.hazards;
-        let goodput = match self.checkpoint_interval {
-            Some(interval) if interval < hazards.checkpoint.pending => {
-                return Err(Infeasible::CheckpointTooSoon { interval, storing: hazards.checkpoint.pending });
-            }
-            // Nothing is kept within a step.
-            Some(interval) => hazards.goodput_at(interval.max(iteration)),
-            None => hazards.goodput_at(self.best_interval.max(iteration)),
-        };
-        if goodput.ratio < LEAST_GOODPUT || goodput.ratio.is_nan() {
-            let (ratio, interval) = (goodput.ratio, goodput.checkpoint_interval);
-            return Err(Infeasible::Endless { ratio, mtbf: hazards.mtbf, interval });
-        }
+        let goodput = self.goodput(&self.failures.hazards, self.best_interval, iteration)?;
         let duration = iteration * self.step.job.steps();
+        let effective = duration / goodput.ratio;
         Ok(Point {
             layout,
             worst_stage,
@@ -198,9 +189,41 @@ impl Prepared {
             step,
             goodput,
             duration,
+            effective,
             unit_costs: self.costs.unit_costs(goodput.ratio),
-            run: self.costs.run(duration, goodput.ratio),
+            run: self.costs.run(effective),
         })
+    }
+
+    /// The goodput of steps of a length, whose best interval between checkpoints is known.
+    fn goodput(&self, hazards: &Hazards, best: Seconds, step: Seconds) -> Result<Goodput, Infeasible> {
+        let goodput = match self.checkpoint_interval {
+            Some(interval) if interval < hazards.checkpoint.pending => {
+                return Err(Infeasible::CheckpointTooSoon { interval, storing: hazards.checkpoint.pending });
+            }
+            // Nothing is kept within a step.
+            Some(interval) => hazards.goodput_at(interval.max(step)),
+            None => hazards.goodput_at(best.max(step)),
+        };
+        if goodput.ratio < LEAST_GOODPUT || goodput.ratio.is_nan() {
+            let (ratio, interval) = (goodput.ratio, goodput.checkpoint_interval);
+            return Err(Infeasible::Endless { ratio, mtbf: hazards.mtbf, interval });
+        }
+        Ok(goodput)
+    }
+
+    /// The goodput of a stage whose steps, their rollouts included, take that long.
+    ///
+    /// All stages run on the same accelerators, so failures, recoveries and the share of time for which the network stalls
+    /// are the same in each; waits for data are in the step. What differs is what a checkpoint holds (adapters leave the
+    /// frozen model out, so it is stored and read sooner) and that nothing is kept within a step: where a step is longer
+    /// than the interval between checkpoints, more is lost at a failure, and fewer checkpoints are waited for.
+    pub(super) fn stage_goodput(&self, kind: StageKind, step: Seconds) -> Result<Goodput, Infeasible> {
+        if kind == StageKind::Lora {
+            let hazards = &self.failures.of_adapters;
+            return self.goodput(hazards, hazards.best_interval(), step);
+        }
+        self.goodput(&self.failures.hazards, self.best_interval, step)
     }
 
     /// Dollars an hour at a goodput.
@@ -234,14 +257,14 @@ impl Prepared {
     }
 
     /// The point with the time and cost of a run that is more than steps of one kind.
-    pub(super) fn of_run(&self, point: &Point, duration: Seconds) -> Point {
+    pub(super) fn of_run(&self, point: &Point, run: &Run) -> Point {
         let mut point = *point;
-        self.set_run(&mut point, duration);
+        self.set_run(&mut point, run.duration, run.effective);
         point
     }
 
-    /// Sets the time and cost of a point's run.
-    pub(super) fn set_run(&self, point: &mut Point, duration: Seconds) {
-        (point.duration, point.run) = (duration, self.costs.run(duration, point.goodput.ratio));
+    /// Sets the time of a point's run, without failures and with them, and its cost.
+    pub(super) fn set_run(&self, point: &mut Point, duration: Seconds, effective: Seconds) {
+        (point.duration, point.effective, point.run) = (duration, effective, self.costs.run(effective));
     }
 }

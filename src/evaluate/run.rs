@@ -3,6 +3,7 @@
 use super::{Infeasible, Point, Prepared};
 use crate::memory;
 use crate::parallelism::Layout;
+use crate::reliability::Goodput;
 use crate::scenario::{RunPlan, Stage, StageKind};
 use crate::training::TrainingEstimate;
 use crate::units::{Seconds, Tokens};
@@ -35,9 +36,15 @@ pub struct StageTime {
     pub ramp: Seconds,
     /// Time of writing what is rewarded.
     pub rollout: Seconds,
+    /// Pauses for evaluation after its steps.
+    pub evaluation: Seconds,
+    /// The useful share of its wall time.
+    pub goodput: Goodput,
+    /// Its wall time with failures: training, rollouts and pauses over its goodput.
+    pub effective: Seconds,
 }
 
-/// A run without failures.
+/// A run, without failures and with them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// Its stages.
@@ -52,8 +59,10 @@ pub struct Run {
     pub ramp: Seconds,
     /// Rollouts.
     pub rollout: Seconds,
-    /// All of it.
+    /// All of it, were there no failures.
     pub duration: Seconds,
+    /// All of it with failures: the sum over stages, each at its own goodput.
+    pub effective: Seconds,
 }
 
 impl Run {
@@ -61,9 +70,11 @@ impl Run {
     pub(super) fn repeat(&mut self, point: &Point) {
         self.data_wait = point.step.other.data * self.steps;
         self.duration = point.step.iteration() * self.steps;
+        self.effective = self.duration / point.goodput.ratio;
         for stage in &mut self.stages {
             (stage.layout, stage.step) = (point.layout, point.step);
             (stage.training, stage.data_wait) = (self.duration, self.data_wait);
+            (stage.goodput, stage.effective) = (point.goodput, self.effective);
         }
     }
 }
@@ -74,20 +85,27 @@ impl Prepared {
     /// # Errors
     /// When a stage's layout or batch cannot be, or does not fit.
     pub fn run(&self, plan: &RunPlan, point: &Point) -> Result<Run, Infeasible> {
-        let stages: Vec<StageTime> =
+        let mut stages: Vec<StageTime> =
             plan.stages_of(&self.step.job).iter().map(|stage| self.stage(stage, point)).collect::<Result<_, _>>()?;
-        let steps: f64 = stages.iter().map(|stage| stage.steps).sum();
-        let pauses =
-            plan.evaluation.map_or(Seconds::ZERO, |pause| pause.time * (steps / f64::from(pause.every)).floor());
+        let mut steps = 0.0;
+        for stage in &mut stages {
+            let pauses = |steps: f64| plan.evaluation.map_or(0.0, |pause| (steps / f64::from(pause.every)).floor());
+            let before = pauses(steps);
+            steps += stage.steps;
+            let time = plan.evaluation.map_or(Seconds::ZERO, |pause| pause.time);
+            stage.evaluation = time * (pauses(steps) - before);
+            stage.effective = (stage.training + stage.rollout + stage.evaluation) / stage.goodput.ratio;
+        }
         let sum = |part: fn(&StageTime) -> Seconds| -> Seconds { stages.iter().map(part).sum() };
-        let rollout = sum(|stage| stage.rollout);
+        let (rollout, evaluation) = (sum(|stage| stage.rollout), sum(|stage| stage.evaluation));
         Ok(Run {
             steps,
-            evaluation: pauses,
+            evaluation,
             data_wait: sum(|stage| stage.data_wait),
             ramp: sum(|stage| stage.ramp),
             rollout,
-            duration: sum(|stage| stage.training) + rollout + pauses,
+            duration: sum(|stage| stage.training) + rollout + evaluation,
+            effective: sum(|stage| stage.effective),
             stages,
         })
     }
@@ -102,6 +120,9 @@ impl Prepared {
         let full_rate = stage.job.tokens_per_step() / step.iteration();
         // Training has the rest of the time that rollouts leave.
         let rollouts = stage.rollout_share.get() / (1.0 - stage.rollout_share.get());
+        // A step is kept with its rollouts or not at all.
+        let whole_step = step.iteration() * (1.0 + rollouts);
+        let goodput = self.stage_goodput(stage.kind, whole_step).map_err(within)?;
         let mut time = StageTime {
             name: stage.name.clone(),
             kind: stage.kind,
@@ -115,6 +136,9 @@ impl Prepared {
             data_wait: Seconds::ZERO,
             ramp: Seconds::ZERO,
             rollout: Seconds::ZERO,
+            evaluation: Seconds::ZERO,
+            goodput,
+            effective: Seconds::ZERO,
         };
         for job in stage.batches() {
             let step = if job.global_batch == stage.job.global_batch {

@@ -71,15 +71,18 @@ impl Staged {
     /// As [`super::evaluate`].
     pub fn at(&mut self, prepared: &Prepared, mut point: Point) -> Result<&Evaluation, Infeasible> {
         let evaluation = &mut self.evaluation;
-        let run = match (&mut evaluation.run, &evaluation.scenario.training) {
+        let (duration, effective) = match (&mut evaluation.run, &evaluation.scenario.training) {
             (Some(run), _) if self.plain => {
                 run.repeat(&point);
-                run.duration
+                (run.duration, run.effective)
             }
-            (run, Some(training)) => run.insert(prepared.run(&training.plan, &point)?).duration,
-            (_, None) => point.duration,
+            (run, Some(training)) => {
+                let run = run.insert(prepared.run(&training.plan, &point)?);
+                (run.duration, run.effective)
+            }
+            (_, None) => (point.duration, point.effective),
         };
-        prepared.set_run(&mut point, run);
+        prepared.set_run(&mut point, duration, effective);
         evaluation.unit_costs = point.unit_costs;
         self.totals.clone()?;
         check_finite_point(&point)?;

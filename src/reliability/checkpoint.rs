@@ -43,6 +43,11 @@ pub fn checkpoint_size(model: &Transformer, precision: Precision, optimizer: Opt
     precision.size() * (layers + tables) + optimizer.state_size() * layers + optimizer.table_state_size() * tables
 }
 
+/// What a restart reads of a model that only adapters train: its frozen weights, which no checkpoint writes again.
+pub fn frozen_size(model: &Transformer, precision: Precision) -> Bytes {
+    precision.size() * model.parameters().total() as f64
+}
+
 impl Checkpoint {
     /// A checkpoint of a size on its way.
     ///
@@ -59,6 +64,12 @@ impl Checkpoint {
             CheckpointMode::InMemory => (path.snapshot, size / path.peers, size / path.peers),
         };
         Self { size, stall, pending, read }
+    }
+
+    /// A checkpoint of adapters on a frozen model of a size: what is written is small beside the model and counts as
+    /// nothing, as it does in memory; a restart reads the model.
+    pub fn of_adapters(frozen: Bytes, path: &CheckpointPath, mode: CheckpointMode) -> Self {
+        Self { read: Self::new(frozen, path, mode).read, ..Self::new(Bytes::ZERO, path, mode) }
     }
 }
 

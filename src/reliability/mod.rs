@@ -9,7 +9,9 @@ mod failures;
 mod goodput;
 mod spares;
 
-pub use checkpoint::{Checkpoint, CheckpointPath, best_interval, checkpoint_size, daly_interval, young_interval};
+pub use checkpoint::{
+    Checkpoint, CheckpointPath, best_interval, checkpoint_size, daly_interval, frozen_size, young_interval,
+};
 pub use failures::{Components, Interruptions, network_stalls};
 pub use goodput::{Goodput, Hazards, Losses, Recovery};
 pub use spares::{spare_wait, spares_for};

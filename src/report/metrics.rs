@@ -171,7 +171,7 @@ metrics! {
             from ["training.steps_count", "training.iteration_s", "training.rollout_days", "training.evaluation_days"]
             => |e| days(e.point?.duration);
         "training.effective_days": Days, "Run with failures", "Wall time of the run.";
-            "run without failures / goodput" from ["training.duration_days", "goodput.ratio"]
+            "sum over stages of time without failures / the stage's goodput" from ["training.duration_days", "goodput.ratio", "training.stage"]
             => |e| days(e.effective_duration()?);
         "training.gpu_hours_count": Count, "GPU-hours of the run", "Hours of all accelerators at work together, failures included.";
             "accelerators at work x run with failures" from ["cluster.accelerators", "training.effective_days"]
@@ -496,7 +496,7 @@ metrics! {
             => |e| Some(Value::Flag(storage_units(e)?.number()? <= f64::from(e.scenario.cluster.storage_units)));
     }
     Goodput {
-        "goodput.ratio": Ratio, "Goodput", "Useful share of the wall time of the run.";
+        "goodput.ratio": Ratio, "Goodput", "Useful share of the wall time, at the run's main step; stages have their own.";
             "interval of work / expected wall time of an interval with its checkpoint and its failures (Daly's model)"
             from ["goodput.mtbf_s", "goodput.checkpoint_interval_s", "reliability.recovery"] => |e| number(e.point?.goodput.ratio);
         "goodput.lost_checkpoint_ratio": Ratio, "  Lost to checkpoints", "Share of the wall time that waits for checkpoints.";

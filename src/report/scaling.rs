@@ -31,7 +31,6 @@ fn rows(scaling: &Scaling) -> Vec<Result<Vec<Option<Value>>, String>> {
         let evaluation = point.outcome.as_ref().map_err(ToString::to_string)?;
         let (Some(answer), Some(gain)) = (evaluation.point, gain) else { return Err("nothing is trained".to_owned()) };
         let number = |number: f64| Some(Value::Number(number));
-        let wall = answer.duration / answer.goodput.ratio;
         Ok(vec![
             Some(Value::Count(point.accelerators.into())),
             Some(Value::Count(point.global_batch.into())),
@@ -43,7 +42,7 @@ fn rows(scaling: &Scaling) -> Vec<Result<Vec<Option<Value>>, String>> {
             number(gain.efficiency),
             gain.serial.map(Value::Number),
             gain.marginal.map(Value::Number),
-            number(wall / Seconds::new(SECONDS_PER_DAY)),
+            number(answer.effective / Seconds::new(SECONDS_PER_DAY)),
             number(answer.run.value()),
         ])
     };

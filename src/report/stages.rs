@@ -12,8 +12,21 @@ pub(super) fn stage_grid(run: &Run) -> Option<Grid> {
     if run.stages.len() < 2 {
         return None;
     }
-    let heads =
-        ["Stage", "Kind", "Layout", "Tokens", "Sequence", "Batch", "Steps", "Step", "MFU, causal", "Rollouts", "All"];
+    let heads = [
+        "Stage",
+        "Kind",
+        "Layout",
+        "Tokens",
+        "Sequence",
+        "Batch",
+        "Steps",
+        "Step",
+        "MFU, causal",
+        "Rollouts",
+        "All",
+        "Goodput",
+        "With failures",
+    ];
     let mut grid = Grid::new(&heads, 3);
     for stage in &run.stages {
         grid.rows.push(vec![
@@ -27,7 +40,9 @@ pub(super) fn stage_grid(run: &Run) -> Option<Grid> {
             stage.step.iteration().to_string(),
             Unit::Ratio.text(Value::Number(stage.step.mfu())),
             Unit::Days.text(Value::Number(days(stage.rollout))),
-            Unit::Days.text(Value::Number(days(stage.training + stage.rollout))),
+            Unit::Days.text(Value::Number(days(stage.training + stage.rollout + stage.evaluation))),
+            Unit::Ratio.text(Value::Number(stage.goodput.ratio)),
+            Unit::Days.text(Value::Number(days(stage.effective))),
         ]);
     }
     Some(grid)
@@ -68,6 +83,9 @@ pub(super) fn stage_objects(run: &Run) -> Json {
             "rollout_days": days(stage.rollout),
             "ramp_days": days(stage.ramp),
             "data_wait_days": days(stage.data_wait),
+            "evaluation_days": days(stage.evaluation),
+            "goodput_ratio": stage.goodput.ratio,
+            "effective_days": days(stage.effective),
         })
     };
     run.stages.iter().map(object).collect()

@@ -121,8 +121,7 @@ impl Scaling {
 
     /// The size with the shortest run, failures counted; none where nothing works.
     pub fn fastest(&self) -> Option<u32> {
-        let wall = |point: &Point| point.duration / point.goodput.ratio;
-        let best = self.feasible().min_by(|a, b| wall(a.1).value().total_cmp(&wall(b.1).value()));
+        let best = self.feasible().min_by(|a, b| a.1.effective.value().total_cmp(&b.1.effective.value()));
         best.map(|(point, _)| point.accelerators)
     }
 

@@ -47,10 +47,10 @@ impl CostTotals {
         UnitCosts { per_gpu_hour, per_sold_gpu_hour, per_useful_gpu_hour: per_sold_gpu_hour / useful }
     }
 
-    /// The cost of a run that takes `duration` without failures: its useful accelerator-hours at their unit cost. That is
-    /// the whole cluster's cost over the wall time `duration / goodput`, and the run's part of the hours that no run uses.
-    pub fn run(&self, duration: Seconds, goodput: f64) -> Usd {
-        self.cluster.over(duration / goodput) / self.utilisation.get()
+    /// The cost of a run that takes `wall` with failures: the whole cluster's over that time, and the run's part of the
+    /// hours that no run uses. Of a run at one goodput those are its useful accelerator-hours at their unit cost.
+    pub fn run(&self, wall: Seconds) -> Usd {
+        self.cluster.over(wall) / self.utilisation.get()
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
     fn a_run_costs_its_useful_hours() {
         // 54 days of 1,000 accelerators are 1,296,000 hours; x 2.37824 = $3,082,192.
         let duration = Seconds::new(54.0 * 86_400.0);
-        let run = totals().run(duration, 0.9);
+        let run = totals().run(duration / 0.9);
         assert!((run.value() - 3_082_192.0).abs() < 10.0);
         let hours = 54.0 * 24.0 * 1_000.0;
         assert!((run.value() - totals().unit_costs(0.9).per_useful_gpu_hour.value() * hours).abs() < 1e-6);

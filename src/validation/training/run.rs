@@ -44,6 +44,15 @@ impl Run {
         self.holdout
     }
 
+    /// Whether it is the same measurement: the same job of the same source on the same accelerators, with the same result.
+    pub fn is_again(&self, other: &Self) -> bool {
+        self.source == other.source
+            && self.model == other.model
+            && self.accelerator.id == other.accelerator.id
+            && (self.gpus, self.layout, self.step.job) == (other.gpus, other.layout, other.step.job)
+            && self.metric.measured.to_bits() == other.metric.measured.to_bits()
+    }
+
     /// Whether its source stays in every fit, because it alone identifies some constants.
     pub const fn is_kept(&self) -> bool {
         self.kept
