@@ -262,6 +262,17 @@ fn dpus_are_weighed_against_the_host_cores_that_they_free() {
     assert!(cores["usd_per_useful_gpu_hour_low"].as_f64() > cores["usd_per_useful_gpu_hour_high"].as_f64());
 }
 
+#[test]
+fn owning_that_saves_more_than_it_costs_always_pays() {
+    let dpus = "[offer.dpus]\nper_node = 1\nprice = \"$2,800\"\ncores_freed = 8\ncore_hour = \"$10,000/h\"\n\
+                date = 2026-11-01\nbasis = \"assumed\"\nsource = \"a test\"\n";
+    let rent = "[[offer]]\nname = \"b\"\nkind = \"rent\"\nprice = \"$2/h\"\ndate = 2026-11-01\n";
+    let study = priced_of(JOB, &format!("[[offer]]\nname = \"a\"\nkind = \"own\"\n{dpus}{rent}"));
+    assert!(number(&study, 0, "usd_per_gpu_hour") < 0.0);
+    let turn = study["break_even"].as_array().unwrap().iter().find(|turn| turn["variable"] == "finance.utilisation");
+    assert_eq!(turn.unwrap()["value"], 0.0);
+}
+
 /// The sensitivity of the first offer to an assumption: at its low and its high end.
 fn sensitivity(study: &Value, assumption: &str) -> [f64; 2] {
     let all = study["offers"][0]["sensitivity"].as_array().unwrap();
