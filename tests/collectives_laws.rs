@@ -64,15 +64,15 @@ fn every_wires() -> Vec<Wires> {
         wires("nvlink4", 450.0, "tcpxo", 25.0),
         wires("nvlink5", 900.0, "ib-cx7", 50.0),
         wires("nvlink5", 900.0, "roce-cx7", 100.0).paced(),
-        torus(3, 4),
-        torus(2, 16),
+        torus([4; 3], 4),
+        torus([4, 2, 1], 16),
     ]
 }
 
 /// Accelerators that are joined to their neighbours alone.
-fn torus(dimensions: u32, closes_at: u32) -> Wires {
+fn torus(block: [u32; 3], closes_at: u32) -> Wires {
     let plain = wires("ici-v5p", 600.0, "ici", 100.0);
-    let torus = Some(TorusLinks { dimensions, closes_at });
+    let torus = Some(TorusLinks { block, closes_at });
     Wires { scale_up: ScaleUp { torus, ..plain.scale_up }, ..plain }
 }
 
@@ -80,6 +80,7 @@ fn group(ranks: u32, ranks_per_domain: u32, nics_per_domain: f64) -> Group {
     Group {
         ranks,
         ranks_per_domain,
+        fewest_per_domain: Group::of_last_domain(ranks, ranks_per_domain),
         nics_per_domain,
         network_share: 1.0,
         all_to_all_share: 1.0,
@@ -92,7 +93,14 @@ fn group(ranks: u32, ranks_per_domain: u32, nics_per_domain: f64) -> Group {
 
 /// Within a node, over nodes, one or two ranks a node, a rack, shared NICs, a node filled in part.
 fn every_group() -> Vec<Group> {
-    let mut groups = vec![group(12, 8, 8.0), group(20, 8, 4.0), group(16, 8, 1.0), group(144, 72, 72.0)];
+    let mut groups = vec![
+        group(12, 8, 8.0),
+        group(9, 8, 8.0),
+        group(9, 8, 1.0),
+        group(20, 8, 4.0),
+        group(16, 8, 1.0),
+        group(144, 72, 72.0),
+    ];
     groups.extend([2, 3, 4, 8, 64, 72].map(|ranks| group(ranks, ranks, f64::from(ranks))));
     for nodes in [2, 3, 4, 16, 128] {
         groups.extend([1, 2, 4, 8].map(|each| group(nodes * each, each, f64::from(each))));
@@ -160,18 +168,21 @@ fn more_bytes_are_never_faster() {
 fn bound(kind: Collective, payload: Bytes, group: &Group, wires: &Wires) -> Seconds {
     let n = f64::from(group.ranks);
     let g = f64::from(group.ranks_per_domain.min(group.ranks));
+    let few = f64::from(group.fewest_per_domain.min(group.ranks));
     let domains = f64::from(group.domains());
-    let (across, inside) = match kind {
-        Collective::AllReduce => (2.0 * (domains - 1.0) / domains, 1.0),
-        Collective::AllGather | Collective::ReduceScatter => ((n - g) / n, (g - 1.0) / n),
-        Collective::Broadcast | Collective::Reduce => (1.0, 1.0),
-        Collective::AllToAll => (g * (n - g) / n, (g - 1.0) / n),
-        Collective::Gather | Collective::Scatter => ((n - g) / n, (n - 1.0) / n),
-        Collective::SendRecv => (1.0 / g, 1.0),
+    // Through the cards of the domain that holds the fewest ranks; all else through those of a full one.
+    let (of_few, across, inside) = match kind {
+        Collective::AllReduce => (2.0 * (domains - 1.0) / domains, 0.0, 1.0),
+        Collective::AllGather | Collective::ReduceScatter => ((n - few) / n, 0.0, (g - 1.0) / n),
+        Collective::Broadcast | Collective::Reduce => (1.0, 0.0, 1.0),
+        Collective::AllToAll => (few * (n - few) / n, g * (n - g) / n, (g - 1.0) / n),
+        Collective::Gather | Collective::Scatter => (few / n, (n - g) / n, (n - 1.0) / n),
+        Collective::SendRecv => (0.0, 1.0 / g, 1.0),
     };
     let inside = if g > 1.0 { payload * inside / wires.scale_up.line_rate } else { Seconds::ZERO };
     if domains > 1.0 {
-        inside.max(payload * across / (wires.network.line_rate * group.nics_per_domain))
+        let cards = |share: f64, cards: f64| payload * share / (wires.network.line_rate * cards);
+        inside.max(cards(of_few, group.fewest_nics())).max(cards(across, group.nics_per_domain))
     } else {
         inside
     }
@@ -182,10 +193,6 @@ fn nothing_is_faster_than_its_wires() {
     for (wires, group, kind) in cases() {
         // A send between domains need not cross its own domain's links.
         if kind == Collective::SendRecv && group.domains() > 1 && group.ranks_per_domain > 1 {
-            continue;
-        }
-        // A domain filled in part needs less of the others than a full one.
-        if group.ranks % group.ranks_per_domain != 0 {
             continue;
         }
         for payload in payloads() {

@@ -147,7 +147,7 @@ fn cubes_are_joined_by_switches_of_light() {
     assert_eq!(fabric["free_leaf_ports_count"], 48 * 8);
     let (code, _, error) = run(&cubes(69));
     assert_eq!(code, 1);
-    assert!(error.contains("68 nodes, not 69"), "{error}");
+    assert!(error.contains("68 blocks of accelerators, not 69"), "{error}");
     // 32 hosts of 2 x 4 chips: 512 links, of which those between hosts are 12 on the faces of each, by copper.
     let flat = json("fabric --node gcp-tpu-v6e-8 --fabric ici-2d-800g --topology torus --accelerators 256");
     assert_eq!(
@@ -457,4 +457,56 @@ fn sites_are_bought_and_timed_together() {
     assert_eq!(code, 1);
     assert!(error.contains("do not divide over 3 sites"), "{error}");
     assert_eq!(refused("--sites 2 --distance 10km --site-bandwidth 1Tbit/s --topology torus").0, 2);
+}
+
+fn on_cubes(ranks: u32) -> Value {
+    json(&format!(
+        "collective alltoall --node gcp-tpu-v5p-64 --fabric ici-ocs --topology torus --ranks {ranks} --bytes 1GiB"
+    ))
+}
+
+#[test]
+fn an_all_to_all_waits_for_the_longest_side_of_the_torus_as_built() {
+    // Whole cubes of 4 x 4 x 4: one in a row for each of 2, 3 and 5, 4 x 4 x 1 of 16. Half the data cross the middle of the
+    // longest side, so that the rate falls as it grows.
+    let time =
+        |ranks| on_cubes(ranks)["answer"]["bandwidth_us"].as_f64().unwrap() / f64::from(ranks - 1) * f64::from(ranks);
+    let of_one = time(64);
+    for (ranks, side) in [(512, 8.0), (128, 8.0), (192, 12.0), (320, 20.0), (1_024, 16.0)] {
+        // Filling the pipe adds least to what takes longest.
+        near(time(ranks) / of_one, side / 4.0, 0.06);
+    }
+    near(busbw(&on_cubes(320)), 27.5, 0.02);
+    let reason = on_cubes(320)["reason"].as_str().unwrap().to_owned();
+    assert!(reason.contains("links of the torus") && !reason.contains("NCCL"), "{reason}");
+    let call = "collective alltoall --node gcp-tpu-v5p-64 --fabric ici-ocs --topology torus --bytes 1GiB --ranks";
+    assert!(run(&format!("{call} 320")).1.contains("a torus of 20 x 4 x 4 accelerators"));
+    // No fabric managers take places among cubes.
+    let (code, out, error) = run(&format!("{call} 6144"));
+    let said = out + &error;
+    assert!(code == 1 && said.contains("join 68 blocks of accelerators, not 96"), "{said}");
+    assert!(!said.contains("manager"), "{said}");
+}
+
+#[test]
+fn a_rank_alone_on_its_node_holds_up_the_others() {
+    // All but its own ninth of what it sends leaves by its one card.
+    let least = 8.0 / 9.0 * 2f64.powi(30) / 50e3;
+    for kind in ["alltoall", "all_gather", "all_reduce", "broadcast"] {
+        let answer = on_h100(&format!("{kind} --ranks 9 --bytes 1GiB"));
+        for line in answer["algorithms"].as_array().unwrap() {
+            assert!(line["time_us"].as_f64().unwrap() > least, "{kind}: {line}");
+        }
+    }
+    assert!(on_h100("alltoall --ranks 9 --bytes 1GiB")["answer"]["time_us"].as_f64().unwrap() < 1.5 * least);
+}
+
+#[test]
+fn staging_is_told_in_the_call_s_own_figures() {
+    let call = "collective all_reduce --ranks 16 --bytes 1GiB --no-gpudirect --node";
+    let note = |rest: &str| run(&format!("{call} {rest}")).1;
+    let h100 = note("dgx-h100 --fabric quantum-2-ndr");
+    assert!(h100.contains("GB/s of 50, 8 of a host at once"), "{h100}");
+    let a100 = note("dgx-a100 --fabric quantum-hdr");
+    assert!(a100.contains("GB/s of 25, 8 of a host at once"), "{a100}");
 }

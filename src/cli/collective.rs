@@ -187,7 +187,6 @@ impl CollectiveCommand {
             node: node.to_owned(),
             fabric: asked.fabric.entry.id.clone(),
             path: self.intra_node.unwrap_or(IntraNode::of(&asked.node.scale_up.kind)),
-            staged: self.no_gpudirect,
             beside,
         };
         Ok(call(asked)?.map(|answer| (title, answer)))

@@ -23,11 +23,14 @@ pub(super) struct Call<'a> {
     pub(super) ranks: f64,
     /// g, at most n.
     pub(super) per_domain: f64,
+    /// Ranks in the domain that holds the fewest, at most g.
+    pub(super) fewest: f64,
     /// N.
     pub(super) domains: f64,
     /// log2 N.
     pub(super) levels: f64,
-    /// NIC payload of one domain, of traffic between neighbours.
+    /// NIC payload of one domain, of traffic between neighbours: of the one with the fewest ranks, which all others wait
+    /// for.
     pub(super) domain_network: Bandwidth,
     pub(super) group: &'a Group,
     pub(super) wires: &'a Wires,
@@ -42,9 +45,10 @@ impl<'a> Call<'a> {
             payload,
             ranks: f64::from(group.ranks),
             per_domain: f64::from(group.ranks_per_domain.clamp(1, group.ranks.max(1))),
+            fewest: f64::from(group.fewest_per_domain.clamp(1, group.ranks_per_domain.max(1))),
             domains,
             levels: if domains > 2.0 { domains.log2() } else { domains - 1.0 },
-            domain_network: nic * (group.nics_per_domain * group.network_share),
+            domain_network: nic * (group.fewest_nics() * group.network_share),
             group,
             wires,
         }
@@ -62,7 +66,7 @@ impl<'a> Call<'a> {
 
     /// Rate of a ring: the slower of the links within and between domains that it uses.
     pub(super) fn ring_rate(&self) -> Bandwidth {
-        let torus = self.wires.scale_up.torus.map_or(1.0, |torus| torus.ring_share(self.per_domain));
+        let torus = self.wires.scale_up.torus.map_or(1.0, |torus| torus.ring_share(self.group.ranks_per_domain));
         let scale_up = self.wires.scale_up.line_rate * (self.wires.scale_up.efficiency.ring.get() * torus);
         if !self.crosses_network() {
             scale_up
@@ -73,9 +77,14 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Payload rate of one NIC.
+    pub(super) fn nic(&self) -> Bandwidth {
+        self.wires.network.line_rate * self.wires.network.efficiency.payload.get()
+    }
+
     /// NIC payload that one rank has to itself, of traffic between neighbours.
     pub(super) fn rank_network(&self) -> Bandwidth {
-        self.domain_network / self.per_domain
+        self.nic() * (self.group.nics_per_domain / self.per_domain * self.group.network_share)
     }
 
     /// Hop across the network in LL: measured within a leaf, and the switches beyond it.

@@ -106,6 +106,7 @@ pub(super) fn group(ranks: u32, ranks_per_domain: u32) -> Group {
     Group {
         ranks,
         ranks_per_domain,
+        fewest_per_domain: Group::of_last_domain(ranks, ranks_per_domain),
         nics_per_domain: f64::from(ranks_per_domain),
         network_share: 1.0,
         all_to_all_share: 1.0,

@@ -8,7 +8,8 @@ use crate::units::Seconds;
 
 /// A hierarchical collective over domains of several ranks.
 pub(super) fn line(call: &Call<'_>) -> Option<Parts> {
-    if !call.crosses_network() || call.per_domain < 2.0 {
+    // A rail has a rank in every domain.
+    if !call.crosses_network() || call.per_domain < 2.0 || call.fewest < call.per_domain {
         return None;
     }
     match call.kind {

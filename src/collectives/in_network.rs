@@ -27,7 +27,7 @@ fn joins<'a>(call: &'a Call<'_>) -> Option<&'a SharpEfficiency> {
 /// Payload that the NICs of a domain have reduced a second.
 fn across(call: &Call<'_>, sharp: &SharpEfficiency) -> Bandwidth {
     let group = call.group;
-    call.wires.network.line_rate * (sharp.nic.get() * group.nics_per_domain * group.network_share)
+    call.wires.network.line_rate * (sharp.nic.get() * group.fewest_nics() * group.network_share)
 }
 
 /// Half a link's ring rate, up and down again, shared by g-1 links of g GPUs (as in a tree).
@@ -83,7 +83,7 @@ pub(super) fn chain(call: &Call<'_>) -> Option<Parts> {
 pub(super) fn nvls(call: &Call<'_>) -> Option<Parts> {
     let sharp = serves(call)?;
     let nvls = call.wires.scale_up.nvls.as_ref()?;
-    if call.per_domain < 2.0 {
+    if call.fewest < 2.0 {
         return None;
     }
     let heads = across(call, sharp) * (nvls::heads(call) / call.per_domain);

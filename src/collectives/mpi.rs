@@ -67,14 +67,15 @@ pub(super) fn halving_doubling(call: &Call<'_>) -> Option<Parts> {
     let (passes, reduces) = passes(call.kind)?;
     let mpi = &call.wires.mpi;
     let (inside_steps, across_steps) = log_steps(call);
-    let (g, domains) = (call.per_domain, call.domains);
+    let g = call.per_domain;
     let inside = call.payload * (passes * (g - 1.0) / g) / inside_rate(call);
     let mut latency = mpi.launch
         + (mpi.message_inside * inside_steps + mpi.message_across * across_steps) * passes
         + reductions(call, reduces, inside_steps + across_steps);
     let mut bandwidth = if g > 1.0 { inside } else { Seconds::ZERO };
     if call.crosses_network() {
-        bandwidth += call.payload * (passes * (domains - 1.0) / domains / g) / across_rate(call);
+        bandwidth +=
+            call.payload * (passes * (call.ranks - call.fewest) / call.ranks) / (call.domain_network * mpi.rate.get());
     }
     if call.ranks.log2().fract() > 0.0 {
         let (message, rate) =
@@ -92,9 +93,11 @@ pub(super) fn bruck(call: &Call<'_>) -> Option<Parts> {
     let (inside_steps, across_steps) = log_steps(call);
     let latency = mpi.launch + mpi.message_inside * inside_steps + mpi.message_across * across_steps;
     let (n, g) = (call.ranks, call.per_domain);
+    // The ranks that have the fewest beside them have most of it to exchange across.
+    let steps_of_fewest = inside_steps + across_steps - call.fewest.log2().ceil();
     let (inside, across) = match call.kind {
-        Collective::AllGather => ((g - 1.0) / n, (n - g) / n),
-        Collective::AllToAll => (0.5 * inside_steps, 0.5 * across_steps),
+        Collective::AllGather => ((g - 1.0) / n, (n - call.fewest) / n),
+        Collective::AllToAll => (0.5 * inside_steps, 0.5 * if call.crosses_network() { steps_of_fewest } else { 0.0 }),
         _ => return None,
     };
     let mut bandwidth = Seconds::ZERO;
@@ -162,7 +165,7 @@ pub(super) fn scatter_allgather(call: &Call<'_>) -> Option<Parts> {
 pub(super) fn pairwise(call: &Call<'_>) -> Option<Parts> {
     let (mpi, n, g) = (&call.wires.mpi, call.ranks, call.per_domain);
     let (inside, across, steps) = match call.kind {
-        Collective::AllToAll => ((g - 1.0) / n, (n - g) / n, (g - 1.0, n - g)),
+        Collective::AllToAll => ((g - 1.0) / n, (n - call.fewest) / n, (g - 1.0, n - call.fewest)),
         Collective::SendRecv if call.crosses_network() => (0.0, 1.0, (0.0, 1.0)),
         Collective::SendRecv => (1.0, 0.0, (1.0, 0.0)),
         _ => return None,

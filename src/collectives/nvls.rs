@@ -32,10 +32,10 @@ pub(super) fn one_domain(call: &Call<'_>) -> Option<Parts> {
 /// GPUs' NICs stay idle.
 pub(super) fn tree(call: &Call<'_>) -> Option<Parts> {
     let nvls = call.wires.scale_up.nvls.as_ref()?;
-    if call.kind != Collective::AllReduce || !call.crosses_network() || call.per_domain < 2.0 {
+    if call.kind != Collective::AllReduce || !call.crosses_network() || call.fewest < 2.0 {
         return None;
     }
-    let heads_network = call.rank_network() * heads(call);
+    let heads_network = (call.rank_network() * heads(call)).min(call.domain_network);
     let rate = switch_rate(call, nvls, call.levels).min(heads_network * (call.domains / (2.0 * (call.domains - 1.0))));
     Some(parts(nvls.launch + call.tree_hop() * (2.0 * call.levels), piped(call, nvls, rate, call.levels)))
 }

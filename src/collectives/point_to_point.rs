@@ -1,7 +1,7 @@
 //! Grouped point-to-point transfers: all-to-all, one root to or from all, and one send to a neighbour.
 
 use super::call::{Call, Parts, parts, piped};
-use super::wires::Collective;
+use super::wires::{Collective, TorusLinks};
 use crate::units::{Bandwidth, Seconds};
 
 /// Transfer time of an all-to-all: the slower of what stays in the domain and what leaves it.
@@ -10,17 +10,19 @@ use crate::units::{Bandwidth, Seconds};
 /// which incast at the receivers takes a part that saturates with the number of domains.
 fn all_to_all_transfer(call: &Call<'_>) -> Seconds {
     let (n, g) = (call.ranks, call.per_domain);
-    let torus = call.wires.scale_up.torus.map_or(1.0, |torus| torus.all_to_all_share(g));
+    let torus = call.wires.scale_up.torus.map_or(1.0, |torus| torus.all_to_all_share(call.group.ranks_per_domain));
     let inside = call.payload * ((g - 1.0) / n) / (scale_up_rate(call) * torus);
     if !call.crosses_network() {
         return inside;
     }
     let reached = incast_share(call);
-    let nic = call.wires.network.line_rate * call.wires.network.efficiency.payload.get();
-    let rank = nic * (call.group.nics_per_domain / g * call.group.all_to_all_share * reached);
-    let leaving = call.payload * ((n - g) / n);
+    let rate = call.nic() * (call.group.all_to_all_share * reached);
+    // The fullest wires decide: of a rank that is alone in its domain all but its own part leaves, by its own card.
+    let out = |ranks: f64, nics: f64| call.payload * ((n - ranks) / n) / (rate * (nics / ranks));
+    let across = out(g, call.group.nics_per_domain).max(out(call.fewest, call.group.fewest_nics()));
+    let leaving = call.payload * ((n - call.fewest) / n);
     // Relaying comes before the network and does not overlap with it.
-    inside.max(leaving / rank) + leaving * call.group.relayed / scale_up_rate(call)
+    inside.max(across) + leaving * call.group.relayed / scale_up_rate(call)
 }
 
 /// Share of its NICs that an all-to-all over the call's domains reaches.
@@ -44,7 +46,7 @@ pub(super) fn scale_up_rate(call: &Call<'_>) -> Bandwidth {
 
 /// The same to one neighbour: on a torus by one link of the two along each dimension.
 fn neighbour_rate(call: &Call<'_>) -> Bandwidth {
-    let links = call.wires.scale_up.torus.map_or(1.0, |torus| 2.0 * f64::from(torus.dimensions.max(1)));
+    let links = call.wires.scale_up.torus.map_or(1.0, TorusLinks::links);
     scale_up_rate(call) / links
 }
 
@@ -55,7 +57,7 @@ pub(super) fn all_to_all(call: &Call<'_>) -> Option<Parts> {
     }
     let library = &call.wires.library;
     let remote = if call.crosses_network() {
-        call.simple_hop() + library.remote_peer * (call.ranks - call.per_domain)
+        call.simple_hop() + library.remote_peer * (call.ranks - call.fewest)
     } else {
         Seconds::ZERO
     };
@@ -73,7 +75,7 @@ pub(super) fn all_to_all_ll(call: &Call<'_>) -> Option<Parts> {
     let mut latency = library.ll_launch + costs.ll_step * (call.ranks - 1.0);
     let mut share = costs.ll.get() * library.grouped_ll.get();
     if call.crosses_network() {
-        latency = latency + call.ll_hop() + library.remote_peer * (call.ranks - call.per_domain);
+        latency = latency + call.ll_hop() + library.remote_peer * (call.ranks - call.fewest);
         share *= library.grouped_ll_network.get();
     }
     let transfer = call.payload / (call.wires.scale_up.line_rate * share);
@@ -89,7 +91,10 @@ fn rooted(call: &Call<'_>) -> Option<(Seconds, Seconds)> {
     let (n, g) = (call.ranks, call.per_domain);
     let inside = call.payload * ((n - 1.0) / n) / scale_up_rate(call);
     let across = if call.crosses_network() {
-        call.payload * ((n - g) / n) / (call.domain_network * many_to_one(call))
+        // The root is in a full domain; at the other end, a domain with few ranks takes or gives their parts by few cards.
+        let nic = call.nic() * call.group.network_share;
+        let root = call.payload * ((n - g) / n) / (nic * (call.group.nics_per_domain * many_to_one(call)));
+        root.max(call.payload * (call.fewest / n) / (nic * call.group.fewest_nics()))
     } else {
         Seconds::ZERO
     };

@@ -32,7 +32,7 @@ fn steps(call: &Call<'_>) -> Steps {
     let across = if call.crosses_network() { across.min(all) } else { 0.0 };
     let inside = match call.wires.scale_up.torus.filter(|_| !call.crosses_network()) {
         // Once around each dimension, and for a sum back again.
-        Some(torus) => torus.steps(call.ranks) * (all / (call.ranks - 1.0)),
+        Some(torus) => torus.steps(call.group.ranks) * (all / (call.ranks - 1.0)),
         None => all - across,
     };
     Steps { inside, across }

@@ -136,7 +136,7 @@ fn timed(algorithm: Algorithm, call: &Call<'_>) -> Option<CollectiveTime> {
 /// never ahead of it there.
 pub(super) fn nvls_tree_lead(call: &Call<'_>) -> Option<f64> {
     let nvls = call.wires.scale_up.nvls.as_ref()?;
-    if call.kind != Collective::AllReduce || !call.crosses_network() || call.per_domain < 2.0 {
+    if call.kind != Collective::AllReduce || !call.crosses_network() || call.fewest < 2.0 {
         return None;
     }
     let heads = nvls::heads(call);

@@ -5,6 +5,7 @@ use crate::catalog::collective_efficiency::{
     ScaleUpEfficiency, ScaleUpKind, SharpEfficiency,
 };
 use crate::document::choices;
+use crate::topology::accelerator_sides;
 use crate::units::{Bandwidth, Meters, Seconds};
 
 choices! {
@@ -50,6 +51,8 @@ pub struct Group {
     pub ranks: u32,
     /// Ranks in one scale-up domain; the last domain may hold fewer.
     pub ranks_per_domain: u32,
+    /// Ranks in the domain that holds the fewest.
+    pub fewest_per_domain: u32,
     /// NICs that the group may drive in one domain: of a data-parallel group with one rank a node, that rank's own.
     pub nics_per_domain: f64,
     /// What the topology leaves of the NICs' payload for traffic between neighbours (rings, trees); 1 within a leaf.
@@ -77,7 +80,22 @@ impl Group {
     #[must_use]
     pub fn through_cards_only(self) -> Self {
         let nics_per_domain = self.nics_per_domain / f64::from(self.ranks_per_domain.max(1));
-        Self { ranks_per_domain: 1, nics_per_domain, relayed: 0.0, ..self }
+        Self { ranks_per_domain: 1, fewest_per_domain: 1, nics_per_domain, relayed: 0.0, ..self }
+    }
+
+    /// Ranks of the last domain where they fill domains from the first.
+    pub fn of_last_domain(ranks: u32, ranks_per_domain: u32) -> u32 {
+        match ranks % ranks_per_domain.max(1) {
+            0 => ranks_per_domain.min(ranks),
+            rest => rest,
+        }
+    }
+
+    /// NICs that the ranks of the domain with the fewest drive: as many for each as elsewhere, a whole one at least where
+    /// ranks share them.
+    pub fn fewest_nics(&self) -> f64 {
+        let each = self.nics_per_domain / f64::from(self.ranks_per_domain.max(1));
+        (each * f64::from(self.fewest_per_domain)).max(self.nics_per_domain.min(1.0)).min(self.nics_per_domain)
     }
 
     /// Scale-up domains that the group spreads over.
@@ -104,34 +122,48 @@ pub struct ScaleUp {
 /// Links between neighbours along the dimensions of a torus, by which all of a domain are reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TorusLinks {
-    /// Dimensions, each with two links of a rank.
-    pub dimensions: u32,
+    /// Ranks along each dimension of the blocks that it is made of; 1 beyond the last.
+    pub block: [u32; 3],
     /// Ranks along a dimension from which its ends are joined.
     pub closes_at: u32,
 }
 
 impl TorusLinks {
-    /// Ranks along each dimension of so many, as equal as can be.
-    fn side(self, ranks: f64) -> f64 {
-        ranks.powf(1.0 / f64::from(self.dimensions.max(1)))
+    /// Ranks along each dimension of so many, longest first, as the network builds it.
+    pub fn sides(self, ranks: u32) -> [u32; 3] {
+        accelerator_sides(self.block, ranks)
+    }
+
+    /// Links of a rank, two along each dimension.
+    pub(super) fn links(self) -> f64 {
+        2.0 * f64::from(self.dimensions())
+    }
+
+    fn dimensions(self) -> u32 {
+        self.block.iter().map(|side| u32::from(*side > 1)).sum::<u32>().max(1)
     }
 
     /// Steps of a ring along each dimension in turn, for which all of them are in use at the same time (bucket algorithm).
-    pub(super) fn steps(self, ranks: f64) -> f64 {
-        f64::from(self.dimensions) * (self.side(ranks) - 1.0).max(0.0)
+    pub(super) fn steps(self, ranks: u32) -> f64 {
+        self.sides(ranks).iter().map(|side| f64::from(side.saturating_sub(1))).sum()
     }
 
-    /// Share of the links' rate that data going around get: along a line they turn back at its ends.
-    pub(super) fn ring_share(self, ranks: f64) -> f64 {
-        // Roots of whole numbers fall a little short.
-        if self.side(ranks) + 1e-6 >= f64::from(self.closes_at) { 1.0 } else { 0.5 }
+    /// Share of the links' rate that data going around get: along a line they turn back at its ends, and the dimension
+    /// that is one holds up the others.
+    pub(super) fn ring_share(self, ranks: u32) -> f64 {
+        let sides = self.sides(ranks).into_iter().zip(1..=self.dimensions());
+        if sides.into_iter().all(|(side, _)| side >= self.closes_at) { 1.0 } else { 0.5 }
     }
 
     /// Share of the links' rate that an all-to-all gets. Half the ranks send half their data across the middle of a side
-    /// `k`, which a ring of it crosses twice and a line once: `8 / k` of the `2 d` links of a rank at most.
-    pub(super) fn all_to_all_share(self, ranks: f64) -> f64 {
-        let links = 2.0 * f64::from(self.dimensions.max(1));
-        (8.0 / self.side(ranks) / links).min(1.0) * self.ring_share(ranks)
+    /// `k`, which a ring of it crosses twice and a line once: `8 / k` of the `2 d` links of a rank at most, along a line
+    /// half of that. The dimension that leaves least decides.
+    pub(super) fn all_to_all_share(self, ranks: u32) -> f64 {
+        let across = |side: u32| {
+            let passes = if side >= self.closes_at { 8.0 } else { 4.0 };
+            passes / f64::from(side.max(1)) / self.links()
+        };
+        self.sides(ranks).into_iter().filter(|side| *side > 1).map(across).fold(1.0, f64::min)
     }
 }
 

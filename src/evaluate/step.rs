@@ -130,7 +130,7 @@ pub fn wires_of_cards(
     let scale_up = set.scale_up.get(&node.scale_up.kind).copied().unwrap_or_default();
     let network = set.network.get(&fabric.entry.class).copied().unwrap_or_default();
     let links = node.scale_up.bandwidth_per_direction;
-    let torus = node.torus.map(|block| TorusLinks { dimensions: block.dimensions(), closes_at: block.closes_at });
+    let torus = node.torus.map(|block| TorusLinks { block: block.sides, closes_at: block.closes_at });
     let scale_up = ScaleUp { torus, ..ScaleUp::typical(links, &scale_up, node.scale_up.in_network_reduction) };
     let line_rate = fabric.nic.speed * f64::from(fabric.nic.ports);
     // Constants were measured with the usual packets; other headers leave another share of the line rate.

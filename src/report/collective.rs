@@ -6,7 +6,7 @@ use super::page::{Block, Grid, Page, Section};
 use crate::collectives::{
     Algorithm, Collective, CollectiveTime, IntraNode, Library, Limit, Rule, algorithm_bandwidth, bus_bandwidth,
 };
-use crate::study::{CallAnswer, CallLine, Extrapolation, TimeRange};
+use crate::study::{CallAnswer, CallLine, Extrapolation, Staged, TimeRange};
 use crate::units::{Bandwidth, Bytes, Quantity, Seconds, significant};
 
 /// What was asked, for the head of the answer.
@@ -22,8 +22,6 @@ pub struct CallTitle {
     pub fabric: String,
     /// The way between accelerators of a node.
     pub path: IntraNode,
-    /// Whether data is staged through the memory of the hosts.
-    pub staged: bool,
     /// What goes on beside it.
     pub beside: Option<Beside>,
 }
@@ -76,6 +74,22 @@ fn note(extrapolated: Extrapolation) -> &'static str {
     }
 }
 
+/// What is left of cards whose data is staged.
+fn staged(staged: Staged) -> String {
+    let rate = |rate: Bandwidth| significant(rate.in_unit("GB/s").unwrap_or_default(), 3);
+    let together = if staged.cards > 1.0 {
+        format!(", {} of a host at once {} GB/s each", significant(staged.cards, 3), rate(staged.each))
+    } else {
+        String::new()
+    };
+    format!(
+        "Data is staged through the hosts' memory: one card alone reaches {} GB/s of {}{together}, by what the memory of \
+         measured hosts passes; others may pass more or less.",
+        rate(staged.alone),
+        rate(staged.line_rate)
+    )
+}
+
 /// The notes on an answer.
 fn notes(answer: &CallAnswer) -> Vec<String> {
     let chosen = answer.choice.time.algorithm;
@@ -101,6 +115,7 @@ fn notes(answer: &CallAnswer) -> Vec<String> {
                 .to_owned(),
         );
     }
+    notes.extend(answer.staged.map(staged));
     if !answer.sharp && answer.libraries.iter().any(|line| line.time.algorithm.library() == Library::Sharp) {
         notes.push("nccl+sharp is what the fabric's switches could do: it is off unless asked for.".to_owned());
     }
@@ -114,6 +129,9 @@ pub fn call_reason(answer: &CallAnswer) -> String {
     }
     let chosen = answer.choice.time.algorithm.name();
     let why = match answer.choice.rule {
+        Rule::Fastest if answer.torus.is_some() => {
+            format!("{chosen} is the fastest of those that serve this call on a torus")
+        }
         Rule::Fastest => format!("{chosen} is the fastest of those that NCCL considers here"),
         Rule::TunerPrefers if answer.choice.time.algorithm != Algorithm::NvlsTree => format!(
             "NCCL's tuner drops what it prices behind nvlstree, though some of that would be faster; {chosen} is the fastest of the rest"
@@ -127,6 +145,7 @@ pub fn call_reason(answer: &CallAnswer) -> String {
     };
     let limit = match answer.choice.limit {
         Limit::Latency => "starts, steps and hops take longer than the data",
+        Limit::ScaleUp if answer.torus.is_some() => "the links of the torus bind",
         Limit::ScaleUp => "the links or switches of the scale-up domain bind",
         Limit::Network => "the network cards, and what the topology leaves of them, bind",
         Limit::Host => "the host process that starts the work on all its GPUs binds",
@@ -162,11 +181,22 @@ pub fn call_page(title: &CallTitle, answer: &CallAnswer) -> Page {
         significant(algbw, 4),
         significant(busbw, 4)
     );
-    let place = if group.domains() == 1 {
+    let place = if let (1, Some([long, middle, short])) = (group.domains(), answer.torus) {
+        format!(
+            "All ranks reach each other by their own links, a torus of {long} x {middle} x {short} accelerators: no network \
+             card is on the way."
+        )
+    } else if group.domains() == 1 {
         format!("All ranks reach each other by the {} path of their nodes: no network card is on the way.", title.path)
     } else {
+        let last = if group.fewest_per_domain < group.ranks_per_domain {
+            let cards = significant(group.fewest_nics(), 4);
+            format!(", the last filled in part, with {} of {cards}, which the others wait for", group.fewest_per_domain)
+        } else {
+            String::new()
+        };
         format!(
-            "{} domains of {} ranks with {} network cards each; the {} is the highest tier on the way; rings keep {} of the cards' payload rate there, all-to-alls {}.",
+            "{} domains of {} ranks with {} network cards each{last}; the {} is the highest tier on the way; rings keep {} of the cards' payload rate there, all-to-alls {}.",
             group.domains(),
             group.ranks_per_domain,
             significant(group.nics_per_domain, 4),
@@ -177,13 +207,6 @@ pub fn call_page(title: &CallTitle, answer: &CallAnswer) -> Page {
     };
     let mut list = vec![best, call_reason(answer), place];
     list.extend(notes(answer));
-    if title.staged && group.domains() > 1 {
-        list.push(
-            "Data is staged through the hosts' memory: one card alone is measured at 10 GB/s of 50, all eight of a node at \
-             once at 3 GB/s each, which is what the memory of one host passes; other hosts may pass more or less."
-                .to_owned(),
-        );
-    }
     list.extend(title.beside.as_ref().map(|beside| {
         format!(
             "Together with {} of {} through the same cards: {} us for this, {} us for the other.",

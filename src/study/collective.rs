@@ -12,7 +12,7 @@ use crate::evaluate::{Infeasible, Occupancy, domain, network_as_asked, reach, wi
 use crate::parallelism::RankGroup;
 use crate::scenario::{BoundFabric, Communication, TopologyChoice};
 use crate::topology::{Balance, Collisions, Tier};
-use crate::units::{Bytes, Factor, Fraction, Ranged, Seconds};
+use crate::units::{Bandwidth, Bytes, Factor, Fraction, Ranged, Seconds};
 
 /// A collective and what it runs on.
 #[derive(Clone, Debug)]
@@ -73,6 +73,10 @@ pub struct CallAnswer {
     pub collisions: Option<Collisions>,
     /// Whether the network's switches may reduce.
     pub sharp: bool,
+    /// Accelerators along each side of the torus that the ranks' own links form, where they do.
+    pub torus: Option<[u32; 3]>,
+    /// What cards reach through the memory of the hosts, where data is staged there.
+    pub staged: Option<Staged>,
     /// What NCCL does, or the fastest of those allowed.
     pub choice: Choice,
     /// The ends of its time.
@@ -82,6 +86,19 @@ pub struct CallAnswer {
     /// The fastest of each library, NCCL first; with reduction in the network where the fabric has it, whether or not it
     /// is switched on.
     pub libraries: Vec<CallLine>,
+}
+
+/// What network cards reach where data is staged through the memory of their host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Staged {
+    /// Line rate of one.
+    pub line_rate: Bandwidth,
+    /// Payload of one alone.
+    pub alone: Bandwidth,
+    /// Cards of a host that the call has in use at the same time.
+    pub cards: f64,
+    /// Payload of each of those.
+    pub each: Bandwidth,
 }
 
 /// Where the ranks of a call are.
@@ -122,6 +139,7 @@ impl Call<'_> {
         let group = Group {
             ranks: self.ranks,
             ranks_per_domain,
+            fewest_per_domain: Group::of_last_domain(self.ranks, ranks_per_domain),
             nics_per_domain: nics,
             network_share: placed.ring_share,
             all_to_all_share: placed.all_to_all_share,
@@ -138,13 +156,7 @@ impl Call<'_> {
 
     /// The wires with the typical values of a set of constants.
     pub fn wires(&self, constants: &CollectiveEfficiency) -> Wires {
-        let trays = f64::from(self.node.accelerators / self.node.accelerators_per_tray);
-        let ranks = f64::from(self.ranks_per_node.unwrap_or(self.node.accelerators).min(self.node.accelerators));
-        // As many cards as serve the ranks of a host, and those of the groups beside them.
-        let all = f64::from(self.node.nic_slots.count) / trays;
-        let busy = ranks * self.node.nics_per_accelerator() / trays * f64::from(self.concurrent.max(1));
-        let cards = busy.min(all);
-        let plain = wires_of_cards(constants, self.node, self.accelerator, self.fabric, self.communication, cards);
+        let plain = self.wires_of_cards(constants, self.cards());
         let own = IntraNode::of(&self.node.scale_up.kind);
         match self.path.filter(|path| *path != own).and_then(IntraNode::kind) {
             Some(kind) => {
@@ -154,6 +166,34 @@ impl Call<'_> {
             }
             None => plain,
         }
+    }
+
+    /// The wires where so many cards of a host are in use, the node's own links inside.
+    fn wires_of_cards(&self, constants: &CollectiveEfficiency, cards: f64) -> Wires {
+        wires_of_cards(constants, self.node, self.accelerator, self.fabric, self.communication, cards)
+    }
+
+    /// What cards reach where the call stages its data.
+    fn staged(&self, group: &Group) -> Option<Staged> {
+        if self.communication.gpudirect || group.domains() < 2 {
+            return None;
+        }
+        let payload = |cards: f64| {
+            let network = self.wires_of_cards(self.constants, cards).network;
+            network.line_rate * network.efficiency.payload.get()
+        };
+        let line_rate = self.wires_of_cards(self.constants, 1.0).network.line_rate;
+        Some(Staged { line_rate, alone: payload(1.0), cards: self.cards(), each: payload(self.cards()) })
+    }
+
+    /// Cards of a host that are in use at the same time.
+    fn cards(&self) -> f64 {
+        let trays = f64::from(self.node.accelerators / self.node.accelerators_per_tray);
+        let ranks = f64::from(self.ranks_per_node.unwrap_or(self.node.accelerators).min(self.node.accelerators));
+        // As many cards as serve the ranks of a host, and those of the groups beside them.
+        let all = f64::from(self.node.nic_slots.count) / trays;
+        let busy = ranks * self.node.nics_per_accelerator() / trays * f64::from(self.concurrent.max(1));
+        busy.min(all)
     }
 
     /// The constants that its time depends on.
@@ -255,7 +295,10 @@ pub fn call(call: &Call<'_>) -> Result<Option<CallAnswer>, Infeasible> {
     let lines = all.iter().filter(|line| open(line) && on(line)).copied().collect();
     let range = ranges[0].unwrap_or(TimeRange { low: choice.time.time, high: choice.time.time });
     let sharp = wires.sharp.is_some();
-    Ok(Some(CallAnswer { group, tier, collisions, sharp, choice, range, lines, libraries }))
+    let torus = wires.scale_up.torus.filter(|_| call.path != Some(IntraNode::NicLoopback));
+    let torus = torus.map(|torus| torus.sides(group.ranks_per_domain));
+    let staged = call.staged(&group);
+    Ok(Some(CallAnswer { group, tier, collisions, sharp, torus, staged, choice, range, lines, libraries }))
 }
 
 /// Two calls at the same time through the same cards: how long each takes, this one first.

@@ -182,6 +182,7 @@ mod tests {
         let group = |ranks, ranks_per_domain| Group {
             ranks,
             ranks_per_domain,
+            fewest_per_domain: Group::of_last_domain(ranks, ranks_per_domain),
             nics_per_domain: f64::from(ranks_per_domain),
             network_share: 1.0,
             all_to_all_share: 1.0,

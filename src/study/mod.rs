@@ -13,7 +13,7 @@ mod scaling;
 
 pub use break_even::{BreakEven, Level, Turn, Variable, break_even};
 pub use break_even_map::{BreakEvenMap, Hinge, MapRow, PRICE_RATIOS};
-pub use collective::{Call, CallAnswer, CallLine, Placed, call, calls_together};
+pub use collective::{Call, CallAnswer, CallLine, Placed, Staged, call, calls_together};
 pub use collective_range::{Extrapolation, RangeInputs, TimeRange, Times, time_ranges};
 pub use compare::{Axis, Case, Comparison, Question, Variant, compare};
 pub use fabric::{FabricLine, FabricQuote, QuoteInputs, quote};

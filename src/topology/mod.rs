@@ -25,7 +25,7 @@ pub use placement::{GroupPlacement, Reach, ScaleUp};
 pub use side::{SideSpec, SideTree};
 pub use sites::Sites;
 pub use spec::{FatTreeSpec, Managers, Oversubscription, Tiers};
-pub use torus::Torus;
+pub use torus::{Torus, accelerator_sides};
 
 use crate::scenario::TopologyKind;
 
@@ -261,6 +261,19 @@ pub enum TopologyError {
         tiers: u32,
         /// The most places that so many tiers offer.
         reach: u64,
+    },
+    /// More blocks of accelerators than switches of light have ports for.
+    #[error(
+        "switches of light with {radix} ports join {most} blocks of accelerators, not {blocks}: both faces of each block \
+         lead into every one of them"
+    )]
+    TooManyBlocks {
+        /// Blocks asked for.
+        blocks: u32,
+        /// Ports of a switch.
+        radix: u32,
+        /// The most blocks.
+        most: u32,
     },
     /// A pod of more nodes than a leaf and a spine tier can join.
     #[error("a pod of {pod_nodes} nodes is more than its leaf and spine switches can join ({reach} nodes)")]

@@ -73,7 +73,7 @@ impl Topology {
     /// both faces of all blocks lead.
     ///
     /// # Errors
-    /// [`TopologyError::TooManyNodes`] where the switches of light have too few ports for the blocks.
+    /// [`TopologyError::TooManyBlocks`] where the switches of light have too few ports for the blocks.
     pub fn torus_of_blocks(nodes: u32, face_links: [u32; 3], circuits: Option<u32>) -> Result<Self, TopologyError> {
         let dimensions = face_links.iter().map(|links| u32::from(*links > 0)).sum::<u32>().max(1);
         let places: u32 = face_links.iter().sum();
@@ -93,14 +93,13 @@ impl Topology {
         spec.check()?;
         let most = radix / 2;
         if circuits.is_some() && nodes > most {
-            return Err(TopologyError::TooManyNodes { nodes, places: nodes, tiers: 1, reach: most.into() });
+            return Err(TopologyError::TooManyBlocks { blocks: nodes, radix, most });
         }
-        let torus = Torus {
-            sides: sides(nodes, dimensions),
-            links: face_links,
-            of_accelerators: true,
-            circuits: circuits.is_some(),
-        };
+        // The torus is longest where blocks are shortest, which is where most links leave them.
+        let mut links = face_links;
+        links.sort_unstable_by(|a, b| b.cmp(a));
+        let torus =
+            Torus { sides: sides(nodes, dimensions), links, of_accelerators: true, circuits: circuits.is_some() };
         let switches = circuits.map_or_else(Layer::default, |radix| Layer {
             radix,
             loads: vec![SwitchLoad { switches: places.into(), down: 2 * nodes, up: 0 }],
@@ -128,6 +127,29 @@ impl Topology {
             sites: None,
         }
     }
+}
+
+/// Accelerators along each dimension of a torus of whole blocks that holds so many, longest first; of less than a block,
+/// those of the part of it that is doubled along its shortest side until it holds them.
+pub fn accelerator_sides(mut block: [u32; 3], accelerators: u32) -> [u32; 3] {
+    // Shortest first: the most blocks stand along it, as in `torus_of_blocks`.
+    block.sort_unstable_by_key(|side| if *side > 1 { *side } else { u32::MAX });
+    let dimensions = block.iter().map(|side| u32::from(*side > 1)).sum::<u32>().max(1);
+    let each: u32 = block.iter().product::<u32>().max(1);
+    let mut found = if accelerators < each {
+        let mut part = [1_u32; 3];
+        while part.iter().product::<u32>() < accelerators {
+            let open = part.iter_mut().zip(block).filter(|(side, most)| **side < *most);
+            let Some((side, most)) = open.min_by_key(|(side, _)| **side) else { break };
+            *side = (*side * 2).min(most);
+        }
+        part
+    } else {
+        let blocks = sides(accelerators.div_ceil(each), dimensions);
+        [0, 1, 2].map(|dimension| blocks[dimension].saturating_mul(block[dimension]))
+    };
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    found
 }
 
 /// Factors of a number, longest first, the longest as short as can be.
@@ -173,6 +195,17 @@ mod tests {
     }
 
     #[test]
+    fn accelerators_stand_in_whole_blocks() {
+        let cubes = |accelerators| accelerator_sides([4; 3], accelerators);
+        assert_eq!([64, 128, 192, 320, 1_024].map(cubes).map(|sides| sides[0]), [4, 8, 12, 20, 16]);
+        assert_eq!((cubes(1_024), cubes(100), cubes(4_096)), ([16, 16, 4], [8, 4, 4], [16; 3]));
+        assert_eq!((cubes(1), cubes(7), cubes(16)), ([1; 3], [2; 3], [4, 2, 2]));
+        // Hosts of 2 x 4: a pod of 32 is 16 x 16.
+        let hosts = |accelerators| accelerator_sides([4, 2, 1], accelerators);
+        assert_eq!((hosts(4), hosts(16), hosts(256)), ([2, 2, 1], [4, 4, 1], [16, 16, 1]));
+    }
+
+    #[test]
     fn a_cube_of_six_links() {
         // TPU v4: 4 x 4 x 4 chips of six links are 192 links; an all-to-all keeps 8 / 4 of 6 ports busy.
         let torus = Torus { sides: [4, 4, 4], links: [1; 3], of_accelerators: false, circuits: false };
@@ -190,7 +223,7 @@ mod tests {
         assert_eq!((torus.sides, torus.ports_in_use(), pod.leaf.switches()), ([4, 4, 4], 96, 48));
         assert_eq!((pod.leaf.down_links(), pod.leaf.free_ports(), torus.links(64)), (64 * 96, 48 * 8, 64 * 96));
         let error = Topology::torus_of_blocks(69, [16; 3], Some(136)).unwrap_err();
-        assert_eq!(error, TopologyError::TooManyNodes { nodes: 69, places: 69, tiers: 1, reach: 68 });
+        assert_eq!(error, TopologyError::TooManyBlocks { blocks: 69, radix: 136, most: 68 });
         // Hosts of 2 x 4 chips in two dimensions, joined by copper: 4 + 2 links on each face, shared by two hosts.
         let flat = Topology::torus_of_blocks(32, [4, 2, 0], None).unwrap();
         assert_eq!((flat.torus.unwrap().links(32), flat.leaf.switches()), (32 * 12 / 2, 0));

@@ -38,6 +38,8 @@ impl StepModel {
         Group {
             ranks: ranks.size,
             ranks_per_domain: placed.ranks_per_domain,
+            // Members of a group are spread over domains, not filled in from the first.
+            fewest_per_domain: placed.ranks_per_domain,
             nics_per_domain: placed.nics_per_domain,
             network_share: placed.ring_share,
             all_to_all_share: placed.all_to_all_share,
@@ -126,6 +128,7 @@ impl StepModel {
         Group {
             ranks: 2,
             ranks_per_domain: if within_domain { 2 } else { 1 },
+            fewest_per_domain: if within_domain { 2 } else { 1 },
             nics_per_domain: group.nics_per_domain / f64::from(group.ranks_per_domain),
             ..*group
         }

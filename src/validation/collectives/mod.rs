@@ -103,6 +103,7 @@ impl RowCall {
         let mut group = Group {
             ranks,
             ranks_per_domain,
+            fewest_per_domain: Group::of_last_domain(ranks, ranks_per_domain),
             nics_per_domain: 0.0,
             network_share: 1.0,
             all_to_all_share: 1.0,
