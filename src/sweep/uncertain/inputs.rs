@@ -100,8 +100,8 @@ pub(super) fn try_draws(wanted: &UncertaintyFile, document: &Node, catalog: &Cat
             Spread::Empirical(values) => values.iter().copied().take(MOST_TRIED).collect(),
             spread => TRIED.map(|share| quantile(spread, share)).to_vec(),
         };
-        let tried = numbers.into_iter().map(|number| input.written(number));
-        let Some((node, found)) = tried.filter_map(|node| mistake(&file.key, node, document, catalog)).next() else {
+        let mut tried = numbers.into_iter().map(|number| input.written(number));
+        let Some((node, found)) = tried.find_map(|node| mistake(&file.key, node, document, catalog)) else {
             continue;
         };
         let message = format!("`{}` may be drawn as {node}: {}", file.key, found.message);
