@@ -75,14 +75,17 @@ fn setup(domain: Domain, row: &Row, catalog: &Catalog, aliases: &Aliases) -> Res
     }
 }
 
+/// The constants for a run, and what the group is called that they were fitted without.
+type Sets<'s, 'a> = dyn Fn(&Setup) -> (Option<&'a ServingEfficiency>, Option<String>) + 's;
+
 /// The cases of a row: one for each figure that it has, by the constants of `sets` for it; what the group of each is
 /// called, in front, where it is to be named.
-pub(super) fn row_cases<'a>(
+pub(super) fn row_cases(
     domain: Domain,
     row: &Row,
     catalog: &Catalog,
     aliases: &Aliases,
-    sets: &dyn Fn(&Setup) -> (Option<&'a ServingEfficiency>, Option<String>),
+    sets: &Sets<'_, '_>,
 ) -> Vec<CaseResult> {
     let id = row.text("id").unwrap_or_default().to_owned();
     let left_out = |outcome, group: &str| {
