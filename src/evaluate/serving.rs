@@ -21,7 +21,7 @@ use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Separate, 
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{Fits, ServingLayout};
 use crate::scenario::{Arrivals, Cluster, Limits, Serving};
-use crate::units::{Bytes, RequestRate, Seconds};
+use crate::units::{Bytes, RequestRate, Seconds, TokenRate};
 
 pub use bands::Bands;
 pub use caching::CachePoint;
@@ -185,8 +185,8 @@ impl ServingPoint {
     }
 
     /// Answers' tokens of one accelerator in a second.
-    pub fn output_tokens_per_second(&self) -> f64 {
-        self.state.requests_per_second * self.request.output / self.accelerators_per_replica()
+    pub fn output_rate(&self) -> TokenRate {
+        TokenRate::new(self.state.requests_per_second * self.request.output / self.accelerators_per_replica())
     }
 
     /// Accelerators of prefill's own pool.

@@ -1,0 +1,106 @@
+//! Money.
+
+use super::plan;
+use crate::evaluate::Evaluation;
+use crate::units::{Tokens, Usd, UsdPerToken};
+
+figures! {
+    Cost:
+    "cost.capex_usd": Usd, "Capex", "Paid at the beginning, all lines.";
+        "sum of the capex lines" from ["fabric.capex_usd", "prices.price", "prices.line"] => |e| e.built.costs.capex;
+    "cost.opex_per_year_usd": Usd, "Opex a year", "Paid in the first year, all lines.";
+        "sum of the opex lines" from ["prices.line", "sites.electricity", "facility.energy_kwh_per_year", "facility.it_kw"]
+        => |e| e.built.costs.opex_per_year;
+    "cost.annualised_per_year_usd": Usd, "Annualised", "The constant yearly payment that is worth as much as all lines.";
+        "sum over lines of capex x capital recovery factor of its life, and level opex"
+        from ["cost.capex_usd", "cost.opex_per_year_usd", "finance.cost_of_capital", "finance.accelerator_life", "finance.horizon"]
+        => |e| e.built.costs.annualised;
+    "cost.memory_tiers_usd": Usd, "Memory tiers", "Bought to keep prefixes, beside what the nodes have: part of capex.";
+        "bytes a GPU beyond the node's own x GPUs / bytes of a unit, rounded up x its price" from ["serving.cache.tiers", "memory_tiers.unit", "cluster.prices"]
+        => |e| { e.serving?.caching?; e.built.memory_tier_capex(&e.scenario.cluster) };
+    "cost.total_usd": Usd, "Paid over the horizon", "Capex, again whenever a life ends within the horizon, and every year's opex; not discounted, without interest and without resale.";
+        "capex of each life begun within the horizon + opex of every year of it" from ["cost.capex_usd", "cost.opex_per_year_usd", "finance.horizon", "finance.accelerator_life"]
+        => |e| e.built.costs.total;
+    "cost.usd_per_gpu_hour": UsdPerHour, "A GPU for an hour, owned", "Owning one GPU for an hour of calendar time, spares counted as owned.";
+        "annualised / GPUs bought / 8,760 h" from ["cost.annualised_per_year_usd", "cluster.accelerators", "cluster.spares"]
+        => |e| e.unit_costs.per_gpu_hour;
+    "cost.usd_per_sold_gpu_hour": UsdPerHour, "  over hours sold", "The same over the share of hours sold.";
+        "a GPU for an hour / utilisation" from ["cost.usd_per_gpu_hour", "finance.utilisation"]
+        => |e| e.unit_costs.per_sold_gpu_hour;
+    "cost.usd_per_useful_gpu_hour": UsdPerHour, "  over useful hours", "The same over utilisation, goodput and the share of GPUs that are no spares.";
+        "a GPU for an hour / (utilisation x goodput x share at work)" from ["cost.usd_per_sold_gpu_hour", "goodput.ratio", "cluster.spares"]
+        => |e| e.unit_costs.per_useful_gpu_hour;
+    "cost.usd_per_pflop_day": Usd, "A PFLOP-day", "10^15 model FLOPs a second for a day, causal attention, with what failures and idle hours cost.";
+        "a useful GPU-hour x 24 h x 1,000 TFLOP/s / model FLOP rate a GPU"
+        from ["cost.usd_per_useful_gpu_hour", "training.tflops_per_s_per_gpu"]
+        => |e| e.unit_costs.per_useful_gpu_hour.over(e.pflop_day()?);
+    "cost.usd_per_run": Usd, "The run", "The whole cluster over the run's wall time, and the run's part of the hours that no run uses.";
+        "annualised / 8,760 h x run with failures / utilisation"
+        from ["cost.annualised_per_year_usd", "training.effective_days", "finance.utilisation"] => |e| e.point?.run;
+    "cost.usd_per_mtok_trained": Usd, "Million tokens trained on", "The run's cost over its tokens.";
+        "cost of the run / tokens of the run"
+        from ["cost.usd_per_run", "training.tokens"] => |e| per_trained_mtok(e)?;
+    "cost.usd_per_mtok_input": Usd, "Million tokens of prompts", "That are not cached: their part of prefill's share of the time.";
+        "useful hour of a GPU x prefill's share of the time x share of the prompt's work / tokens an hour"
+        from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.input_tokens", "serving.prefill_stall_s"] => |e| e.token_costs()?.input;
+    "cost.usd_per_mtok_cached": Usd, "Million cached tokens of prompts", "Their part of prefill's share of the time: attention to them.";
+        "useful hour of a GPU x prefill's share of the time x share of attention to cached tokens / tokens an hour"
+        from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.prefix_hit", "serving.prefill_stall_s"] => |e| e.token_costs()?.cached?;
+    "cost.usd_per_mtok_output": Usd, "Million tokens of answers", "Decode's share of the time, idle time too.";
+        "useful hour of a GPU x decode's share of the time / tokens an hour"
+        from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.output_tokens", "serving.tpot_s"] => |e| e.token_costs()?.output;
+    "cost.usd_per_mtok_blended": Usd, "Million tokens, prompts and answers", "All tokens alike.";
+        "useful hour of a GPU / tokens of prompts and answers an hour"
+        from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.input_tokens", "serving.output_tokens"] => |e| e.token_costs()?.blended;
+    "cost.usd_per_mtok_used": Usd, "  of it capacity used", "Of all tokens alike: what they would cost by use alone.";
+        "million tokens x capacity used" from ["cost.usd_per_mtok_blended", "serving.capacity.used_ratio"] => |e| e.cost_of_capacity()?.used;
+    "cost.usd_per_mtok_off_peak": Usd, "  there for the peak", "The same: reserved for the peak of a day, and idle on its mean.";
+        "million tokens x capacity there for the peak" from ["cost.usd_per_mtok_blended", "serving.capacity.off_peak_ratio"] => |e| e.cost_of_capacity()?.off_peak;
+    "cost.usd_per_mtok_headroom": Usd, "  left free at the peak", "The same: reserved so that latencies are what they are.";
+        "million tokens x capacity left free" from ["cost.usd_per_mtok_blended", "serving.capacity.headroom_ratio"] => |e| e.cost_of_capacity()?.headroom;
+    "cost.usd_per_mtok_standby": Usd, "  to spare", "The same: replicas that stand by.";
+        "million tokens x capacity to spare" from ["cost.usd_per_mtok_blended", "serving.capacity.standby_ratio"] => |e| e.cost_of_capacity()?.standby;
+    "cost.usd_per_mtok_output_weights": Usd, "  of it reading weights", "Of all that a million tokens of answers cost, prompts among it, by where the time goes.";
+        "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.weights_ratio", "serving.output_tokens_per_s_per_gpu"]
+        => |e| e.cost_elements()?.weights;
+    "cost.usd_per_mtok_output_kv": Usd, "  reading caches", "The same.";
+        "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.kv_ratio", "serving.output_tokens_per_s_per_gpu"]
+        => |e| e.cost_elements()?.cache;
+    "cost.usd_per_mtok_output_compute": Usd, "  arithmetic", "The same, prefill's among it.";
+        "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.compute_ratio", "serving.output_tokens_per_s_per_gpu"]
+        => |e| e.cost_elements()?.compute;
+    "cost.usd_per_mtok_output_network": Usd, "  messages", "The same.";
+        "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.network_ratio", "serving.output_tokens_per_s_per_gpu"]
+        => |e| e.cost_elements()?.network;
+    "cost.usd_per_mtok_output_waiting": Usd, "  waiting", "The same: for the host and between kernels, and without a request; a pool of prefill without a prompt.";
+        "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.idle_ratio", "serving.output_tokens_per_s_per_gpu"]
+        => |e| e.cost_elements()?.waiting;
+    "cost.usd_per_mtok_output_power": Usd, "  of all these, power", "Electricity, and the building or colocation that is paid by the kilowatt.";
+        "the elements together x share of a year's cost that is paid by the kilowatt or kilowatt-hour" from ["cost.usd_per_mtok_output_weights", "cost.annualised_per_year_usd", "sites.electricity", "sites.colocation"]
+        => |e| e.cost_elements()?.power;
+    "cost.energy_per_mtok_output_kwh": KilowattHours, "Energy of a million tokens of answers", "What the facility takes meanwhile; its price is in the costs above.";
+        "average facility power / answers' tokens an hour" from ["facility.average_total_kw", "serving.requests_per_s", "serving.output_tokens"]
+        => |e| e.cost_elements()?.energy;
+    "cost.price_usd_per_mtok_input": Usd, "Million tokens of prompts, at the margin", "The price that leaves the wanted share of itself.";
+        "cost / (1 - margin)" from ["cost.usd_per_mtok_input", "finance.margin"] => |e| of_million(e.prices_at_margin()?.input);
+    "cost.price_usd_per_mtok_cached": Usd, "Million cached tokens, at the margin", "The same.";
+        "cost / (1 - margin)" from ["cost.usd_per_mtok_cached", "finance.margin"] => |e| of_million(e.prices_at_margin()?.cached);
+    "cost.price_usd_per_mtok_output": Usd, "Million tokens of answers, at the margin", "The same.";
+        "cost / (1 - margin)" from ["cost.usd_per_mtok_output", "finance.margin"] => |e| of_million(e.prices_at_margin()?.output);
+    "cost.margin_on_cost_ratio": Ratio, "Margin at the prices elsewhere", "What selling all tokens at them leaves, over what serving them costs.";
+        "tokens at the prices elsewhere / their cost here - 1" from ["finance.token_prices", "cost.usd_per_mtok_blended"] => |e| e.against_elsewhere()?.on_cost();
+    "cost.break_even_utilisation_ratio": Ratio, "Utilisation that pays", "Share of the owned hours that must be in use for tokens to cost as much here as elsewhere; above the whole, buying them is cheaper.";
+        "cost here / cost elsewhere x utilisation" from ["finance.token_prices", "finance.utilisation", "cost.usd_per_mtok_blended"] => |e| e.break_even_utilisation()?;
+}
+
+/// A run's cost over the tokens of all its stages, for a million of them.
+fn per_trained_mtok(e: &Evaluation) -> Option<Usd> {
+    let tokens: Tokens =
+        plan(e)?.stages_of(&e.scenario.training.as_ref()?.job).iter().map(|stage| stage.job.tokens).sum();
+    Some(e.point?.run * (Tokens::new(1e6) / tokens))
+}
+
+/// The price of a million tokens.
+fn of_million(price: UsdPerToken) -> Usd {
+    price * Tokens::new(1e6)
+}

@@ -1,0 +1,217 @@
+//! Serving: latencies, caches, capacity, and where time goes.
+
+use crate::evaluate::Evaluation;
+
+figures! {
+    Serving:
+    "serving.replicas_count": Count, "Replicas", "Engines, each with the whole model.";
+        "accelerators at work / accelerators of the layout" from ["cluster.accelerators", "serving.layout"]
+        => |e| e.serving?.replicas;
+    "serving.max_concurrency_count": Count, "Requests at once, at most", "Requests of the asked length whose cache fits at once, in all replicas.";
+        "cache of a GPU / cache of a request at its full length, whole requests x attention groups x replicas"
+        from ["memory.kv_cache_bytes", "serving.input_tokens", "serving.output_tokens", "serving.kv_cache", "serving.replicas_count"]
+        => |e| e.serving?.max_concurrency;
+    "serving.ttft_s": Seconds, "Time to first token", "Mean over requests; without the wait where more requests come than are served.";
+        "host time + prefill + a decode step + wait for prefills before it and for room in the cache"
+        from ["serving.model", "serving.input_tokens", "serving.prefix_hit", "serving.arrivals", "accelerators.peak_dense", "efficiency/serving.engine"]
+        => |e| e.serving?.state.ttft;
+    "serving.ttft_low_s": Seconds, "  Low end", "Nine of ten measured points of the kind are above the low end and below the high one.";
+        "figure / the factor within which nine of ten measured points of the kind lie" from ["serving.ttft_s", "efficiency/serving.coverage"]
+        => |e| { let point = e.serving?; point.state.ttft / point.bands?.ttft };
+    "serving.ttft_high_s": Seconds, "  High end", "The other end.";
+        "figure x the factor within which nine of ten measured points of the kind lie" from ["serving.ttft_s", "efficiency/serving.coverage"]
+        => |e| { let point = e.serving?; point.state.ttft * point.bands?.ttft };
+    "serving.tpot_s": Seconds, "Time between tokens", "Mean over requests.";
+        "decode step + wait for prefills of other requests"
+        from ["serving.decode_step_s", "serving.prefill_stall_s"] => |e| e.serving?.state.tpot;
+    "serving.tpot_low_s": Seconds, "  Low end", "Nine of ten measured points of the kind are above the low end and below the high one.";
+        "figure / the factor within which nine of ten measured points of the kind lie" from ["serving.tpot_s", "efficiency/serving.coverage"]
+        => |e| { let point = e.serving?; point.state.tpot / point.bands?.tpot };
+    "serving.tpot_high_s": Seconds, "  High end", "The other end.";
+        "figure x the factor within which nine of ten measured points of the kind lie" from ["serving.tpot_s", "efficiency/serving.coverage"]
+        => |e| { let point = e.serving?; point.state.tpot * point.bands?.tpot };
+    "serving.ttft_p50_s": Seconds, "Time to first token, P50", "Half of all requests stay below it, where requests come at random.";
+        "quantile of prefills of scattered prompts behind an exponential wait" from ["serving.ttft_s", "serving.queue_s", "serving.input_tokens"] => |e| e.serving?.latencies?.first_token.p50;
+    "serving.ttft_p95_s": Seconds, "Time to first token, P95", "95% of requests stay below it, where requests come at random.";
+        "quantile of prefills of scattered prompts behind an exponential wait" from ["serving.ttft_s", "serving.queue_s", "serving.input_tokens"] => |e| e.serving?.latencies?.first_token.p95;
+    "serving.ttft_p99_s": Seconds, "Time to first token, P99", "99% of requests stay below it, where requests come at random.";
+        "quantile of prefills of scattered prompts behind an exponential wait" from ["serving.ttft_s", "serving.queue_s", "serving.input_tokens"] => |e| e.serving?.latencies?.first_token.p99;
+    "serving.tpot_p50_s": Seconds, "Time between tokens, P50", "Half of all tokens stay below it, where requests come at random.";
+        "time between tokens with the quantile of sequences in decode" from ["serving.tpot_s", "serving.batch_count"] => |e| e.serving?.latencies?.token.p50;
+    "serving.tpot_p95_s": Seconds, "Time between tokens, P95", "95% of tokens stay below it, where requests come at random.";
+        "time between tokens with the quantile of sequences in decode" from ["serving.tpot_s", "serving.batch_count"] => |e| e.serving?.latencies?.token.p95;
+    "serving.tpot_p99_s": Seconds, "Time between tokens, P99", "99% of tokens stay below it, where requests come at random.";
+        "time between tokens with the quantile of sequences in decode" from ["serving.tpot_s", "serving.batch_count"] => |e| e.serving?.latencies?.token.p99;
+    "serving.e2e_p50_s": Seconds, "Whole request, P50", "Half of all requests stay below it, where requests come at random.";
+        "quantile of first tokens and scattered answers behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| e.serving?.latencies?.whole.p50;
+    "serving.e2e_p95_s": Seconds, "Whole request, P95", "95% of requests stay below it, where requests come at random.";
+        "quantile of first tokens and scattered answers behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| e.serving?.latencies?.whole.p95;
+    "serving.e2e_p99_s": Seconds, "Whole request, P99", "99% of requests stay below it, where requests come at random.";
+        "quantile of first tokens and scattered answers behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| e.serving?.latencies?.whole.p99;
+    "serving.prefill_workers_count": Count, "Prefill workers", "Where prefill has a pool of its own; those to spare among them.";
+        "as given, or as many as make the slower pool as fast as can be" from ["serving.layout.prefill", "cluster.accelerators"]
+        => |e| e.serving?.pool?.workers;
+    "serving.prefill_accelerators_count": Count, "Accelerators of prefill's pool", "The others decode.";
+        "prefill workers x accelerators of one" from ["serving.prefill_workers_count", "serving.layout.prefill"]
+        => |e| { let point = e.serving?; point.pool?; point.prefill_accelerators() };
+    "serving.kv_transfer_s": Seconds, "Handing a cache over", "From a prefill worker to decode.";
+        "fixed part of engines + bytes of the cache / rate of the links of an attention group" from ["serving.layout.prefill", "fabrics.link_speed", "efficiency/serving.batching"]
+        => |e| e.serving?.pool?.transfer;
+    "serving.limits_kept": Flag, "Limits kept", "Whether every limit of a latency is.";
+        "each latency <= its limit" from ["serving.limits", "serving.ttft_s", "serving.tpot_s"]
+        => |e| limits_kept(e)?;
+    "serving.decode_step_s": Seconds, "  Decode step", "One token of every sequence in decode.";
+        "weights read and multiplied + cache read + messages + units"
+        from ["serving.model", "serving.layout", "accelerators.memory_bandwidth", "nodes.scale_up", "efficiency/serving.generation"]
+        => |e| e.serving?.state.step.total();
+    "serving.prefill_stall_s": Seconds, "  Wait for prefills", "What prefills of other requests hold a token up.";
+        "prefill x requests that begin in a time between tokens x share of a prefill that is waited for"
+        from ["serving.prefill_s", "serving.arrivals", "efficiency/serving.batching"] => |e| e.serving?.state.stall;
+    "serving.prefill_s": Seconds, "Prefill of a request", "The prompt's tokens that are not cached, alone.";
+        "matrix multiplications + attention + messages + time of layers" from ["serving.model", "serving.input_tokens", "serving.prefix_hit", "accelerators.peak_dense"]
+        => |e| e.serving?.state.prefill;
+    "serving.step_s": Seconds, "Step that verifies drafts", "Of the draft's passes and the model's one over all drafted tokens.";
+        "passes of the draft + a step of drafted tokens and one more a sequence" from ["serving.speculation", "serving.model", "serving.layout", "efficiency/serving.generation"]
+        => |e| { let point = e.serving?; point.engine.tokens_per_step?; point.state.cycle };
+    "serving.tokens_per_step_count": Count, "Tokens of a sequence a step", "Drafted tokens that are accepted, and the model's own.";
+        "(1 - acceptance^(drafted + 1)) / (1 - acceptance)" from ["serving.speculation.tokens", "serving.speculation.acceptance"]
+        => |e| e.serving?.engine.tokens_per_step?;
+    "serving.prefill_chunks_count": Count, "Chunks of a prompt", "Steps that take the prompt's tokens in.";
+        "tokens that are not cached / tokens of a chunk, rounded up" from ["serving.chunk_tokens", "serving.input_tokens", "serving.prefix_hit"]
+        => |e| e.serving?.engine.chunks?;
+    "serving.longest_gap_s": Seconds, "Longest wait between two tokens", "A step that is shared with the last whole chunk of another's prompt.";
+        "step + arithmetic and attention of a chunk behind the rest of its prompt" from ["serving.chunk_tokens", "serving.input_tokens", "serving.decode_step_s"]
+        => |e| e.serving?.engine.longest_gap?;
+    "serving.prompt_logits_bytes": Bytes, "Logits of prompts' own tokens", "Of every token of a forward pass in single precision, a part of activations.";
+        "tokens of a forward pass x entries of the vocabulary x 4 bytes" from ["serving.prompt_logprobs", "serving.chunk_tokens", "serving.model", "efficiency/memory.engines"]
+        => |e| e.serving?.prompt_logits?;
+    "serving.adapter_bytes": Bytes, "An adapter", "Both factors of every projection that it changes, in 16 bits.";
+        "rank x (inputs + outputs) x 2 bytes, over projections and layers" from ["serving.adapters.rank", "serving.adapters.targets", "serving.model"]
+        => |e| e.serving?.adapters?.each;
+    "serving.adapters_held_bytes": Bytes, "Adapters on a GPU", "Those in its memory: a part of weights.";
+        "factors that ranks hold whole + split ones over the ranks, x adapters in memory" from ["serving.adapter_bytes", "serving.adapters.resident", "serving.layout"]
+        => |e| e.serving?.adapters?.held;
+    "serving.adapter_loads_ratio": Ratio, "Requests that load an adapter", "Whose adapter is not in the memory of the GPUs.";
+        "1 - found by a cache of as many last used adapters" from ["serving.adapters.count", "serving.adapters.resident", "serving.adapters.popularity"]
+        => |e| e.serving?.adapters?.missed;
+    "serving.adapter_wait_s": Seconds, "Wait for adapters", "The mean over all requests, in the time to the first token.";
+        "share that loads x (latency + bytes / bandwidth of the group's links)" from ["serving.adapter_loads_ratio", "serving.adapter_bytes", "memory_tiers.read_bandwidth"]
+        => |e| e.serving?.adapters?.wait;
+    "serving.slices_per_gpu_count": Count, "Parts of a GPU", "Each with a replica of its own, where GPUs are cut.";
+        "instances of the slice" from ["serving.slice", "accelerators.slice"]
+        => |e| { let point = e.serving?; e.scenario.serving.as_ref()?.features.slice.as_ref()?; point.slices };
+    "serving.tenants_apart_count": Count, "GPUs with tenants apart", "Where each tenant has replicas of its own for its busiest time.";
+        "tenants x requests of one at its busiest / most that a replica serves, in whole replicas" from ["serving.tenants.peak", "serving.tenants.count", "serving.slice"]
+        => |e| e.serving?.tenants?.apart;
+    "serving.tenants_pooled_count": Count, "GPUs with tenants pooled", "Where all share replicas, and their busiest times are independent.";
+        "(tenants x mean + sqrt(tenants) x (peak - mean)) / most that a replica serves, in whole replicas" from ["serving.tenants.mean", "serving.tenants.peak", "serving.tenants.count", "serving.slice"]
+        => |e| e.serving?.tenants?.pooled;
+    "serving.block_waste_ratio": Ratio, "Cache in part-filled blocks", "Share of a sequence's cache that is the empty end of its last blocks.";
+        "half a block / (tokens held on average + half a block)" from ["serving.block_tokens", "serving.input_tokens", "serving.output_tokens", "efficiency/memory.engines"]
+        => |e| e.serving?.block_waste;
+    "serving.prefix_found_ratio": Ratio, "Prompts' tokens found", "Share of prompts' tokens whose keys and values are at hand or loaded, by what is kept.";
+        "requests that find their prefix x tokens of it / tokens of a prompt" from ["serving.cache.popularity", "serving.cache.prefix_tokens", "serving.input_tokens"]
+        => |e| { let point = e.serving?; point.caching?.reused.share * point.caching?.tokens / (point.request.input + point.request.cached) };
+    "serving.hits.own_ratio": Ratio, "  Hits in the GPU's memory", "Share of requests whose prefix the accelerators' own memory has.";
+        "Che's approximation of a cache of last used prefixes" from ["serving.cache.own_share", "serving.cache.prefixes", "serving.cache.popularity", "memory.kv_cache_bytes"]
+        => |e| e.serving?.caching?.hits().own;
+    "serving.hits.tier_1_ratio": Ratio, "  Hits in the first tier", "Share whose prefix the first tier beyond has.";
+        "found by a cache of all sizes down to it - found before it" from ["serving.cache.tiers", "serving.cache.popularity"]
+        => |e| tier(e, 0)?;
+    "serving.hits.tier_2_ratio": Ratio, "  Hits in the second tier", "The same of the second.";
+        "found by a cache of all sizes down to it - found before it" from ["serving.cache.tiers", "serving.cache.popularity"]
+        => |e| tier(e, 1)?;
+    "serving.hits.tier_3_ratio": Ratio, "  Hits in the third tier", "The same of the third.";
+        "found by a cache of all sizes down to it - found before it" from ["serving.cache.tiers", "serving.cache.popularity"]
+        => |e| tier(e, 2)?;
+    "serving.hits.tier_4_ratio": Ratio, "  Hits in the fourth tier", "The same of the fourth.";
+        "found by a cache of all sizes down to it - found before it" from ["serving.cache.tiers", "serving.cache.popularity"]
+        => |e| tier(e, 3)?;
+    "serving.hits.recomputed_ratio": Ratio, "  Found and computed again", "Share whose prefix is in a tier and is computed all the same: sooner, or the links are full.";
+        "hits of tiers whose load takes longer than computing, and loads beyond what links carry" from ["serving.cache.tiers", "memory_tiers.read_bandwidth", "serving.prefill_s"]
+        => |e| e.serving?.caching?.reused.recomputed;
+    "serving.hits.balanced_ratio": Ratio, "Hits with requests sent anywhere", "Share that find their prefix where every replica keeps what is popular.";
+        "found by one replica's memory and tiers" from ["serving.cache.tiers", "serving.cache.popularity"]
+        => |e| e.serving?.caching?.balanced;
+    "serving.hits.cache_aware_ratio": Ratio, "Hits with requests sent to their cache", "Share that find their prefix where each is kept by one replica.";
+        "found by all replicas' memory and tiers together" from ["serving.cache.tiers", "serving.cache.popularity", "serving.replicas_count"]
+        => |e| e.serving?.caching?.aware;
+    "serving.busiest_replica_ratio": Ratio, "Busiest replica then", "Requests of the busiest over the mean where requests are sent to their cache.";
+        "1 + sqrt(2 ln n (n - 1) sum of p^2)" from ["serving.cache.popularity", "serving.cache.prefixes", "serving.replicas_count"]
+        => |e| e.serving?.caching?.busiest;
+    "serving.cache_load_s": Seconds, "Wait for loads", "The mean over all requests, in the time to the first token.";
+        "hits of a tier x (latency + bytes of a prefix / bandwidth of the group's links), over tiers" from ["memory_tiers.read_bandwidth", "memory_tiers.latency", "serving.cache.prefix_tokens"]
+        => |e| e.serving?.caching?.reused.wait;
+    "serving.cache_links_busy_ratio": Ratio, "Busiest links of a tier", "Loads over what the links of a tier carry.";
+        "requests a second of a group x hits x time of a transfer" from ["serving.requests_per_s", "memory_tiers.read_bandwidth"]
+        => |e| e.serving?.caching?.busy.into_iter().fold(0.0, f64::max);
+    "serving.queue_s": Seconds, "Wait before the first token", "For prefills before it, and for room in the cache.";
+        "mean wait of the queue" from ["serving.arrivals", "serving.prefill_s"] => |e| e.serving?.state.queue;
+    "serving.batch_count": Count, "Sequences in decode", "Of one replica, on average.";
+        "requests that are neither in prefill nor waiting, within the room of the cache"
+        from ["serving.arrivals", "serving.output_tokens", "memory.kv_cache_bytes"] => |e| e.serving?.state.batch;
+    "serving.open_per_replica_count": Count, "Requests open in a replica", "From their coming to their last token, on average.";
+        "requests a second of a replica x (first token + answer)"
+        from ["serving.requests_per_s", "serving.replicas_count", "serving.ttft_s", "serving.tpot_s"] => |e| e.serving?.open_per_replica();
+    "serving.open_count": Count, "Requests open in all", "From their coming to their last token, on average.";
+        "requests open in a replica x replicas" from ["serving.open_per_replica_count", "serving.replicas_count"]
+        => |e| e.serving?.open_per_replica() * e.serving?.replicas as f64;
+    "serving.requests_per_s": PerSecond, "Requests a second", "That end, in all replicas.";
+        "sequences in decode x replicas / tokens of an answer / time between tokens (Little's law)"
+        from ["serving.batch_count", "serving.replicas_count", "serving.output_tokens", "serving.tpot_s"] => |e| e.serving?.request_rate();
+    "serving.mean_requests_per_s": PerSecond, "Requests a second, mean of a day", "The others are of its peak.";
+        "requests a second / peak to mean" from ["serving.requests_per_s", "serving.peak_to_mean"] => |e| e.serving?.mean_rate();
+    "serving.most_requests_per_s": PerSecond, "Requests a second, at most", "That all replicas would serve, those to spare too, whatever latencies that takes.";
+        "sequences that caches hold x replicas / tokens of an answer / time between tokens then"
+        from ["memory.kv_cache_bytes", "serving.replicas_count", "serving.output_tokens"] => |e| e.serving?.most;
+    "serving.spare_replicas_count": Count, "Replicas to spare", "That stand by for others that are down; as many prefill workers where those have a pool.";
+        "as given" from ["serving.spare_replicas"] => |e| e.serving?.spares;
+    "serving.left_over_accelerators_count": Count, "GPUs left over", "That make no whole replica or prefill worker; they are paid for.";
+        "accelerators - those of replicas and workers, to spare too" from ["cluster.accelerators", "serving.layout", "serving.replicas_count", "serving.spare_replicas_count"]
+        => |e| e.serving?.left_over();
+    "serving.capacity.used_ratio": Ratio, "Capacity used", "On the mean of a day, of the most that all replicas would serve.";
+        "requests a second, mean / at most" from ["serving.mean_requests_per_s", "serving.most_requests_per_s"] => |e| e.serving?.capacity().used;
+    "serving.capacity.off_peak_ratio": Ratio, "  there for the peak", "Used at the peak of a day, and not on its mean.";
+        "(requests a second - mean) / at most" from ["serving.requests_per_s", "serving.mean_requests_per_s", "serving.most_requests_per_s"] => |e| e.serving?.capacity().off_peak;
+    "serving.capacity.headroom_ratio": Ratio, "  left free at the peak", "So that latencies are what they are.";
+        "replicas that serve / all - requests a second / at most" from ["serving.replicas_count", "serving.spare_replicas_count", "serving.requests_per_s", "serving.most_requests_per_s"]
+        => |e| e.serving?.capacity().headroom;
+    "serving.capacity.standby_ratio": Ratio, "  to spare", "That of replicas which stand by.";
+        "replicas to spare / all" from ["serving.spare_replicas_count", "serving.replicas_count"] => |e| e.serving?.capacity().standby;
+    "serving.output_tokens_per_s_per_gpu": TokensPerSecond, "Answers' tokens a second a GPU", "Of one GPU.";
+        "requests a second x tokens of an answer / GPUs" from ["serving.requests_per_s", "serving.output_tokens", "cluster.accelerators"]
+        => |e| e.serving?.output_rate();
+    "serving.output_low_tokens_per_s_per_gpu": TokensPerSecond, "  Low end", "Nine of ten measured points of the kind are above the low end and below the high one.";
+        "figure / the factor within which nine of ten measured points of the kind lie" from ["serving.output_tokens_per_s_per_gpu", "efficiency/serving.coverage"]
+        => |e| { let point = e.serving?; point.output_rate() / point.bands?.throughput };
+    "serving.output_high_tokens_per_s_per_gpu": TokensPerSecond, "  High end", "The other end.";
+        "figure x the factor within which nine of ten measured points of the kind lie" from ["serving.output_tokens_per_s_per_gpu", "efficiency/serving.coverage"]
+        => |e| { let point = e.serving?; point.output_rate() * point.bands?.throughput };
+    "serving.uncalibrated": Flag, "No measurement covers this", "Whether no published point is of this accelerator generation, engine and kind of model, so that the ends are twice as far off as those of the nearest kinds.";
+        "the constants' catalog does not list the kind" from ["efficiency/serving.coverage", "serving.engine", "serving.model", "accelerators.generation"]
+        => |e| e.serving?.bands?.uncalibrated;
+    "serving.time_share.weights_ratio": Ratio, "Time in weights", "Share of a replica's time that reads weights in decode.";
+        "time to read weights / time between tokens" from ["serving.decode_step_s", "serving.tpot_s"] => |e| e.serving?.shares.weights;
+    "serving.time_share.kv_ratio": Ratio, "Time in the cache", "Share that reads keys, values and states in decode.";
+        "time to read the cache / time between tokens" from ["serving.decode_step_s", "serving.tpot_s"] => |e| e.serving?.shares.cache;
+    "serving.time_share.compute_ratio": Ratio, "Time in arithmetic", "Share that multiplies: prefill, and what decode takes beyond reading.";
+        "(prefill stall + arithmetic beyond reading) / time between tokens" from ["serving.prefill_stall_s", "serving.decode_step_s", "serving.tpot_s"]
+        => |e| e.serving?.shares.compute;
+    "serving.time_share.network_ratio": Ratio, "Time in messages", "Share that waits for messages between ranks in decode.";
+        "time of messages / time between tokens" from ["serving.decode_step_s", "serving.tpot_s"] => |e| e.serving?.shares.network;
+    "serving.time_share.idle_ratio": Ratio, "Time idle", "Share that waits for the host and between kernels, and without a request.";
+        "(time of units and of the step + time without a request) / time between tokens" from ["serving.decode_step_s", "serving.arrivals"]
+        => |e| e.serving?.shares.idle;
+}
+
+/// Whether all limits of latencies are kept, where there are any.
+fn limits_kept(e: &Evaluation) -> Option<bool> {
+    let (limits, point) = (e.scenario.serving.as_ref()?.limits, e.serving?);
+    limits.named().iter().any(|(_, limit)| limit.is_some()).then(|| point.missed(&limits).is_none())
+}
+
+/// Hits of a tier beyond the accelerators' memory, where there is one.
+fn tier(e: &Evaluation, index: usize) -> Option<f64> {
+    let tiers = &e.scenario.serving.as_ref()?.cache.as_ref()?.tiers;
+    e.serving?.caching?.hits().tiers.get(..tiers.len())?.get(index).copied()
+}
