@@ -80,6 +80,11 @@ pub enum Code {
 }
 
 impl Code {
+    /// Whether a mistake is one of a value by itself, and not of what it stands beside.
+    pub const fn is_of_value(self) -> bool {
+        !matches!(self, Self::Inconsistent | Self::NotInCatalog | Self::Unsupported | Self::MissingKey)
+    }
+
     /// The stable code, as printed.
     pub const fn id(self) -> &'static str {
         match self {

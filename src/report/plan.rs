@@ -9,6 +9,7 @@ use super::page::{Block, Grid, Page, Section};
 use super::settings::settings;
 use crate::evaluate::Evaluation;
 use crate::inference::Short;
+use crate::scenario::{Cluster, TopologyChoice};
 use crate::search::{Binding, Plan, PlanAnswer};
 
 /// The figures of an answer's row, with their heads.
@@ -41,7 +42,10 @@ pub fn plan_page(plan: &Plan) -> Page {
     let mut sections = Vec::new();
     if let Some(best) = plan.answers.first() {
         let cluster = &best.evaluation.scenario.cluster;
-        let (node, fabric) = (&cluster.node.id, &cluster.fabric.entry.id);
+        let (node, mut fabric) = (&cluster.node.id, cluster.fabric.entry.id.clone());
+        if plan.topologies {
+            fabric = format!("{fabric} ({})", topology(cluster));
+        }
         let count = grouped(cluster.accelerators.into());
         let layout = best.evaluation.serving.map_or_else(String::new, |point| layout(&best.evaluation, point.replicas));
         let bound: Vec<String> = best.binding.iter().map(in_words).collect();
@@ -83,14 +87,23 @@ fn layout(evaluation: &Evaluation, replicas: u64) -> String {
     ways
 }
 
+/// A network's shape in words: its kind, and by how much its tiers are oversubscribed where they are.
+fn topology(cluster: &Cluster) -> String {
+    let TopologyChoice { kind, leaf_oversubscription: leaf, spine_oversubscription: spine, .. } = &cluster.topology;
+    let thinned = *leaf > 1.0 || *spine > 1.0;
+    if thinned { format!("{kind}, oversubscribed [1, {leaf}, {spine}]") } else { kind.to_string() }
+}
+
 /// The answers as a table, the best first.
 pub fn plan_grid(plan: &Plan) -> Grid {
-    let heads: Vec<&str> = ["Node", "On", "Layout", "GPUs"]
+    let heads: Vec<&str> = ["Node", "On"]
         .into_iter()
+        .chain(plan.topologies.then_some("Topology"))
+        .chain(["Layout", "GPUs"])
         .chain(COLUMNS.iter().map(|column| column.0))
         .chain(["What binds"])
         .collect();
-    let mut grid = Grid::new(&heads, 3);
+    let mut grid = Grid::new(&heads, 3 + usize::from(plan.topologies));
     for answer in &plan.answers {
         let evaluation = &answer.evaluation;
         let cluster = &evaluation.scenario.cluster;
@@ -99,12 +112,10 @@ pub fn plan_grid(plan: &Plan) -> Grid {
             Some(metric.text(metric.value(evaluation)?))
         };
         let ways = evaluation.serving.map_or_else(String::new, |point| layout(evaluation, point.replicas));
-        let mut row = vec![
-            cluster.node.id.clone(),
-            cluster.fabric.entry.id.clone(),
-            ways.split_once(": ").map_or_else(String::new, |(_, ways)| ways.to_owned()),
-            grouped(cluster.accelerators.into()),
-        ];
+        let mut row = vec![cluster.node.id.clone(), cluster.fabric.entry.id.clone()];
+        row.extend(plan.topologies.then(|| topology(cluster)));
+        row.push(ways.split_once(": ").map_or_else(String::new, |(_, ways)| ways.to_owned()));
+        row.push(grouped(cluster.accelerators.into()));
         row.extend(COLUMNS.iter().map(|(_, key)| figure(key).unwrap_or_default()));
         row.push(answer.binding.first().map_or_else(String::new, in_words));
         grid.rows.push(row);

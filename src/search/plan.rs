@@ -58,10 +58,12 @@ pub struct Plan {
     pub title: String,
     /// What was minimised.
     pub minimise: Minimise,
-    /// The answers, the best first: one for each node and fabric.
+    /// The answers, the best first: one for each node, fabric and topology.
     pub answers: Vec<Answer>,
     /// Why others are none, with how many.
     pub rejected: Vec<(String, u64)>,
+    /// Whether topologies were chosen among.
+    pub topologies: bool,
 }
 
 /// Finds clusters that serve what a scenario asks; mistakes go to the sink, and there is a plan only if there are none.
@@ -96,7 +98,8 @@ pub fn plan(document: &Node, catalog: &Catalog, sink: &Sink) -> Option<Plan> {
     answers.truncate(RUNNERS_UP + 1);
     let mut rejected: Vec<(String, u64)> = rejected.into_iter().collect();
     rejected.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    Some(Plan { title: scenario.title, minimise, answers, rejected })
+    let topologies = !wanted.topology.is_empty();
+    Some(Plan { title: scenario.title, minimise, answers, rejected, topologies })
 }
 
 /// Reports what cannot be planned for.
@@ -117,12 +120,6 @@ fn check(scenario: &Scenario, wanted: &PlanFile, minimise: Minimise, document: &
     if minimise == Minimise::Time {
         report("serving has no time to minimise", "minimise cost, accelerators or power, and give serving.limits");
     }
-    if !wanted.topology.is_empty() {
-        report(
-            "a plan of serving chooses among nodes and fabrics, not among topologies",
-            "replicas of one node know no topology; give the one of the cluster as `cluster.topology`",
-        );
-    }
     if matches!(wanted.accelerators, Some(Counts::Of(_))) {
         report("a plan of serving finds the number of accelerators", "write \"cluster.accelerators\" = \"auto\"");
     }
@@ -131,7 +128,7 @@ fn check(scenario: &Scenario, wanted: &PlanFile, minimise: Minimise, document: &
     }
 }
 
-/// The scenario on every node and fabric that may be chosen; an error where the two do not go together.
+/// The scenario on every node, fabric and topology that may be chosen; an error where they do not go together.
 fn variants(
     document: &Node,
     wanted: &PlanFile,
@@ -148,6 +145,7 @@ fn variants(
         ids(&wanted.nodes, &scenario.cluster.node.id, catalog.nodes.iter().map(|node| node.id.clone()).collect());
     let all_fabrics = catalog.fabrics.iter().map(|fabric| fabric.id.clone()).collect();
     let fabrics = ids(&wanted.fabrics, &scenario.cluster.fabric.entry.id, all_fabrics);
+    let topologies = topologies(document, wanted, catalog, sink);
     let mut variants = Vec::new();
     for node in &nodes {
         let Some(known) = catalog.nodes.find(node, &node.at, sink) else { continue };
@@ -155,25 +153,63 @@ fn variants(
             if catalog.fabrics.find(fabric, &fabric.at, sink).is_none() {
                 continue;
             }
-            let mut document = document.clone();
             let leaf = |value: Value| Node { value, at: document.at.clone() };
             let settings = [
                 ("cluster.node", leaf(Value::String(node.id.clone()))),
                 ("cluster.fabric", leaf(Value::String(fabric.id.clone()))),
                 ("cluster.accelerators", leaf(Value::Integer(known.accelerators.into()))),
             ];
-            let Value::Table(table) = &mut document.value else { continue };
-            if settings.into_iter().any(|(key, value)| table.set(key, value).is_err()) {
-                continue;
+            for topology in &topologies {
+                let of_topology = topology.iter().map(|(key, value)| (*key, (*value).clone()));
+                let Ok(document) = with(document, settings.iter().cloned().chain(of_topology)) else { continue };
+                let own = Sink::default();
+                let variant = Scenario::resolve(&ScenarioFile::read(&document, &own), catalog, &own);
+                let why = own.into_diagnostics().into_iter().next().map_or_else(String::new, |first| first.message);
+                variants.push(variant.ok_or(why));
             }
-            let own = Sink::default();
-            let file = ScenarioFile::read(&document, &own);
-            let variant = Scenario::resolve(&file, catalog, &own);
-            let why = own.into_diagnostics().into_iter().next().map_or_else(String::new, |first| first.message);
-            variants.push(variant.ok_or(why));
         }
     }
     variants
+}
+
+/// A document with these settings.
+fn with<'a>(document: &Node, settings: impl Iterator<Item = (&'a str, Node)>) -> Result<Node, String> {
+    let mut document = document.clone();
+    let Value::Table(table) = &mut document.value else { return Ok(document) };
+    for (key, value) in settings {
+        table.set(key, value).map_err(|error| format!("`{key}` cannot be set: {error}"))?;
+    }
+    Ok(document)
+}
+
+/// Every combination of the topology's keys that may be chosen, one of none where none may; a value that is wrong whatever
+/// stands beside it is a mistake.
+fn topologies<'a>(
+    document: &Node,
+    wanted: &'a PlanFile,
+    catalog: &Catalog,
+    sink: &Sink,
+) -> Vec<Vec<(&'a str, &'a Node)>> {
+    let mut all: Vec<Vec<(&str, &Node)>> = vec![Vec::new()];
+    for (key, values) in &wanted.topology {
+        for value in values {
+            let own = Sink::default();
+            match with(document, std::iter::once((key.as_str(), value.clone()))) {
+                Ok(document) => {
+                    Scenario::resolve(&ScenarioFile::read(&document, &own), catalog, &own);
+                }
+                Err(error) => own.push(Diagnostic::new(Code::WrongType, error).at(&value.at, "here")),
+            }
+            own.into_diagnostics().into_iter().filter(|found| found.code.is_of_value()).for_each(|found| sink.push(found));
+        }
+        let longer = |before: &Vec<(&'a str, &'a Node)>| {
+            let before = before.clone();
+            let with = move |value| before.iter().copied().chain([(key.as_str(), value)]).collect();
+            values.iter().map(with).collect::<Vec<Vec<_>>>()
+        };
+        all = all.iter().flat_map(longer).collect();
+    }
+    all
 }
 
 /// The fewest accelerators of one kind on one fabric, evaluated; or why there are none.

@@ -173,7 +173,7 @@ impl<'a> Sweep<'a> {
                         Scenario::resolve(&ScenarioFile::read(&document, &own), self.catalog, &own);
                     }
                 }
-                for diagnostic in own.into_diagnostics().into_iter().filter(|found| is_of_value(found.code)) {
+                for diagnostic in own.into_diagnostics().into_iter().filter(|found| found.code.is_of_value()) {
                     if told.as_ref() != Some(&diagnostic) {
                         told = Some(diagnostic.clone());
                         sink.push(diagnostic);
@@ -182,11 +182,6 @@ impl<'a> Sweep<'a> {
             }
         }
     }
-}
-
-/// Whether a mistake is one of a value by itself, and not of what it stands beside.
-const fn is_of_value(code: Code) -> bool {
-    !matches!(code, Code::Inconsistent | Code::NotInCatalog | Code::Unsupported | Code::MissingKey)
 }
 
 fn report(message: &str, hint: &str, at: &Span, sink: &Sink) {

@@ -7,7 +7,6 @@ use crate::document::{Node, Value};
 use crate::evaluate::Evaluation;
 use crate::scenario::{CatalogField, Scenario, ScenarioFile, Spread, UncertainFile, UncertaintyFile};
 use crate::sweep::field::with_fields;
-use crate::sweep::is_of_value;
 
 /// An input, and how it spreads.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,7 +126,7 @@ fn mistake(key: &str, node: Node, document: &Node, catalog: &Catalog) -> Option<
         }
         Scenario::resolve(&ScenarioFile::read(&document, &own), catalog, &own);
     }
-    let found = own.into_diagnostics().into_iter().find(|found| is_of_value(found.code))?;
+    let found = own.into_diagnostics().into_iter().find(|found| found.code.is_of_value())?;
     Some((node, found))
 }
 
