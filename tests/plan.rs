@@ -128,6 +128,49 @@ fn what_cannot_be_is_a_no_with_reasons_and_mistakes_are_told() {
 }
 
 #[test]
+fn topologies_and_counts_are_chosen_among() {
+    let one = "\"cluster.node\" = [\"hgx-h100-8\"]";
+    let of = |more: &str| run("plan", &[&format!("plan.vary={{ {one}, {more} }}")]);
+    let cost = |plan: &Value| number(&plan["best"], "cost", "total_usd");
+    let (code, all, stderr) = of("\"cluster.topology.kind\" = \"any\"");
+    assert_eq!(code, 0, "{stderr}");
+    let kind = |answer: &Value| answer["scenario"]["cluster.topology.kind"].as_str().unwrap().to_owned();
+    let answers: Vec<&Value> = std::iter::once(&all["best"]).chain(all["runners_up"].as_array().unwrap()).collect();
+    assert!(answers.len() >= 3, "several kinds can be");
+    // Each answer is what a plan of its topology alone says, and the best costs no more than any.
+    for answer in &answers {
+        let alone = format!("cluster.topology.kind=\"{}\"", kind(answer));
+        let (code, alone, stderr) = run("plan", &[&alone, &format!("plan.vary={{ {one} }}")]);
+        assert_eq!(code, 0, "{stderr}");
+        assert_eq!(alone["best"]["evaluation"], answer["evaluation"]);
+        assert!(cost(&all) <= cost(&alone));
+    }
+    // Two keys go together in every combination.
+    let both = "\"cluster.topology.kind\" = [\"rail-fat-tree\", \"tor-fat-tree\"], \"cluster.topology.oversubscription\" = [[1, 1], [1, 4]]";
+    let (code, found, stderr) = of(both);
+    assert_eq!((code, found["runners_up"].as_array().unwrap().len()), (0, 3), "{stderr}");
+
+    // Of given numbers of GPUs the fewest that does, or none.
+    let (_, auto, _) = of("\"cluster.accelerators\" = \"auto\"");
+    let least = setting(&auto["best"], "cluster.accelerators");
+    let (code, given, stderr) = of(&format!("\"cluster.accelerators\" = [{}, {}, 8]", least + 16, least + 8));
+    assert_eq!((code, setting(&given["best"], "cluster.accelerators")), (0, least + 8), "{stderr}");
+    let (code, _, stderr) = of("\"cluster.accelerators\" = [8]");
+    assert_eq!(code, 1);
+    assert!(stderr.contains("8 accelerators"), "{stderr}");
+
+    // Mistakes are told.
+    for (more, said) in [
+        ("\"cluster.topology.kind\" = [\"rail-fat-tree\", \"hypercube\"]", "hypercube"),
+        ("\"cluster.accelerators\" = [8, \"many\"]", "a whole number from 1"),
+    ] {
+        let (code, _, stderr) = of(more);
+        assert_eq!(code, 2, "{more}");
+        assert!(stderr.contains(said), "{more}: {stderr}");
+    }
+}
+
+#[test]
 fn more_replicas_to_spare_than_a_node_holds_take_more_nodes() {
     let (_, before, _) = run("plan", &[]);
     let mut least = number(&before["best"], "cost", "total_usd");

@@ -33,6 +33,7 @@ fn in_words(binding: &Binding) -> String {
         Binding::Throughput(Short::Cache) => "requests served: memory for their caches".to_owned(),
         Binding::Throughput(Short::Prefill) => "requests served: time for their prompts".to_owned(),
         Binding::Smallest => "memory: no smaller cluster holds a replica".to_owned(),
+        Binding::Fewest => "the numbers of GPUs to choose from: none is smaller".to_owned(),
         Binding::Time(what, share) => format!("{what}, {} of a replica's time", percent(*share)),
     }
 }

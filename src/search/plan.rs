@@ -1,7 +1,7 @@
 //! Inverse planning of serving: the fewest accelerators of each kind that keep the limits, and the cheapest of those.
 //!
-//! On a node and a fabric, more accelerators never cost less, and more replicas never answer later: so for each layout the
-//! fewest nodes are found by doubling and halving, and the layout with the fewest accelerators is evaluated in full. What
+//! On a node, a fabric and a topology, more accelerators never cost less, and more replicas never answer later: so for each
+//! layout the fewest nodes are found by doubling and halving (or as the first of the numbers that are given), and the layout with the fewest accelerators is evaluated in full. What
 //! that says is held against the limits again before it is an answer.
 
 use std::collections::BTreeMap;
@@ -47,6 +47,8 @@ pub enum Binding {
     Throughput(RunsOut),
     /// Memory of one replica: there is no smaller cluster that holds the model.
     Smallest,
+    /// The counts of accelerators to choose from: there is no smaller one.
+    Fewest,
     /// What a replica spends most of its time on, and the share.
     Time(&'static str, f64),
 }
@@ -77,11 +79,12 @@ pub fn plan(document: &Node, catalog: &Catalog, sink: &Sink) -> Option<Plan> {
         return None;
     }
     let variants = variants(document, &wanted, catalog, &scenario, sink);
+    let counts = counts(&wanted, sink);
     if !sink.is_empty() {
         return None;
     }
     let found: Vec<Result<Answer, BTreeMap<String, u64>>> =
-        variants.par_iter().map(|variant| solve(variant.as_ref(), &wanted)).collect();
+        variants.par_iter().map(|variant| solve(variant.as_ref(), &wanted, &counts)).collect();
     let mut rejected: BTreeMap<String, u64> = BTreeMap::new();
     let mut answers = Vec::new();
     for outcome in found {
@@ -119,9 +122,6 @@ fn check(scenario: &Scenario, wanted: &PlanFile, minimise: Minimise, document: &
     }
     if minimise == Minimise::Time {
         report("serving has no time to minimise", "minimise cost, accelerators or power, and give serving.limits");
-    }
-    if matches!(wanted.accelerators, Some(Counts::Of(_))) {
-        report("a plan of serving finds the number of accelerators", "write \"cluster.accelerators\" = \"auto\"");
     }
     if wanted.limits.deadline.is_some() {
         report("serving has no deadline", "give limits of latencies as serving.limits");
@@ -172,6 +172,21 @@ fn variants(
     variants
 }
 
+/// Numbers of accelerators to choose from, the fewest first; none where any will do.
+fn counts(wanted: &PlanFile, sink: &Sink) -> Vec<u64> {
+    let Some(Counts::Of(nodes)) = &wanted.accelerators else { return Vec::new() };
+    let mut counts: Vec<u64> = Vec::new();
+    for node in nodes {
+        match &node.value {
+            Value::Integer(count) if (1..=i64::from(u32::MAX)).contains(count) => counts.push(count.unsigned_abs()),
+            _ => node.wrong_type("plan.vary.cluster.accelerators", "a whole number from 1", sink),
+        }
+    }
+    counts.sort_unstable();
+    counts.dedup();
+    counts
+}
+
 /// A document with these settings.
 fn with<'a>(document: &Node, settings: impl Iterator<Item = (&'a str, Node)>) -> Result<Node, String> {
     let mut document = document.clone();
@@ -200,7 +215,10 @@ fn topologies<'a>(
                 }
                 Err(error) => own.push(Diagnostic::new(Code::WrongType, error).at(&value.at, "here")),
             }
-            own.into_diagnostics().into_iter().filter(|found| found.code.is_of_value()).for_each(|found| sink.push(found));
+            own.into_diagnostics()
+                .into_iter()
+                .filter(|found| found.code.is_of_value())
+                .for_each(|found| sink.push(found));
         }
         let longer = |before: &Vec<(&'a str, &'a Node)>| {
             let before = before.clone();
@@ -213,7 +231,11 @@ fn topologies<'a>(
 }
 
 /// The fewest accelerators of one kind on one fabric, evaluated; or why there are none.
-fn solve(variant: Result<&Scenario, &String>, wanted: &PlanFile) -> Result<Answer, BTreeMap<String, u64>> {
+fn solve(
+    variant: Result<&Scenario, &String>,
+    wanted: &PlanFile,
+    counts: &[u64],
+) -> Result<Answer, BTreeMap<String, u64>> {
     let one = |reason: String| BTreeMap::from([(reason, 1)]);
     let scenario = variant.map_err(|why| one(why.clone()))?;
     let Some(serving) = &scenario.serving else { return Err(BTreeMap::new()) };
@@ -227,7 +249,7 @@ fn solve(variant: Result<&Scenario, &String>, wanted: &PlanFile) -> Result<Answe
     let pools = pools(serving, &layouts);
     let together = layouts.iter().map(|&layout| (layout, serving.prefill.filter(|_| !serving.search)));
     for (layout, prefill) in together.chain(pools) {
-        let tried = Tried { scenario, serving, layout, prefill };
+        let tried = Tried { scenario, serving, layout, prefill, counts };
         let known = best.as_ref().map(|(fewest, ..)| *fewest);
         let most = if serving.search && prefill.is_some() { Some(known.unwrap_or(MOST_IN_POOLS)) } else { known };
         match tried.fewest(most) {
@@ -277,6 +299,8 @@ struct Tried<'a> {
     serving: &'a Serving,
     layout: ServingLayout,
     prefill: Option<PrefillPool>,
+    /// Numbers of accelerators to choose from, the fewest first; none where any will do.
+    counts: &'a [u64],
 }
 
 impl Tried<'_> {
@@ -301,7 +325,11 @@ impl Tried<'_> {
 
     /// Serving on so many steps of accelerators, limits kept; or why not.
     fn serves(&self, steps: u64) -> Result<ServingPoint, Short> {
-        let accelerators = steps * self.step();
+        self.serves_on(steps * self.step())
+    }
+
+    /// The same on so many accelerators.
+    fn serves_on(&self, accelerators: u64) -> Result<ServingPoint, Short> {
         let Some(asked) = self.on(accelerators) else { return Err(Short::Other("too many accelerators".to_owned())) };
         let Some(serving) = &asked.serving else { return Err(Short::Other(String::new())) };
         match serving_point(serving, &asked.cluster) {
@@ -320,6 +348,9 @@ impl Tried<'_> {
 
     /// The fewest accelerators that serve what is asked, at most as many as are known to do; or what keeps any from it.
     fn fewest(&self, known: Option<u64>) -> Result<(u64, ServingPoint), String> {
+        if !self.counts.is_empty() {
+            return self.fewest_of_counts(known);
+        }
         let most = known.unwrap_or(MOST_ACCELERATORS) / self.step();
         let more = || "needs more accelerators than another layout".to_owned();
         if most == 0 {
@@ -364,11 +395,36 @@ impl Tried<'_> {
         Ok((enough * self.step(), point))
     }
 
+    /// The same of the numbers that may be chosen.
+    fn fewest_of_counts(&self, known: Option<u64>) -> Result<(u64, ServingPoint), String> {
+        let mut last = "needs more accelerators than another layout".to_owned();
+        for &accelerators in self.counts.iter().filter(|count| known.is_none_or(|known| **count <= known)) {
+            last = match self.serves_on(accelerators) {
+                Ok(point) => return Ok((accelerators, point)),
+                Err(Short::Limit(key, _)) => format!("serving.limits.{key} is missed by {accelerators} accelerators"),
+                Err(Short::Throughput(_)) => format!("not served by {accelerators} accelerators"),
+                Err(Short::Replica) => format!("no replicas share out {accelerators} accelerators"),
+                Err(Short::Other(why)) => why,
+            };
+        }
+        Err(last)
+    }
+
+    /// The next smaller number of accelerators; or what is said where there is none.
+    fn fewer(&self, accelerators: u64) -> Result<u64, Binding> {
+        if !self.counts.is_empty() {
+            let fewer = self.counts.iter().copied().rev().find(|count| *count < accelerators);
+            return fewer.ok_or(Binding::Fewest);
+        }
+        let steps = accelerators / self.step();
+        if steps > 1 { Ok((steps - 1) * self.step()) } else { Err(Binding::Smallest) }
+    }
+
     /// What keeps that number from being smaller, and what a replica spends most time on.
     fn binding(&self, accelerators: u64, evaluation: &Evaluation) -> Vec<Binding> {
-        let fewer = match accelerators / self.step() {
-            0 | 1 => Binding::Smallest,
-            steps => match self.serves(steps - 1) {
+        let fewer = match self.fewer(accelerators) {
+            Err(binding) => binding,
+            Ok(fewer) => match self.serves_on(fewer) {
                 Err(Short::Limit(key, _)) => Binding::Limit(key),
                 Err(Short::Throughput(short)) => Binding::Throughput(short),
                 _ => Binding::Smallest,
