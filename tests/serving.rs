@@ -161,6 +161,17 @@ fn blocks_of_the_cache_waste_half_of_one() {
 }
 
 #[test]
+fn drafts_are_accepted_by_their_place() {
+    let of = |acceptance: &str| {
+        let asked = format!("serving.speculation={{ draft = \"mtp\", tokens = 3, acceptance = {acceptance} }}");
+        eval(&[&asked]).1["serving"]["tokens_per_step_count"].as_f64().unwrap()
+    };
+    // 1 + 0.85 + 0.85 x 0.3, and 1 + 0.85 + 0.7225 + 0.614125.
+    assert!((of("[0.85, 0.3, 0]") - 2.105).abs() < 1e-9);
+    assert!((of("0.85") - 3.186_625).abs() < 1e-9 && (of("[0.85, 0.85, 0.85]") - 3.186_625).abs() < 1e-9);
+}
+
+#[test]
 fn what_an_engine_cannot_do_is_refused_with_a_hint() {
     for (settings, said, hint) in [
         (
@@ -174,6 +185,12 @@ fn what_an_engine_cannot_do_is_refused_with_a_hint() {
             "1",
         ),
         (&["serving.speculation={ draft = \"mtp\", tokens = 2, acceptance = 1.2 }"], "acceptance", "1"),
+        (&["serving.speculation={ draft = \"mtp\", tokens = 2, acceptance = [0.8, 1.2] }"], "acceptance", "1"),
+        (
+            &["serving.speculation={ draft = \"mtp\", tokens = 3, acceptance = [0.85, 0.3] }"],
+            "2 shares of acceptance for 3 drafted tokens",
+            "as many as `tokens`",
+        ),
         (
             &["serving.speculation={ draft = \"mtp\", tokens = 2, acceptance = 0.7 }", "serving.layout.pipeline=2"],
             "split over pipeline stages",

@@ -2,25 +2,34 @@
 
 use super::features::Features;
 use super::{ModelShape, Replica, StepTime};
-use crate::units::Seconds;
+use crate::units::{Fraction, Seconds};
 
 /// Tokens drafted and verified.
 #[derive(Clone, Copy, Debug)]
 pub struct Speculation<'a> {
     /// What drafts: a smaller model, or one more layer on top of the model (multi-token prediction).
     pub draft: &'a ModelShape,
-    /// Tokens drafted for each sequence in a step.
-    pub tokens: u32,
-    /// Share of drafted tokens that the model would have chosen too, each as likely as any other.
-    pub acceptance: f64,
+    /// Share of drafted tokens that the model would have chosen too, of those at each place behind accepted ones: as many as
+    /// are drafted for each sequence in a step.
+    pub acceptance: &'a [Fraction],
 }
 
 impl Speculation<'_> {
+    /// Tokens drafted for each sequence in a step.
+    pub(super) fn drafted(&self) -> f64 {
+        self.acceptance.len() as f64
+    }
+
     /// Tokens of a sequence that a step makes on average: those accepted before the first that is not, and the model's own
-    /// in its place or behind the last. With `k` drafted and a share `a` accepted, `(1 - a^(k+1)) / (1 - a)` (Leviathan et
-    /// al., arXiv 2211.17192, equation 1).
+    /// in its place or behind the last. With `k` drafted and a share `a` accepted at every place, `(1 - a^(k+1)) / (1 - a)`
+    /// (Leviathan et al., arXiv 2211.17192, equation 1).
     pub fn tokens_per_step(&self) -> f64 {
-        (0..=self.tokens).map(|drafted| self.acceptance.powf(f64::from(drafted))).sum()
+        let (mut reached, mut tokens) = (1.0, 1.0);
+        for share in self.acceptance {
+            reached *= share.get();
+            tokens += reached;
+        }
+        tokens
     }
 }
 
@@ -42,7 +51,7 @@ impl Replica<'_> {
             let step = self.decode(sequences, context, 1.0);
             return (step, step.total());
         };
-        let drafted = f64::from(speculation.tokens);
+        let drafted = speculation.drafted();
         let mut pass = draft.decode(sequences, context, 1.0);
         pass.overhead = pass.overhead.saturating_sub(self.hardware.step);
         let whole = self.decode(sequences, context, drafted + 1.0).plus(pass, drafted);
@@ -55,15 +64,21 @@ mod tests {
     use super::*;
     use crate::inference::fixture;
 
+    fn accepted(shares: &[f64]) -> Vec<Fraction> {
+        shares.iter().map(|share| Fraction::new(*share).unwrap()).collect()
+    }
+
     #[test]
     fn tokens_of_a_step_are_those_before_the_first_refused_and_one() {
         let shape = fixture::shape("llama-3.2-1b");
-        let of = |tokens, acceptance| Speculation { draft: &shape, tokens, acceptance }.tokens_per_step();
+        let of = |shares: &[f64]| Speculation { draft: &shape, acceptance: &accepted(shares) }.tokens_per_step();
         // 1 + 0.8 + 0.64 + 0.512 = 2.952 = (1 - 0.8^4) / 0.2.
-        assert!((of(3, 0.8) - 2.952).abs() < 1e-12);
-        assert!((of(3, 1.0) - 4.0).abs() < 1e-12 && (of(3, 0.0) - 1.0).abs() < 1e-12);
+        assert!((of(&[0.8; 3]) - 2.952).abs() < 1e-12);
+        assert!((of(&[1.0; 3]) - 4.0).abs() < 1e-12 && (of(&[0.0; 3]) - 1.0).abs() < 1e-12);
         // DeepSeek-V3's report (arXiv 2412.19437, section 5.4.3): the second token is accepted in 85% to 90% of cases.
-        assert!((of(1, 0.875) - 1.875).abs() < 1e-12);
+        assert!((of(&[0.875]) - 1.875).abs() < 1e-12);
+        // A place counts where those before it are accepted: 1 + 0.85 + 0.85 x 0.3, whatever is drafted behind a refused one.
+        assert!((of(&[0.85, 0.3, 0.0, 0.9]) - 2.105).abs() < 1e-12);
     }
 
     #[test]
@@ -71,12 +86,11 @@ mod tests {
         let (model, draft) = (fixture::shape("llama-3.1-70b"), fixture::shape("llama-3.2-1b"));
         let hardware = fixture::h100();
         let plain = Replica::new(&model, &hardware, fixture::tensor(4));
-        let features = |acceptance| Features {
-            speculation: Some(Speculation { draft: &draft, tokens: 4, acceptance }),
-            ..Features::default()
-        };
         let gain = |sequences: f64, acceptance: f64| {
-            let drafted = plain.with(features(acceptance)).token_step(sequences, 1_024.0).0;
+            let acceptance = accepted(&[acceptance; 4]);
+            let speculation = Some(Speculation { draft: &draft, acceptance: &acceptance });
+            let features = Features { speculation, ..Features::default() };
+            let drafted = plain.with(features).token_step(sequences, 1_024.0).0;
             plain.token_step(sequences, 1_024.0).0.total() / drafted.total()
         };
         assert!(gain(1.0, 0.8) > 1.5, "{}", gain(1.0, 0.8));
@@ -90,7 +104,8 @@ mod tests {
         let (model, draft) = (fixture::shape("llama-3.1-70b"), fixture::shape("llama-3.2-1b"));
         let hardware = fixture::h100();
         let plain = Replica::new(&model, &hardware, fixture::tensor(4));
-        let speculation = Speculation { draft: &draft, tokens: 2, acceptance: 0.5 };
+        let acceptance = accepted(&[0.5; 2]);
+        let speculation = Speculation { draft: &draft, acceptance: &acceptance };
         let engine = plain.with(Features { speculation: Some(speculation), ..Features::default() });
         let (step, cycle) = engine.token_step(8.0, 2_000.0);
         let small = Replica::new(&draft, &hardware, fixture::tensor(4)).decode(8.0, 2_000.0, 1.0);

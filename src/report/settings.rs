@@ -7,7 +7,7 @@ use crate::parallelism::Layout;
 use crate::scenario::{
     Agents, KEYS, Lengths, PrefixCaching, RunPlan, Scenario, Serving, Software, TierCount, TokenPricesFile, Training,
 };
-use crate::units::{Tokens, significant};
+use crate::units::{Fraction, Tokens, significant};
 
 /// A key of the scenario and its value, written as the scenario writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,7 +191,7 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         [
             ("serving.speculation.draft", asked.draft.clone()),
             ("serving.speculation.tokens", asked.tokens.to_string()),
-            ("serving.speculation.acceptance", asked.acceptance.get().to_string()),
+            ("serving.speculation.acceptance", shares(&asked.acceptance)),
         ]
     }));
     all.extend(features.chunk_tokens.map(|tokens| ("serving.chunk_tokens", tokens.to_string())));
@@ -244,6 +244,14 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
 }
 
 /// Tiers and what each accelerator has of them.
+/// Shares, or the one that all are.
+fn shares(of: &[Fraction]) -> String {
+    match of {
+        [first, others @ ..] if others.iter().all(|other| other == first) => first.get().to_string(),
+        _ => format!("[{}]", of.iter().map(|share| share.get().to_string()).collect::<Vec<_>>().join(", ")),
+    }
+}
+
 fn tiers_in_words(caching: &PrefixCaching) -> String {
     let tiers: Vec<String> =
         caching.tiers.iter().map(|tier| format!("{} of {} a GPU", tier.entry.id, tier.capacity)).collect();

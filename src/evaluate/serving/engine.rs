@@ -32,13 +32,10 @@ impl Shapes {
     }
 
     /// What engines of a scenario do beside; `decodes` where prompts share steps with sequences in decode.
-    pub(super) fn features(&self, serving: &Serving, layout: ServingLayout, decodes: bool) -> Features<'_> {
+    pub(super) fn features<'a>(&'a self, serving: &'a Serving, layout: ServingLayout, decodes: bool) -> Features<'a> {
         let asked = &serving.features;
-        let speculation = asked.speculation.as_ref().zip(self.draft.as_ref()).map(|(asked, draft)| Speculation {
-            draft,
-            tokens: asked.tokens,
-            acceptance: asked.acceptance.get(),
-        });
+        let speculation = asked.speculation.as_ref().zip(self.draft.as_ref());
+        let speculation = speculation.map(|(asked, draft)| Speculation { draft, acceptance: &asked.acceptance });
         let chunks = asked.chunk_tokens.map(|tokens| Chunks { tokens: f64::from(tokens), shared: decodes });
         let adapters = asked.adapters.as_ref().zip(self.popularity.as_ref()).map(|(set, popularity)| Adapters {
             popularity,

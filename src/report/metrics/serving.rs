@@ -74,7 +74,7 @@ figures! {
         "passes of the draft + a step of drafted tokens and one more a sequence" from ["serving.speculation", "serving.model", "serving.layout", "efficiency/serving.generation"]
         => |e| { let point = e.serving?; point.engine.tokens_per_step?; point.state.cycle };
     "serving.tokens_per_step_count": Count, "Tokens of a sequence a step", "Drafted tokens that are accepted, and the model's own.";
-        "(1 - acceptance^(drafted + 1)) / (1 - acceptance)" from ["serving.speculation.tokens", "serving.speculation.acceptance"]
+        "1 + a1 + a1 a2 + ..., by the shares accepted at each place" from ["serving.speculation.tokens", "serving.speculation.acceptance"]
         => |e| e.serving?.engine.tokens_per_step?;
     "serving.prefill_chunks_count": Count, "Chunks of a prompt", "Steps that take the prompt's tokens in.";
         "tokens that are not cached / tokens of a chunk, rounded up" from ["serving.chunk_tokens", "serving.input_tokens", "serving.prefix_hit"]

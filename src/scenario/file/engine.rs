@@ -1,8 +1,8 @@
 //! What an engine of `[serving]` does beside its plain loop, as it stands in its file.
 
 use crate::catalog::Reference;
-use crate::diagnostics::{Code, Diagnostic, Span};
-use crate::document::{Reader, choices};
+use crate::diagnostics::{Code, Diagnostic, Sink, Span};
+use crate::document::{FromNode, Node, Reader, Schema, Value, choices};
 use crate::units::{Factor, Fraction, RequestRate};
 
 /// Tokens of a chunk: at least a block of usual size, and no more than any context.
@@ -116,9 +116,37 @@ pub(in crate::scenario) struct SpeculationFile {
     /// Tokens drafted for each sequence in a step.
     pub(in crate::scenario) tokens: u32,
     /// Share of them that the model would have chosen too.
-    pub(in crate::scenario) acceptance: Fraction,
+    pub(in crate::scenario) acceptance: Acceptance,
     /// Place of the table.
     pub(in crate::scenario) at: Span,
+}
+
+/// Shares of drafted tokens that are accepted.
+#[derive(Clone, Debug)]
+pub(in crate::scenario) enum Acceptance {
+    /// Of all.
+    Alike(Fraction),
+    /// Of those at each place.
+    ByPlace(Vec<Fraction>),
+}
+
+impl Default for Acceptance {
+    fn default() -> Self {
+        Self::Alike(Fraction::ZERO)
+    }
+}
+
+impl FromNode for Acceptance {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        match node.value {
+            Value::Array(_) => Self::ByPlace(Vec::from_node(node, path, sink)),
+            _ => Self::Alike(Fraction::from_node(node, path, sink)),
+        }
+    }
+
+    fn schema() -> Schema {
+        Schema::Either(Box::new(Fraction::schema()), Box::new(Vec::<Fraction>::schema()))
+    }
 }
 
 impl EngineFile {

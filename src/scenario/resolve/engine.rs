@@ -8,7 +8,7 @@ use crate::catalog::model::Model;
 use crate::catalog::{Accelerator, Catalog, Entry, MemoryTier, Reference};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::parallelism::ServingLayout;
-use crate::scenario::file::{AdapterTargets, AdaptersFile, EngineFile, SpeculationFile, TenantsFile};
+use crate::scenario::file::{Acceptance, AdapterTargets, AdaptersFile, EngineFile, SpeculationFile, TenantsFile};
 use crate::units::{Factor, Fraction, RequestRate};
 use crate::workload::{AdapterParameters, adapter_parameters, prediction_layer};
 
@@ -106,8 +106,8 @@ pub struct Speculation {
     pub layer: bool,
     /// Tokens drafted for each sequence in a step.
     pub tokens: u32,
-    /// Share of them that the model would have chosen too.
-    pub acceptance: Fraction,
+    /// Share of them that the model would have chosen too, for each in turn: of those before which all were accepted.
+    pub acceptance: Vec<Fraction>,
 }
 
 /// Layouts that serve, and whether they are left to a search.
@@ -259,11 +259,14 @@ fn speculation(
             Diagnostic::new(Code::Inconsistent, message).at(layouts.at, "this layout").hint("name another draft"),
         );
     }
-    Some(Speculation {
-        draft: wanted.draft.id.clone(),
-        model: draft,
-        layer,
-        tokens: wanted.tokens,
-        acceptance: wanted.acceptance,
-    })
+    let tokens = wanted.tokens as usize;
+    let acceptance = match &wanted.acceptance {
+        Acceptance::Alike(share) => vec![*share; tokens],
+        Acceptance::ByPlace(shares) => shares.clone(),
+    };
+    if acceptance.len() != tokens {
+        let message = format!("{} shares of acceptance for {tokens} drafted tokens", acceptance.len());
+        refuse(message, "give one share for all, or as many as `tokens`: of each, where those before it are accepted");
+    }
+    Some(Speculation { draft: wanted.draft.id.clone(), model: draft, layer, tokens: wanted.tokens, acceptance })
 }

@@ -48,7 +48,8 @@ pub fn constants(catalog: &Catalog) -> Option<&Arc<Entry<ServingEfficiency>>> {
     catalog.serving_efficiency.get("published-points")
 }
 
-/// The runs of a table that no rule about the data leaves out and that the model takes, each with its id.
+/// The runs of a table that no rule about the data leaves out and that the model takes, each with its id. Runs with drafts
+/// are for validation alone.
 ///
 /// # Errors
 /// Where the text is no CSV, or lacks a column that every table of the domain has.
@@ -60,7 +61,7 @@ pub fn setups(
 ) -> Result<Vec<(String, Setup)>, TableError> {
     let rows = domain.rows_to_fit(text, aliases)?;
     let read = |row: &Row| {
-        let setup = setup(domain, row, catalog, aliases).ok()?;
+        let setup = setup(domain, row, catalog, aliases).ok().filter(|setup| !setup.drafts())?;
         Some((row.text("id").unwrap_or_default().to_owned(), setup))
     };
     Ok(rows.iter().filter_map(read).collect())

@@ -1,12 +1,15 @@
 //! Rows of latencies at a concurrency.
 
-use super::setup::{Asked, Measured, Named, Quantity, Setup};
+use super::setup::{Asked, Draft, Measured, Named, Quantity, Setup};
 use crate::catalog::Catalog;
+use crate::catalog::model::Model;
 use crate::inference::{Load, ModelShape, Request, Spread};
 use crate::parallelism::ServingLayout;
+use crate::units::Fraction;
 use crate::validation::aliases::Aliases;
 use crate::validation::outcome::Fill;
 use crate::validation::table::{Row, Unusable};
+use crate::workload::{prediction_inputs, prediction_layer};
 
 /// Rounds of a benchmark that sends ten prompts for each open request, the first of each at once.
 const WAVES: f64 = 10.0;
@@ -80,6 +83,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         }
     }
     Ok(Setup {
+        draft: draft(row, &named.model)?,
         links: named.links(),
         shape: ModelShape::new(&named.model),
         model: named.id,
@@ -93,6 +97,18 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         filled,
         source: row.text("source").unwrap_or_default().to_owned(),
     })
+}
+
+/// The layer that drafts where a row says how many tokens, and which shares of them are accepted.
+fn draft(row: &Row, model: &Model) -> Result<Option<Draft>, Unusable> {
+    let Some(drafted) = row.count("drafted_tokens")? else { return Ok(None) };
+    let shares = row.needed("acceptance")?.split_whitespace().map(|share| share.parse().ok().and_then(Fraction::new));
+    let shares: Option<Vec<Fraction>> = shares.collect();
+    let acceptance = shares
+        .filter(|shares| shares.len() == drafted as usize)
+        .ok_or_else(|| Unusable(format!("acceptance is not {drafted} shares from 0 to 1 with blanks between")))?;
+    let layer = prediction_layer(model);
+    Ok(Some(Draft { shape: ModelShape::new(&layer).behind(model, prediction_inputs(model)), acceptance }))
 }
 
 /// The layout with experts over all of its ranks, or none.

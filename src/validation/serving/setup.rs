@@ -9,11 +9,12 @@ use crate::catalog::serving_coverage::ServingCoverage;
 use crate::catalog::serving_efficiency::ServingEfficiency;
 use crate::catalog::{Accelerator, Catalog, Entry, Node};
 use crate::inference::{
-    Hardware, Load, MissingServing, ModelShape, Pools, Replica, Request, Room, Spread, disaggregated,
+    Features, Hardware, Load, MissingServing, ModelShape, Pools, Replica, Request, Room, Speculation, Spread,
+    disaggregated,
 };
 use crate::memory::serving::{CacheFormats, Engine, Pages, Paging, fits};
 use crate::parallelism::ServingLayout;
-use crate::units::{Bandwidth, Bytes, Seconds};
+use crate::units::{Bandwidth, Bytes, Fraction, Seconds};
 use crate::validation::LeaveOut;
 use crate::validation::aliases::Aliases;
 use crate::validation::outcome::Fill;
@@ -81,6 +82,13 @@ pub(super) enum Asked {
     Pools { load: Load, prefill: Spread, prefill_workers: f64, decode_workers: f64 },
 }
 
+/// One more layer of the model that drafts, and the shares of its tokens that are accepted.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    pub(super) shape: ModelShape,
+    pub(super) acceptance: Vec<Fraction>,
+}
+
 /// A published run.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -94,6 +102,8 @@ pub struct Setup {
     pub engine: String,
     /// The model's arithmetic.
     pub(super) shape: ModelShape,
+    /// What drafts for it, where drafts are verified.
+    pub(super) draft: Option<Draft>,
     /// How the engine, or a decode worker, is spread.
     pub(super) spread: Spread,
     /// Requests at once, at most.
@@ -124,7 +134,10 @@ impl Setup {
     }
 
     fn figures(&self, hardware: &Hardware) -> Predicted {
-        let replica = |spread| Replica::new(&self.shape, hardware, spread);
+        let draft = self.draft.as_ref();
+        let speculation = draft.map(|draft| Speculation { draft: &draft.shape, acceptance: &draft.acceptance });
+        let features = Features { speculation, ..Features::default() };
+        let replica = |spread| Replica::new(&self.shape, hardware, spread).with(features);
         let engine = replica(self.spread);
         match self.asked {
             Asked::Open(load) => {
@@ -155,6 +168,11 @@ impl Setup {
     /// Whether the model has experts.
     pub fn has_experts(&self) -> bool {
         self.shape.has_experts()
+    }
+
+    /// Whether drafted tokens are verified: no fit takes it in.
+    pub fn drafts(&self) -> bool {
+        self.draft.is_some()
     }
 
     /// Whether prefill and decode have pools of their own.
@@ -193,7 +211,11 @@ impl Setup {
 
     /// The group of a figure.
     pub fn group(&self, quantity: Quantity) -> String {
-        let kind = if self.has_experts() { "experts" } else { "dense" };
+        let kind = match (&self.draft, self.has_experts()) {
+            (Some(_), _) => "with drafts",
+            (None, true) => "experts",
+            (None, false) => "dense",
+        };
         let mode = match self.asked {
             Asked::Open(_) => "aggregated",
             Asked::Endless { .. } => return format!("offline throughput, {kind}"),

@@ -30,6 +30,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     filled.push(Fill { field: "requests", value: MOST.to_string(), rule: "the engine's default at most".to_owned() });
     let value = needed("value")?;
     Ok(Setup {
+        draft: None,
         links: named.links(),
         shape: ModelShape::new(&named.model),
         model: named.id,
