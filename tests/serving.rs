@@ -234,10 +234,72 @@ fn tiers_find_more_prefixes_and_are_paid_for() {
     assert!((price(&more) - 14.0 * 76_999.0).abs() < 1e-6, "{}", price(&more));
     let capex = |json: &Value| json["cost"]["capex_usd"].as_f64().unwrap();
     assert!(capex(&more) - capex(&host) >= price(&more));
-    // The link of a prefix of 6,000 tokens: 80 layers x 2 x 8 heads x 128 bytes a token over four links of 55.4 GB/s, and 2 us.
-    let load = 80.0 * 2.0 * 8.0 * 128.0 * 6_000.0 / (4.0 * 55.4e9) + 2e-6;
+    // The link of a prefix of 6,000 tokens: 80 layers x 2 x 8 heads x 128 bytes a token over four links of 55.4 GB/s, 2 us, and
+    // the wait for loads before it on links that are busy for a small share of the time.
+    let transfer = 80.0 * 2.0 * 8.0 * 128.0 * 6_000.0 / (4.0 * 55.4e9);
+    let busy = figure(&host, "cache_links_busy_ratio");
+    let load = transfer * (1.0 + busy / (2.0 * (1.0 - busy))) + 2e-6;
     let waited = figure(&host, "cache_load_s") / figure(&host, "hits.tier_1_ratio");
     assert!((waited / load - 1.0).abs() < 1e-6, "{waited} {load}");
+}
+
+#[test]
+fn tiers_draw_power_and_stand_in_racks() {
+    let of = |tiers: &str| cached(&[&format!("serving.cache.tiers={tiers}")]).1;
+    let none = of("[]");
+    let it = |json: &Value| json["facility"]["it_kw"].as_f64().unwrap();
+    for (tiers, watts, racks) in [
+        // 12 TB a GPU beside the 3.84 in the node on 72 GPUs: 829.44 TB, 28 drives of 25 W, in the nodes.
+        ("[{ tier = \"local-nvme-gen5\", capacity = \"15.36 TB\" }]", 28.0 * 25.0, 0.0),
+        ("[{ tier = \"cxl-gen5\" }]", 72.0 * 70.0, 0.0),
+        // A terabyte a GPU in servers of 4.096 TB, 18 of 706 W beside what else shares racks.
+        ("[{ tier = \"remote-dram-400g\" }]", 18.0 * 706.0, 1.0),
+    ] {
+        let some = of(tiers);
+        assert!((it(&some) - it(&none) - watts / 1e3).abs() < 1e-6, "{tiers}: {} {}", it(&some), it(&none));
+        let counted = |json: &Value| json["facility"]["racks_count"].as_f64().unwrap();
+        assert!(counted(&some) >= counted(&none) + racks, "{tiers}");
+    }
+}
+
+#[test]
+fn loads_share_their_links_and_are_limited_to_what_comes_sooner() {
+    // A tier on which everything lies, and requests at a rate: the link's share of the time follows from it.
+    let tier = "serving.cache.tiers=[{ tier = \"remote-flash-400g\" }]";
+    let of = |rate: f64| {
+        let (code, json, stderr) = cached(&[tier, &format!("serving.arrivals={{ rate = \"{rate} request/s\" }}")]);
+        assert_eq!(code, 0, "{stderr}");
+        json
+    };
+    let (calm, busy) = (of(10.0), of(30.0));
+    let share = |json: &Value| figure(json, "cache_links_busy_ratio");
+    assert!((share(&busy) / share(&calm) - 3.0).abs() < 1e-6);
+    assert!(figure(&busy, "cache_load_s") > figure(&calm, "cache_load_s"));
+    // Writes of what is not found in the own memory, at 10 GB/s and four ranks; the busiest of 16 replicas.
+    let prefix = 80.0 * 2.0 * 8.0 * 128.0 * 6_000.0;
+    let missed = 1.0 - figure(&busy, "hits.own_ratio");
+    let each = 30.0 / 16.0 * figure(&busy, "busiest_replica_ratio");
+    let written = each * missed * prefix / (4.0 * 10e9);
+    assert!((figure(&busy, "cache_writes_busy_ratio") / written - 1.0).abs() < 1e-4, "{written}");
+    // Links of 700 MB/s carry a part of the hits; the others are computed again, and the answer says so.
+    let folder = tempfile::tempdir().unwrap();
+    let tiers = folder.path().join("memory_tiers");
+    std::fs::create_dir(&tiers).unwrap();
+    let text = std::fs::read_to_string("catalogs/memory_tiers/remote-flash-400g.toml").unwrap();
+    let slow = text.replace("\"20 GB/s\", low = \"5 GB/s\"", "\"700 MB/s\", low = \"700 MB/s\"");
+    assert_ne!(text, slow);
+    std::fs::write(tiers.join("remote-flash-400g.toml"), slow).unwrap();
+    let answer = program::run(&[
+        "eval",
+        TIERS,
+        "--catalog",
+        folder.path().to_str().unwrap(),
+        "--set",
+        tier,
+        "--set",
+        "serving.arrivals={ rate = \"30 request/s\" }",
+    ]);
+    assert!(answer.stdout.contains("The links of a tier are overrun"), "{} {}", answer.stdout, answer.stderr);
 }
 
 #[test]

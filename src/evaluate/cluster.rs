@@ -3,6 +3,7 @@
 use super::Infeasible;
 use super::parts::{PartLine, count_of, parts, racked};
 use super::side::{Devices, SideBill, side_bills};
+use super::tiers;
 use crate::catalog::Node;
 use crate::catalog::fabric::Transport;
 use crate::catalog::pricebook::Driver;
@@ -167,7 +168,7 @@ impl BuiltCluster {
 
     /// Price of memory tiers that are bought beside the nodes.
     pub fn memory_tier_capex(&self, cluster: &Cluster) -> Usd {
-        memory_tiers(cluster, self.nodes).map(|part| part.unit_price * part.count as f64).sum()
+        tiers::costs(cluster, self.nodes).map(|part| part.unit_price * part.count as f64).sum()
     }
 
     /// Power of the fabric's parts in use.
@@ -302,6 +303,7 @@ fn cluster_racks(cluster: &Cluster, nodes: u32, parts: &[&PartLine]) -> Result<u
     };
     let mut shared = racked(parts);
     shared.push(storage);
+    shared.extend(tiers::racked(cluster, nodes));
     Ok(racks(&[own], cluster.site.rack)? + shared_racks(&shared, cluster.site.rack)?)
 }
 
@@ -315,6 +317,7 @@ fn loads(cluster: &Cluster, at_work: u32, spares: u32, parts: &[&PartLine], fina
         Load::nodes(u64::from(spares), node, &cluster.power, Fraction::ZERO),
         Load::constant(u64::from(cluster.storage_units), cluster.storage.power),
     ];
+    loads.extend(tiers::loads(cluster, at_work + spares));
     // Network cards are part of the nodes' power.
     loads.extend(parts.iter().filter(|part| part.kind != PartKind::Nic).map(|part| Load {
         count: part.count,
@@ -322,24 +325,6 @@ fn loads(cluster: &Cluster, at_work: u32, spares: u32, parts: &[&PartLine], fina
         average: part.power,
     }));
     loads
-}
-
-/// Memory tiers that are bought, in whole units over all nodes.
-fn memory_tiers(cluster: &Cluster, nodes: u32) -> impl Iterator<Item = PartCost> {
-    let accelerators = f64::from(nodes) * f64::from(cluster.node.accelerators);
-    cluster.memory_tiers.iter().filter_map(move |tier| {
-        let unit = tier.unit.as_ref()?;
-        let price = cluster.prices.price(&unit.id)?;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of modules or drives")]
-        let count = (tier.bought * accelerators / unit.capacity?).ceil() as u64;
-        Some(PartCost {
-            name: format!("Memory tier, {}: {}", tier.entry.id, unit.id),
-            per: Driver::Cluster,
-            count,
-            unit_price: price.usd.value,
-            basis: price.evidence.basis,
-        })
-    })
 }
 
 /// What costs follow from.
@@ -387,7 +372,7 @@ fn part_costs(cluster: &Cluster, nodes: u32, fabric: &[PartLine], side: &[SideBi
         unit_price: part.unit_price,
         basis: part.basis,
     };
-    lines.extend(memory_tiers(cluster, nodes));
+    lines.extend(tiers::costs(cluster, nodes));
     lines.extend(fabric.iter().map(|part| {
         let (what, per) = match part.kind {
             PartKind::Nic => ("Network cards", Driver::Nic),

@@ -20,6 +20,7 @@ mod serving;
 mod side;
 mod staged;
 mod step;
+mod tiers;
 mod token_costs;
 
 pub use agents::AgentsPoint;

@@ -17,6 +17,8 @@ pub struct CacheTier {
     pub load: Seconds,
     /// Of that, the time in which nothing else comes over the same links.
     pub transfer: Seconds,
+    /// Writing a prefix, in which nothing else goes to the tier.
+    pub store: Seconds,
 }
 
 /// Caches of prefixes of all groups.
@@ -59,8 +61,14 @@ pub struct Reused {
     pub share: f64,
     /// Share whose prefix is found and computed again all the same: sooner than it would be loaded, or the links are full.
     pub recomputed: f64,
+    /// Of those, the share that the links have no time for.
+    pub crowded: f64,
     /// Wait for loads, the mean over all requests.
     pub wait: Seconds,
+    /// Share of the time in which the links of a group to each tier carry loads.
+    pub busy: [f64; MOST_TIERS],
+    /// What is written to each tier in a time over what it takes in it.
+    pub written: [f64; MOST_TIERS],
 }
 
 impl PrefixCache {
@@ -83,27 +91,35 @@ impl PrefixCache {
         hits
     }
 
-    /// What is loaded and what is computed again, whichever is sooner; `loads` is the share of each tier's hits that its
-    /// links carry.
-    pub fn reuse(&self, hits: Hits, loads: [f64; MOST_TIERS]) -> Reused {
+    /// What is loaded and what is computed again, whichever is sooner, where so many requests a second come to a group.
+    ///
+    /// Loads wait for those before them on the same links: they come at random and take the same time each, so that the mean
+    /// wait of links that are busy for a share `u` of the time is `transfer u / (2 (1 - u))` (Pollaczek and Khinchine). As many
+    /// are loaded as still come sooner than they are computed; the others are computed. What falls out of a tier is written to
+    /// the next: all that is not found before it.
+    pub fn reuse(&self, hits: Hits, requests: f64) -> Reused {
+        let second = Seconds::new(1.0);
         let mut reused = Reused { hits, share: hits.own, ..Reused::default() };
-        for ((tier, found), carried) in self.tiers.iter().zip(hits.tiers).zip(loads) {
-            let loaded = if tier.load < self.recompute { found * carried } else { 0.0 };
-            reused.share += loaded;
-            reused.recomputed += found - loaded;
-            reused.wait += tier.load * loaded;
+        let mut before = hits.own;
+        for (index, (tier, found)) in self.tiers.iter().zip(hits.tiers).enumerate() {
+            reused.written[index] = requests * (1.0 - before) * (tier.store / second);
+            before += found;
+            if tier.load >= self.recompute || found <= 0.0 {
+                reused.recomputed += found;
+                continue;
+            }
+            let asked = requests * found * (tier.transfer / second);
+            let spared = (self.recompute - tier.load) * 2.0;
+            let carried = (spared / (tier.transfer + spared) / asked).min(1.0);
+            let busy = asked * carried;
+            let queue = tier.transfer * (busy / (2.0 * (1.0 - busy)));
+            reused.busy[index] = busy;
+            reused.share += found * carried;
+            reused.recomputed += found * (1.0 - carried);
+            reused.crowded += found * (1.0 - carried);
+            reused.wait += (tier.load + queue) * (found * carried);
         }
         reused
-    }
-
-    /// Loads that come in a time over what the links of a group carry in it, for each tier, at so many requests of a group a
-    /// second.
-    pub fn busy(&self, hits: Hits, loads: [f64; MOST_TIERS], requests: f64) -> [f64; MOST_TIERS] {
-        let mut busy = [0.0; MOST_TIERS];
-        for (index, tier) in self.tiers.iter().enumerate().filter(|(_, tier)| tier.load < self.recompute) {
-            busy[index] = requests * hits.tiers[index] * loads[index] * (tier.transfer / Seconds::new(1.0));
-        }
-        busy
     }
 }
 
@@ -117,6 +133,7 @@ mod tests {
             shared,
             load: Seconds::new(load),
             transfer: Seconds::new(load),
+            store: Seconds::new(0.005),
         };
         let mut tiers = [CacheTier::default(); MOST_TIERS];
         tiers[0] = tier(400.0, false, 0.01);
@@ -142,11 +159,27 @@ mod tests {
 
     #[test]
     fn what_takes_longer_to_load_than_to_compute_is_computed() {
-        let reused = cache().reuse(cache().hits(false), [1.0; MOST_TIERS]);
+        let reused = cache().reuse(cache().hits(false), 0.0);
         assert!((reused.share - 0.05).abs() < 1e-6 && (reused.recomputed - 0.2).abs() < 1e-6);
-        assert!((reused.wait.value() - 0.04 * 0.01).abs() < 1e-9);
-        // 2,000 requests a second with 4% of loads of 10 ms keep the links busy for 80% of the time.
-        let busy = cache().busy(cache().hits(false), [1.0; MOST_TIERS], 2_000.0);
-        assert!((busy[0] - 0.8).abs() < 1e-6 && busy[1] == 0.0, "{busy:?}");
+        assert!((reused.wait.value() - 0.04 * 0.01).abs() < 1e-9 && reused.crowded == 0.0);
+    }
+
+    #[test]
+    fn loads_wait_for_each_other_and_links_carry_what_comes_sooner() {
+        // 2,000 requests a second with 4% of loads of 10 ms keep the links busy for 80% of the time: an M/D/1 queue waits
+        // 10 ms x 0.8 / 0.4 = 20 ms.
+        let hits = cache().hits(false);
+        let waited = cache().reuse(hits, 2_000.0);
+        assert!((waited.busy[0] - 0.8).abs() < 1e-5 && waited.busy[1] == 0.0, "{:?}", waited.busy);
+        assert!((waited.wait.value() - 0.04 * 0.03).abs() < 1e-6 && waited.crowded == 0.0);
+        // Whatever comes, a load takes no longer than the 200 ms of computing: 10 + 10 u / (2 (1 - u)) = 200 ms at u = 38 / 39.
+        let crowded = cache().reuse(hits, 1e6);
+        assert!((crowded.busy[0] - 38.0 / 39.0).abs() < 1e-9, "{:?}", crowded.busy);
+        let each = crowded.wait.value() / (crowded.share - 0.01);
+        assert!((each - 0.2).abs() < 1e-6, "{each}");
+        assert!((crowded.crowded - (0.04 - (crowded.share - 0.01))).abs() < 1e-6);
+        // All but the 1% in the own memory falls to the first tier, and what is not found there to the second.
+        assert!((waited.written[0] - 2_000.0 * 0.99 * 0.005).abs() < 1e-3);
+        assert!((waited.written[1] - 2_000.0 * 0.95 * 0.005).abs() < 1e-3);
     }
 }

@@ -1,7 +1,7 @@
 //! One evaluation as a page.
 
 use super::fabric::between_sites;
-use super::figure::{Group, Metric, Value, grouped};
+use super::figure::{Group, Metric, Value, grouped, percent};
 use super::layout_search;
 use super::metrics::{metric, of_group};
 use super::page::{Block, Grid, Page, Section};
@@ -265,6 +265,7 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     ]);
     notes.extend(padding(evaluation));
     notes.extend(uncalibrated(evaluation));
+    notes.extend(overrun(evaluation));
     notes.extend(oversubscription(evaluation));
     notes.extend(unreduced(evaluation));
     notes.extend(between_sites(&evaluation.built.topology, &evaluation.built.parts).map(|note| format!("{note}.")));
@@ -300,6 +301,27 @@ fn uncalibrated(evaluation: &Evaluation) -> Option<String> {
         "uncalibrated: no published measurement covers {kind}{measured}; low and high ends are as far off again as the nearest kinds are missed. Measured are: {}.",
         if named.is_empty() { "none near".to_owned() } else { named.join(", ") }
     ))
+}
+
+/// Links of tiers that have no time for all that is found there, or for all that falls to them.
+fn overrun(evaluation: &Evaluation) -> Vec<String> {
+    let caching = |evaluation: &Evaluation| {
+        let tiers = &evaluation.scenario.serving.as_ref()?.cache.as_ref()?.tiers;
+        Some((tiers.clone(), evaluation.serving?.caching?.reused))
+    };
+    let Some((tiers, reused)) = caching(evaluation) else { return Vec::new() };
+    let mut notes = Vec::new();
+    if reused.crowded > 0.0 {
+        notes.push(format!(
+            "The links of a tier are overrun: {} of requests find their prefix in it and have it computed again, which is sooner than the wait for loads before theirs.",
+            percent(reused.crowded)
+        ));
+    }
+    notes.extend(tiers.iter().zip(reused.written).filter(|(_, written)| *written > 1.0).map(|(tier, written)| {
+        let times = significant(written, 3);
+        format!("{times} times as much falls to {} as it takes in: it keeps a part of that, and hits take longer to build up than computed.", tier.entry.id)
+    }));
+    notes
 }
 
 /// A network that is to reduce in its switches, which it cannot.

@@ -11,10 +11,9 @@ use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes}
 use crate::scenario::{Cluster, PrefixCaching, Routing, Serving};
 use crate::units::{Bytes, Seconds};
 
-/// Rounds in which what is loaded settles with what the links carry.
-const ROUNDS: u32 = 8;
-/// Links busy by no more than this are not overrun.
-const FULL: f64 = 1.001;
+/// Rounds in which what is loaded settles with what is served, at most, and how near that is brought.
+const ROUNDS: u32 = 24;
+const NEAR: f64 = 1e-6;
 
 /// Figures of prefixes that are kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,8 +26,6 @@ pub struct CachePoint {
     pub aware: f64,
     /// What the busiest group would then have to do over the mean.
     pub busiest: f64,
-    /// Loads over what the links of each tier carry.
-    pub busy: [f64; MOST_TIERS],
     /// Tokens of a prefix.
     pub tokens: f64,
 }
@@ -44,34 +41,32 @@ pub(super) fn settled(
 ) -> Result<ServingPoint, Infeasible> {
     let layout = serving.prefill.map_or(serving.layout, |pool| pool.layout);
     let mut groups = groups_of(layout, u64::from(cluster.accelerators) / layout.ranks());
-    let mut loads = [1.0; MOST_TIERS];
     let popularity = Popularity::zipf(caching.prefixes, caching.popularity);
     let recompute = recompute(serving, caching, layout, cluster)?;
+    // Requests of a group: of the busiest, where they are sent to their cache.
+    let mut each = 0.0;
     let mut round = 0;
     loop {
         let cache = PrefixCache { popularity, groups, recompute, ..kept(serving, caching, layout, cluster) };
         let [balanced, aware] = [false, true].map(|aware| cache.hits(aware));
         let busiest = popularity.busiest(groups);
         let (hits, uneven) = if caching.routing == Routing::Aware { (aware, busiest) } else { (balanced, 1.0) };
-        let reused = cache.reuse(hits, loads);
+        let reused = cache.reuse(hits, each);
         let reuse =
             Reuse { hit: reused.share * caching.tokens / serving.input.mean, wait: reused.wait, busiest: uneven };
         let mut point = answered(serving, cluster, &reuse, None)?;
         let found = groups_of(layout, point.pool.map_or(point.replicas, |pool| pool.workers));
-        let each = point.state.requests_per_second * point.replicas as f64 / found * uneven;
-        let busy = cache.busy(hits, loads, each);
-        let overrun = busy.iter().any(|busy| *busy > FULL);
+        let served = point.state.requests_per_second * point.replicas as f64 / found * uneven;
         round += 1;
-        let unsettled = overrun || (found - groups).abs() > 0.5;
-        if round == ROUNDS || !unsettled {
+        let settled = (served - each).abs() <= NEAR * served && (found - groups).abs() <= 0.5;
+        if settled || round == ROUNDS {
             let (balanced, aware) = (balanced.all(), aware.all());
-            point.caching = Some(CachePoint { reused, balanced, aware, busiest, busy, tokens: caching.tokens });
+            point.caching = Some(CachePoint { reused, balanced, aware, busiest, tokens: caching.tokens });
             return Ok(point);
         }
+        // Half of the way, so that what is loaded and what is served do not swing against each other.
+        each = if round == 1 { served } else { f64::midpoint(each, served) };
         groups = found;
-        for (share, busy) in loads.iter_mut().zip(busy) {
-            *share /= busy.max(1.0);
-        }
     }
 }
 
@@ -114,7 +109,8 @@ fn kept(serving: &Serving, caching: &PrefixCaching, layout: ServingLayout, clust
         let of = if shared { f64::from(cluster.accelerators) } else { ranks };
         let transfer = once / (bound.entry.read_bandwidth.value * ranks);
         let load = bound.entry.latency.value + transfer;
-        *tier = CacheTier { prefixes: prefixes(bound.capacity * of, once), shared, load, transfer };
+        let store = once / (bound.entry.write_bandwidth.value * ranks);
+        *tier = CacheTier { prefixes: prefixes(bound.capacity * of, once), shared, load, transfer, store };
     }
     PrefixCache {
         popularity: Popularity::zipf(1.0, 0.0),

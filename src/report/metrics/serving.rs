@@ -140,11 +140,14 @@ figures! {
         "1 + sqrt(2 ln n (n - 1) sum of p^2)" from ["serving.cache.popularity", "serving.cache.prefixes", "serving.replicas_count"]
         => |e| e.serving?.caching?.busiest;
     "serving.cache_load_s": Seconds, "Wait for loads", "The mean over all requests, in the time to the first token.";
-        "hits of a tier x (latency + bytes of a prefix / bandwidth of the group's links), over tiers" from ["memory_tiers.read_bandwidth", "memory_tiers.latency", "serving.cache.prefix_tokens"]
+        "hits of a tier x (latency + bytes of a prefix / bandwidth of the group's links + wait for loads before it), over tiers" from ["memory_tiers.read_bandwidth", "memory_tiers.latency", "serving.cache.prefix_tokens", "serving.cache_links_busy_ratio"]
         => |e| e.serving?.caching?.reused.wait;
-    "serving.cache_links_busy_ratio": Ratio, "Busiest links of a tier", "Loads over what the links of a tier carry.";
-        "requests a second of a group x hits x time of a transfer" from ["serving.requests_per_s", "memory_tiers.read_bandwidth"]
-        => |e| e.serving?.caching?.busy.into_iter().fold(0.0, f64::max);
+    "serving.cache_links_busy_ratio": Ratio, "Busiest links of a tier", "Share of the time in which they carry loads: of the tier where it is most.";
+        "requests a second of a group x hits that are loaded x time of a transfer" from ["serving.requests_per_s", "memory_tiers.read_bandwidth"]
+        => |e| e.serving?.caching?.reused.busy.into_iter().fold(0.0, f64::max);
+    "serving.cache_writes_busy_ratio": Ratio, "Busiest tier in writes", "What falls out of the memory before a tier over what it takes: of the tier where it is most.";
+        "requests a second of a group x share not found before the tier x time of a write" from ["serving.requests_per_s", "memory_tiers.write_bandwidth"]
+        => |e| e.serving?.caching?.reused.written.into_iter().fold(0.0, f64::max);
     "serving.queue_s": Seconds, "Wait before the first token", "For prefills before it, and for room in the cache.";
         "mean wait of the queue" from ["serving.arrivals", "serving.prefill_s"] => |e| e.serving?.state.queue;
     "serving.batch_count": Count, "Sequences in decode", "Of one replica, on average.";

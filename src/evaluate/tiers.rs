@@ -1,0 +1,44 @@
+//! Memory tiers that are bought beside what the nodes have: how many units, what they cost, draw and take of racks.
+
+use crate::catalog::pricebook::Driver;
+use crate::catalog::{Component, Entry};
+use crate::facility::{Load, Racked};
+use crate::scenario::{BoundTier, Cluster};
+use crate::tco::PartCost;
+
+/// Tiers that are bought, what each is bought as, and how many whole units of that over all nodes.
+fn units(cluster: &Cluster, nodes: u32) -> impl Iterator<Item = (&BoundTier, &Entry<Component>, u64)> {
+    let accelerators = f64::from(nodes) * f64::from(cluster.node.accelerators);
+    cluster.memory_tiers.iter().filter_map(move |tier| {
+        let unit = tier.unit.as_deref()?;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of modules or drives")]
+        let count = (tier.bought * accelerators / unit.capacity?).ceil() as u64;
+        Some((tier, unit, count))
+    })
+}
+
+/// What they cost.
+pub(super) fn costs(cluster: &Cluster, nodes: u32) -> impl Iterator<Item = PartCost> {
+    units(cluster, nodes).filter_map(move |(tier, unit, count)| {
+        let price = cluster.prices.price(&unit.id)?;
+        Some(PartCost {
+            name: format!("Memory tier, {}: {}", tier.entry.id, unit.id),
+            per: Driver::Cluster,
+            count,
+            unit_price: price.usd.value,
+            basis: price.evidence.basis,
+        })
+    })
+}
+
+/// What they draw; they are on whatever is read of them.
+pub(super) fn loads(cluster: &Cluster, nodes: u32) -> impl Iterator<Item = Load> {
+    units(cluster, nodes).filter_map(|(_, unit, count)| Some(Load::constant(count, unit.power?)))
+}
+
+/// Those that stand in racks by themselves; modules, cards and drives go into the nodes.
+pub(super) fn racked(cluster: &Cluster, nodes: u32) -> impl Iterator<Item = Racked<'_>> {
+    units(cluster, nodes).filter_map(|(_, unit, count)| {
+        Some(Racked { name: &unit.id, count, power: unit.power?, units: unit.rack_units? })
+    })
+}
