@@ -89,7 +89,7 @@ const COUNT: usize = {
 };
 
 /// The rows of all rooms.
-const fn all() -> [Metric; COUNT] {
+static ALL: [Metric; COUNT] = {
     let mut figures = [ROOMS[0][0]; COUNT];
     let (mut next, mut room) = (0, 0);
     while room < ROOMS.len() {
@@ -102,10 +102,10 @@ const fn all() -> [Metric; COUNT] {
         room += 1;
     }
     figures
-}
+};
 
 /// All figures, those of a group together.
-pub const METRICS: &[Metric] = &all();
+pub const METRICS: &[Metric] = &ALL;
 
 /// The figure of that key.
 pub fn metric(key: &str) -> Option<&'static Metric> {
