@@ -24,6 +24,7 @@ use toml::de::{DeTable, DeValue};
 use crate::catalog::{Catalog, currency};
 use crate::diagnostics::{Code, Diagnostic, FileId, Sink, Sources, Span};
 use crate::document::{Entry, Node, Table, Value};
+use crate::validation::{ALIASES, Aliases};
 
 static BUILT_IN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/catalogs");
 
@@ -210,6 +211,12 @@ pub fn parse(sources: &Sources, file: FileId, sink: &Sink) -> Node {
     }
     let at = Span { file, range: 0..text.find('\n').unwrap_or(text.len()) };
     Node { value: Value::Table(table(root.get_ref(), file, sink)), at }
+}
+
+/// The built-in table of published names; each mistake goes to `sink`.
+pub fn aliases(sources: &mut Sources, sink: &Sink) -> Aliases {
+    let file = sources.add("aliases.toml", ALIASES);
+    Aliases::read(&parse(sources, file, sink), sink)
 }
 
 /// The text of a file that is no TOML; a failure goes to the sink.

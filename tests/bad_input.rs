@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use program::{LLAMA, MIXTRAL, run};
+use program::{LLAMA, MIXTRAL, files, run, text};
 
 /// A mistake with nothing on stdout, and its text.
 #[track_caller]
@@ -19,21 +19,6 @@ fn refused(arguments: &[&str], says: &[&str]) {
     for part in says {
         assert!(answer.stderr.contains(part), "{part}: {}", answer.stderr);
     }
-}
-
-/// A directory with files in it.
-fn files(files: &[(&str, &[u8])]) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    for (name, bytes) in files {
-        let path = dir.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
-    }
-    dir
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
 }
 
 #[test]

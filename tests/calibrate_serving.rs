@@ -3,49 +3,26 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod program;
+mod setup;
 
 use clusterplan::calibration::fit_set;
 use clusterplan::catalog::serving_coverage::ServingCoverage;
-use clusterplan::catalog::serving_efficiency::ServingEfficiency;
-use clusterplan::catalog::{Catalog, ConstantSet};
-use clusterplan::diagnostics::{Sink, Sources};
-use clusterplan::load;
 use clusterplan::units::Factor;
+use clusterplan::validation::Domain;
 use clusterplan::validation::serving::{Setup, coverage, setups};
-use clusterplan::validation::{ALIASES, Aliases, Domain};
-
-fn known() -> (Catalog, Aliases) {
-    let (mut sources, sink) = (Sources::default(), Sink::default());
-    let catalog = load::catalog(&[], &mut sources, &sink);
-    let file = sources.add("aliases.toml", ALIASES);
-    let aliases = Aliases::read(&load::parse(&sources, file, &sink), &sink);
-    assert!(sink.is_empty());
-    (catalog, aliases)
-}
-
-/// Names and typical values of all constants of a set.
-fn values(set: &ServingEfficiency) -> Vec<(String, f64)> {
-    let mut set = set.clone();
-    set.constants_mut().into_iter().map(|(name, constant)| (name, constant.range()[0])).collect()
-}
+use setup::{ALIASES, CATALOG, assert_fitted};
 
 #[test]
 fn the_committed_constants_are_the_fit_to_the_project_s_own_runs() {
-    let (catalog, aliases) = known();
+    let (catalog, aliases) = (&*CATALOG, &*ALIASES);
     let set = |id: &str| &catalog.serving_efficiency.get(id).unwrap().part;
-    let read = |domain: Domain| setups(domain, domain.own_cases(), &catalog, &aliases).unwrap();
+    let read = |domain: Domain| setups(domain, domain.own_cases(), catalog, aliases).unwrap();
     let runs: Vec<(String, Setup)> = Domain::OF_SERVING.into_iter().flat_map(read).collect();
     let runs: Vec<&Setup> = runs.iter().map(|(_, run)| run).collect();
     let fit = fit_set(&runs, set("serving-priors")).unwrap();
     let how = "cargo run --release -- calibrate serving --toml -o \
                catalogs/efficiency/serving/published-points.toml";
-    for ((name, fresh), (_, committed)) in values(&fit.set).into_iter().zip(values(set("published-points"))) {
-        // Files keep four digits, and libraries differ in the last digits of a logarithm.
-        assert!(
-            (fresh / committed - 1.0).abs() < 2e-3,
-            "{name} is {fresh}, committed {committed}; `{how}` writes it anew"
-        );
-    }
+    assert_fitted(&fit.set, set("published-points"), how);
 }
 
 /// The rows of the project's own table of which a test says yes.
@@ -133,8 +110,8 @@ fn what_cannot_be_fitted_says_why() {
 
 #[test]
 fn what_the_own_tables_cover_the_catalog_says() {
-    let (catalog, aliases) = known();
-    let read = |domain: Domain| setups(domain, domain.own_cases(), &catalog, &aliases).unwrap();
+    let (catalog, aliases) = (&*CATALOG, &*ALIASES);
+    let read = |domain: Domain| setups(domain, domain.own_cases(), catalog, aliases).unwrap();
     let runs: Vec<(String, Setup)> = Domain::OF_SERVING.into_iter().flat_map(read).collect();
     let set = &catalog.serving_efficiency.get("published-points").unwrap().part;
     let own = coverage(runs.iter().map(|(_, run)| run), set);

@@ -2,45 +2,23 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod setup;
+
 use assert_cmd::Command;
 use clusterplan::calibration::{MeasuredRun, fit_set};
-use clusterplan::catalog::training_efficiency::TrainingEfficiency;
-use clusterplan::catalog::{Catalog, ConstantSet};
-use clusterplan::diagnostics::{Sink, Sources};
-use clusterplan::load;
-use clusterplan::validation::{ALIASES, Aliases, Domain, Run, training_runs};
-
-fn known() -> (Catalog, Aliases) {
-    let (mut sources, sink) = (Sources::default(), Sink::default());
-    let catalog = load::catalog(&[], &mut sources, &sink);
-    let file = sources.add("aliases.toml", ALIASES);
-    let aliases = Aliases::read(&load::parse(&sources, file, &sink), &sink);
-    assert!(sink.is_empty());
-    (catalog, aliases)
-}
-
-/// Names and typical values of all constants of a set.
-fn values(set: &TrainingEfficiency) -> Vec<(String, f64)> {
-    let mut set = set.clone();
-    set.constants_mut().into_iter().map(|(name, constant)| (name, constant.range()[0])).collect()
-}
+use clusterplan::validation::{Domain, Run, training_runs};
+use setup::{ALIASES, CATALOG, assert_fitted};
 
 #[test]
 fn the_committed_constants_are_the_fit_to_the_project_s_own_runs() {
-    let (catalog, aliases) = known();
+    let (catalog, aliases) = (&*CATALOG, &*ALIASES);
     let set = |id: &str| &catalog.training_efficiency.get(id).unwrap().part;
-    let runs = training_runs(Domain::Training.own_cases(), &catalog, &aliases, set("priors")).unwrap();
+    let runs = training_runs(Domain::Training.own_cases(), catalog, aliases, set("priors")).unwrap();
     let fitted: Vec<&Run> = runs.iter().filter(|run| !run.is_holdout()).collect();
     let fit = fit_set(&fitted, set("priors")).unwrap();
     let how = "cargo run --release -- calibrate training tests/validation/training.csv --prior priors -o \
                catalogs/efficiency/training/published-runs.toml";
-    for ((name, fresh), (_, committed)) in values(&fit.set).into_iter().zip(values(set("published-runs"))) {
-        // Files keep four digits, and libraries differ in the last digits of a logarithm.
-        assert!(
-            (fresh / committed - 1.0).abs() < 2e-3,
-            "{name} is {fresh}, committed {committed}; `{how}` writes it anew"
-        );
-    }
+    assert_fitted(&fit.set, set("published-runs"), how);
 }
 
 fn clusterplan(arguments: &[&str]) -> std::process::Output {
@@ -59,9 +37,9 @@ fn slow_runs() -> String {
         )
     };
     let table: String = (1..=8).map(|id| row(id, 1.0)).collect();
-    let (catalog, aliases) = known();
+    let (catalog, aliases) = (&*CATALOG, &*ALIASES);
     let set = &catalog.training_efficiency.get("published-runs").unwrap().part;
-    let runs = training_runs(&format!("{head}{table}"), &catalog, &aliases, set).unwrap();
+    let runs = training_runs(&format!("{head}{table}"), catalog, aliases, set).unwrap();
     let seconds = runs.iter().map(|run| run.predict(run.bind(set).unwrap()).predicted * 1.1);
     let slow: String = (1..).zip(seconds).map(|(id, seconds)| row(id, seconds)).collect();
     format!("{head}{slow}")

@@ -7,22 +7,8 @@ mod program;
 use std::fs;
 use std::path::Path;
 
-use program::{MIXTRAL, run};
+use program::{MIXTRAL, files, run, text};
 use serde_json::Value;
-
-fn files(files: &[(&str, &[u8])]) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    for (name, bytes) in files {
-        let path = dir.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
-    }
-    dir
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
 
 fn json(arguments: &[&str]) -> Value {
     let answer = run(&[arguments, &["--format", "json"]].concat());

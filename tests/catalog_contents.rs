@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as its tests do")]
 
 mod schema;
+mod setup;
 
 use clusterplan::catalog::accelerator::DataType;
 use clusterplan::catalog::currency::Rates;
@@ -17,17 +18,11 @@ use clusterplan::load;
 use clusterplan::provenance::Basis;
 use clusterplan::units::{HOURS_PER_MONTH, HOURS_PER_YEAR, Quantity, Seconds, Usd, UsdPerHour};
 use schema::mistakes;
-
-fn catalog() -> Catalog {
-    let (mut sources, sink) = (Sources::default(), Sink::default());
-    let catalog = load::catalog(&[], &mut sources, &sink);
-    assert_eq!(render(&sink.into_diagnostics(), &sources, false).trim(), "");
-    catalog
-}
+use setup::CATALOG;
 
 #[test]
 fn there_is_enough_of_each_kind() {
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     let compute = catalog.accelerators.iter().count() + catalog.nodes.iter().count();
     assert!(compute >= 40, "{compute} accelerators and nodes");
     let network = catalog.nics.iter().count()
@@ -50,7 +45,7 @@ fn is_exact(value: f64, basis: Basis) -> bool {
 
 #[test]
 fn every_default_of_the_network_has_a_range_and_a_basis() {
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     let mut count = 0;
     for set in catalog.collective_efficiency.iter() {
         let links = set.scale_up.keys().flat_map(|kind| [Section::ScaleUp(kind.clone()), Section::Nvls(kind.clone())]);
@@ -99,7 +94,7 @@ fn every_default_of_the_network_has_a_range_and_a_basis() {
 
 #[test]
 fn every_figure_has_a_source_and_every_price_a_day() {
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     let rates = catalog.rates();
     let mut count = 0;
     for record in catalog.records() {
@@ -120,7 +115,7 @@ fn every_figure_has_a_source_and_every_price_a_day() {
 
 #[test]
 fn every_shipped_file_is_as_its_schema_says() {
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     let mut found = Vec::new();
     for record in catalog.records() {
         let schema = Catalog::schema(record.folder).unwrap();
@@ -133,7 +128,7 @@ fn every_shipped_file_is_as_its_schema_says() {
 #[test]
 fn a_schema_refuses_what_the_reader_refuses() {
     let schema = Catalog::schema("accelerators").unwrap();
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     let mut wrong = catalog.accelerators.get("h100-sxm-80gb").unwrap().document.as_ref().clone();
     let Value::Table(table) = &mut wrong.value else { panic!("no table") };
     table.set("tpd", Node { value: Value::String("700 W".to_owned()), ..Node::default() }).unwrap();
@@ -145,7 +140,7 @@ fn a_schema_refuses_what_the_reader_refuses() {
 
 #[test]
 fn conditions_select_across_units_and_kinds() {
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     let records = catalog.records();
     let ids = |folder: &str, conditions: &[&str]| -> Vec<String> {
         let conditions: Vec<_> = conditions.iter().map(|text| Condition::parse(text).unwrap()).collect();
@@ -168,19 +163,19 @@ fn conditions_select_across_units_and_kinds() {
 
 #[test]
 fn two_parts_differ_field_by_field() {
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     let records = catalog.records();
     let find = |id: &str| records.iter().find(|record| record.id == id).unwrap();
     let changes = difference(find("h100-sxm-80gb"), find("h200-sxm-141gb"));
     let bandwidth = changes.iter().find(|change| change.field == "memory_bandwidth").unwrap();
     assert!((bandwidth.ratio.unwrap() - 4.8 / 3.35).abs() < 1e-12);
     assert!(changes.iter().all(|change| change.field != "peak_dense.bf16"));
-    assert_eq!(catalog.changes_to(&catalog), Vec::new());
+    assert_eq!(catalog.changes_to(catalog), Vec::new());
 }
 
 #[test]
 fn old_prices_are_found_on_a_stated_day() {
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     let stale = |days: f64| catalog.stale_prices("2026-11-29", Seconds::new(days * 86_400.0));
     assert!(stale(20_000.0).is_empty());
     let two_years = stale(730.0);
@@ -190,7 +185,7 @@ fn old_prices_are_found_on_a_stated_day() {
 
 /// The share of a dense peak that a rate is.
 fn share(id: &str, data_type: DataType, tflops: f64) -> f64 {
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     let peak = catalog.accelerators.get(id).unwrap().peak_dense.get(data_type).unwrap();
     tflops / peak.in_unit("TFLOP/s").unwrap()
 }
@@ -205,7 +200,7 @@ fn utilisation_is_of_the_right_part_type_and_density() {
     // NVIDIA/Megatron-LM issue 1565: 420 TFLOP/s on H200 are 42.45%, not 21%.
     assert!((share("h200-sxm-141gb", DataType::Bf16, 420.0) - 0.4245).abs() < 0.0002);
     // pytorch/torchtitan issue 668: bf16 work is measured against bf16, which is twice tf32.
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     let h100 = catalog.accelerators.get("h100-sxm-80gb").unwrap();
     let ratio = h100.peak_dense.get(DataType::Bf16).unwrap() / h100.peak_dense.get(DataType::Tf32).unwrap();
     assert!((ratio - 2.0).abs() < 1e-3);
@@ -217,7 +212,7 @@ fn utilisation_is_of_the_right_part_type_and_density() {
 
 #[test]
 fn a_missing_type_means_unsupported() {
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     let peak = |id: &str, data_type| catalog.accelerators.get(id).unwrap().peak_dense.get(data_type);
     assert_eq!(peak("a100-sxm-80gb", DataType::Fp8), None);
     assert_eq!(peak("h100-sxm-80gb", DataType::Fp4), None);
@@ -245,7 +240,7 @@ fn prices_say_whether_they_are_per_instance_or_per_accelerator() {
 
 #[test]
 fn offers_of_an_accelerator_are_sorted_by_price() {
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     let aws = catalog.providers.get("aws").unwrap();
     let offers = aws.offers_of("h100-sxm-80gb", Term::OnDemand);
     assert!(
@@ -265,7 +260,7 @@ fn months_money_and_rates_are_fixed() {
     // huggingface/blog pull request 3382: $5 an hour for a day is $120.
     assert_eq!(UsdPerHour::parse("$5/h").unwrap() * 24.0, UsdPerHour::new(120.0));
     // infracost/infracost issue 919: money of another currency is shown with its code, at a rate that is printed.
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     let euro = catalog.currencies.get("eur").unwrap();
     assert_eq!(euro.show(Usd::new(25.25 * 1.08)), "EUR 25.25");
     assert_eq!(euro.rate(), "1 EUR = 1.08 USD, fixed on 2024-12-31");
@@ -282,7 +277,7 @@ fn months_money_and_rates_are_fixed() {
 
 #[test]
 fn every_provider_has_a_price_at_each_term_or_says_that_none_was_found() {
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     for provider in catalog.providers.iter() {
         if !matches!(provider.class, ProviderClass::Hyperscaler | ProviderClass::Neocloud) {
             continue;
@@ -299,7 +294,7 @@ fn every_provider_has_a_price_at_each_term_or_says_that_none_was_found() {
 
 #[test]
 fn every_node_has_its_host_or_says_that_it_was_not_found() {
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     let mut known = 0;
     for node in catalog.nodes.iter() {
         let gaps = node.document.at_path("gaps").map(Node::to_string).unwrap_or_default();

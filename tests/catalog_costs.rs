@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may fail as its tests do")]
 
+mod setup;
+
 use clusterplan::catalog::fabric::Transport;
 use clusterplan::catalog::pricebook::{Amount, Category, Driver};
 use clusterplan::catalog::{Catalog, Entry, Node, PriceBook};
@@ -13,13 +15,7 @@ use clusterplan::scenario::{Amortisation, Finance};
 use clusterplan::tco::{CostBreakdown, CostTotals, Drivers, Inputs, PartCost, breakdown};
 use clusterplan::units::{Bytes, Factor, Fraction, Meters, SECONDS_PER_YEAR, Seconds, Watts};
 use clusterplan::workload::CheckpointMode;
-
-fn catalog() -> Catalog {
-    let (mut sources, sink) = (Sources::default(), Sink::default());
-    let catalog = load::catalog(&[], &mut sources, &sink);
-    assert_eq!(render(&sink.into_diagnostics(), &sources, false).trim(), "");
-    catalog
-}
+use setup::CATALOG;
 
 /// What was written wrong, in a price book of one text.
 fn mistakes(text: &str) -> String {
@@ -32,7 +28,7 @@ fn mistakes(text: &str) -> String {
 
 #[test]
 fn every_part_that_a_cluster_is_built_of_has_a_price_in_each_book() {
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     let ids = |parts: Vec<&str>| parts.into_iter().map(str::to_owned).collect::<Vec<_>>();
     // Accelerators that only their maker's own cloud has cannot be bought.
     let sold = |node: &&std::sync::Arc<Entry<Node>>| {
@@ -64,7 +60,7 @@ fn every_part_that_a_cluster_is_built_of_has_a_price_in_each_book() {
 
 #[test]
 fn a_hyperscaler_pays_no_more_than_a_neocloud() {
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     let book = |id| catalog.price_books.get(id).unwrap();
     let neocloud = book("neocloud-2026h2");
     for price in &book("hyperscaler-2026h2").prices {
@@ -143,8 +139,8 @@ fn finance(rate: f64, life: f64) -> Finance {
 }
 
 fn per_gpu_hour(book: &str, site: &str, finance: &Finance) -> f64 {
-    let catalog = catalog();
-    let (drivers, costs) = superpod(&catalog, catalog.price_books.get(book).unwrap(), site, finance);
+    let catalog = &*CATALOG;
+    let (drivers, costs) = superpod(catalog, catalog.price_books.get(book).unwrap(), site, finance);
     CostTotals::new(&costs, &drivers, 1_024, finance).unit_costs(1.0).per_gpu_hour.value()
 }
 
@@ -162,19 +158,19 @@ fn none_dearer(cheap: &CostBreakdown, dear: &CostBreakdown) -> bool {
 
 #[test]
 fn no_total_rises_as_any_price_or_line_of_any_book_gets_cheaper() {
-    let catalog = catalog();
+    let catalog = &*CATALOG;
     let ways = [Amortisation::Annuity, Amortisation::Epoch, Amortisation::MonthlyLoan];
     let finances = ways.map(|method| Finance { method, ..finance(0.11, 5.0) });
     let mut moved = 0;
     for book in catalog.price_books.iter().filter(|book| !book.lines.is_empty()) {
         for (finance, site) in finances.iter().zip(["us-colo", "us-hyperscale", "us-wholesale"]) {
-            let (_, dear) = superpod(&catalog, book, site, finance);
+            let (_, dear) = superpod(catalog, book, site, finance);
             for k in [0.0, 0.3, 0.999] {
                 for index in 0..book.prices.len() {
                     let mut other = (**book).clone();
                     let usd = &mut other.part.prices[index].usd;
                     usd.value = usd.value * k;
-                    let (_, cheap) = superpod(&catalog, &other, site, finance);
+                    let (_, cheap) = superpod(catalog, &other, site, finance);
                     assert!(none_dearer(&cheap, &dear), "{} of {} at {k}", book.prices[index].part.id, book.id);
                     moved += u32::from(cheap.total < dear.total);
                 }
@@ -184,7 +180,7 @@ fn no_total_rises_as_any_price_or_line_of_any_book_gets_cheaper() {
                         Amount::Money(amount) => amount.value = amount.value * k,
                         Amount::ShareOfParts(share) => share.value = Factor::new(share.value.get() * k).unwrap(),
                     }
-                    let (_, cheap) = superpod(&catalog, &other, site, finance);
+                    let (_, cheap) = superpod(catalog, &other, site, finance);
                     // Less of a saving is more of a cost.
                     let (less, more) = match book.lines[index].category {
                         Category::Saving => (&dear, &cheap),
@@ -227,8 +223,8 @@ fn interruptions(catalog: &Catalog, set: &str, hosts: u64) -> Interruptions {
 
 #[test]
 fn h100_clusters_fail_as_often_as_llama_3_s() {
-    let catalog = catalog();
-    let interruptions = interruptions(&catalog, "hopper", 2_048);
+    let catalog = &*CATALOG;
+    let interruptions = interruptions(catalog, "hopper", 2_048);
     // 419 in 54 days; the catalog's times are whole hours.
     assert!((interruptions.total() * 54.0 - 419.0).abs() < 0.05, "{}", interruptions.total() * 54.0);
     // More than 90% effective, with 64 units of storage and 405.85 G parameters.
@@ -253,7 +249,7 @@ fn h100_clusters_fail_as_often_as_llama_3_s() {
 
 #[test]
 fn a100_clusters_fail_five_times_in_a_thousand_node_days() {
-    let a_day = interruptions(&catalog(), "ampere", 1_000).total();
+    let a_day = interruptions(&CATALOG, "ampere", 1_000).total();
     assert!((a_day - 5.0).abs() < 2e-3, "{a_day}");
 }
 

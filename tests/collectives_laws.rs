@@ -11,7 +11,7 @@ use clusterplan::collectives::{
     bus_bandwidth, estimate,
 };
 use clusterplan::diagnostics::{Sink, Sources};
-use clusterplan::units::{Bandwidth, Bytes, Meters, Seconds};
+use clusterplan::units::{Bandwidth, Bytes, Seconds};
 
 fn constants() -> CollectiveEfficiency {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("catalogs/efficiency/collectives/nccl.toml");
@@ -76,34 +76,19 @@ fn torus(block: [u32; 3], closes_at: u32) -> Wires {
     Wires { scale_up: ScaleUp { torus, ..plain.scale_up }, ..plain }
 }
 
-fn group(ranks: u32, ranks_per_domain: u32, nics_per_domain: f64) -> Group {
-    Group {
-        ranks,
-        ranks_per_domain,
-        fewest_per_domain: Group::of_last_domain(ranks, ranks_per_domain),
-        nics_per_domain,
-        network_share: 1.0,
-        all_to_all_share: 1.0,
-        relayed: 0.0,
-        more_switches: 0.0,
-        sites: 1,
-        distance: Meters::ZERO,
-    }
-}
-
 /// Within a node, over nodes, one or two ranks a node, a rack, shared NICs, a node filled in part.
 fn every_group() -> Vec<Group> {
     let mut groups = vec![
-        group(12, 8, 8.0),
-        group(9, 8, 8.0),
-        group(9, 8, 1.0),
-        group(20, 8, 4.0),
-        group(16, 8, 1.0),
-        group(144, 72, 72.0),
+        Group::filling(12, 8, 8.0),
+        Group::filling(9, 8, 8.0),
+        Group::filling(9, 8, 1.0),
+        Group::filling(20, 8, 4.0),
+        Group::filling(16, 8, 1.0),
+        Group::filling(144, 72, 72.0),
     ];
-    groups.extend([2, 3, 4, 8, 64, 72].map(|ranks| group(ranks, ranks, f64::from(ranks))));
+    groups.extend([2, 3, 4, 8, 64, 72].map(|ranks| Group::filling(ranks, ranks, f64::from(ranks))));
     for nodes in [2, 3, 4, 16, 128] {
-        groups.extend([1, 2, 4, 8].map(|each| group(nodes * each, each, f64::from(each))));
+        groups.extend([1, 2, 4, 8].map(|each| Group::filling(nodes * each, each, f64::from(each))));
     }
     groups
 }
@@ -128,7 +113,7 @@ fn lines(kind: Collective, payload: Bytes, group: &Group, wires: &Wires) -> Vec<
 fn one_rank_or_nothing_to_move_takes_no_time() {
     let wires = dgx_h100("ib-cx7");
     for &kind in Collective::ALL {
-        let (alone, two) = (group(1, 1, 1.0), group(16, 8, 8.0));
+        let (alone, two) = (Group::filling(1, 1, 1.0), Group::filling(16, 8, 8.0));
         for (payload, group) in [(Bytes::new(1e9), alone), (Bytes::ZERO, two)] {
             assert_eq!(best(kind, payload, &group, &wires).time, Seconds::ZERO);
             assert!(lines(kind, payload, &group, &wires).iter().all(|line| line.time == Seconds::ZERO));
@@ -246,7 +231,7 @@ fn slower_wires_are_never_faster() {
 
 #[test]
 fn the_network_does_not_matter_within_a_domain() {
-    let group = group(8, 8, 8.0);
+    let group = Group::filling(8, 8, 8.0);
     for &kind in Collective::ALL {
         let (infiniband, none) = (dgx_h100("ib-cx7"), wires("nvlink4", 450.0, "tcpxo", 1.0));
         let payload = Bytes::new(1e8);
@@ -274,8 +259,8 @@ const GIB: f64 = 1_073_741_824.0;
 
 #[test]
 fn published_runs_are_met() {
-    let two_nodes = group(16, 8, 8.0);
-    let one_node = group(8, 8, 8.0);
+    let two_nodes = Group::filling(16, 8, 8.0);
+    let one_node = Group::filling(8, 8, 8.0);
     let run = |what, wires, group, kind, bytes, measured| Run { what, wires, group, kind, bytes, measured };
     let (reduce, gather, all_to_all) = (Collective::AllReduce, Collective::AllGather, Collective::AllToAll);
     let blackwell = wires("nvlink5", 900.0, "ib-cx7", 50.0);
@@ -294,15 +279,22 @@ fn published_runs_are_met() {
         // MLPerf Training 5.0, Google h200_nemo, stable_diffusion, result_0: 8 H200.
         run("mlperf-h200", dgx_h100("ib-cx7"), one_node, reduce, 1_731_821_448.0, 466.92),
         // oracle-quickstart/oci-hpc-oke (61d210acc3): 16 A100 on 16 x 100G RoCE; 2 x 8 GiB in 84,948.7 us.
-        run("oci-a100", wires("nvlink3", 300.0, "roce-cx7", 12.5), group(16, 8, 16.0), reduce, 8.0 * GIB, 189.60),
+        run(
+            "oci-a100",
+            wires("nvlink3", 300.0, "roce-cx7", 12.5),
+            Group::filling(16, 8, 16.0),
+            reduce,
+            8.0 * GIB,
+            189.60,
+        ),
         // awsome-distributed-training (7217859f67), nccl-tests/README.md: 16 A100 on 4 x 100G EFA.
-        run("aws-p4de", wires("nvlink3", 300.0, "efa-v1", 12.5), group(16, 8, 4.0), reduce, 2.0 * GIB, 78.33),
+        run("aws-p4de", wires("nvlink3", 300.0, "efa-v1", 12.5), Group::filling(16, 8, 4.0), reduce, 2.0 * GIB, 78.33),
         // dstack (511c318c8a), clusters/lambda.md: 16 B200 on NDR InfiniBand.
         run("lambda-b200", blackwell, two_nodes, reduce, 2.0 * GIB, 696.06),
         // oracle-quickstart/oci-gpu-quickstarts (6a0abdc78b), nvidia/GB200: one, two and three NVL72 racks.
-        run("oci-gb200", blackwell, group(64, 64, 64.0), reduce, 8.0 * GIB, 891.64),
-        run("oci-gb200", blackwell, group(128, 64, 64.0), all_to_all, 8.0 * GIB, 89.7),
-        run("oci-gb200", blackwell, group(192, 64, 64.0), reduce, 8.0 * GIB, 748.94),
+        run("oci-gb200", blackwell, Group::filling(64, 64, 64.0), reduce, 8.0 * GIB, 891.64),
+        run("oci-gb200", blackwell, Group::filling(128, 64, 64.0), all_to_all, 8.0 * GIB, 89.7),
+        run("oci-gb200", blackwell, Group::filling(192, 64, 64.0), reduce, 8.0 * GIB, 748.94),
     ];
     for run in &runs {
         let (bus, algorithm) = model(run);
@@ -318,7 +310,7 @@ fn all_gather_on_roce_is_known_to_be_optimistic() {
     let run = Run {
         what: "gcp-a3ultra",
         wires: dgx_h100("roce-cx7"),
-        group: group(16, 8, 8.0),
+        group: Group::filling(16, 8, 8.0),
         kind: Collective::AllGather,
         bytes: 8.0 * GIB,
         measured: 328.85,
@@ -330,7 +322,7 @@ fn all_gather_on_roce_is_known_to_be_optimistic() {
 #[test]
 fn a_ring_on_one_node_reaches_what_maintainers_call_normal() {
     // NVIDIA/nccl-tests issue 212: about 370 of 450 GB/s without NVLS; nccl issue 1455: 480 with it on eight GPUs.
-    let (group, payload) = (group(8, 8, 8.0), Bytes::new(8.0 * GIB));
+    let (group, payload) = (Group::filling(8, 8, 8.0), Bytes::new(8.0 * GIB));
     let ring = Algorithm::RingSimple;
     let line = estimate(ring, Collective::AllReduce, payload, &group, &dgx_h100("ib-cx7")).unwrap();
     let bus = bus_bandwidth(Collective::AllReduce, 8, payload, line.time) / gb_per_s(1.0);
@@ -342,9 +334,9 @@ fn small_calls_meet_their_measured_floors() {
     // Microseconds at 8 KiB: AWS p5 16.85 (one node), Lambda B200 42.13 (two nodes on InfiniBand), GCP A3 Ultra
     // all-gather 56.05 (two nodes on RoCE). Logs as above.
     let floors = [
-        (dgx_h100("ib-cx7"), group(8, 8, 8.0), Collective::AllReduce, 16.85),
-        (wires("nvlink5", 900.0, "ib-cx7", 50.0), group(16, 8, 8.0), Collective::AllReduce, 42.13),
-        (dgx_h100("roce-cx7"), group(16, 8, 8.0), Collective::AllGather, 56.05),
+        (dgx_h100("ib-cx7"), Group::filling(8, 8, 8.0), Collective::AllReduce, 16.85),
+        (wires("nvlink5", 900.0, "ib-cx7", 50.0), Group::filling(16, 8, 8.0), Collective::AllReduce, 42.13),
+        (dgx_h100("roce-cx7"), Group::filling(16, 8, 8.0), Collective::AllGather, 56.05),
     ];
     for (wires, group, kind, measured) in floors {
         let time = best(kind, Bytes::new(8_192.0), &group, &wires).time / Seconds::new(1e-6);
@@ -367,7 +359,7 @@ fn every_algorithm_serves_something() {
 
 #[test]
 fn reduction_in_the_network_is_off_unless_asked_for() {
-    let (plain, group) = (dgx_h100("ib-cx7"), group(128, 8, 8.0));
+    let (plain, group) = (dgx_h100("ib-cx7"), Group::filling(128, 8, 8.0));
     let sharp = everything_on(&plain);
     for payload in payloads() {
         let by = |wires| best(Collective::AllReduce, payload, &group, wires);
@@ -388,8 +380,9 @@ fn sharp_on_dgx_a100_meets_what_a_maintainer_names() {
     let wires = everything_on(&wires("nvlink3", 300.0, "ib-hdr", 25.0));
     for (nics, reached) in [(4.0, 80.0), (8.0, 110.0)] {
         let payload = Bytes::new(4.0 * GIB);
-        let by =
-            |algorithm| estimate(algorithm, Collective::AllReduce, payload, &group(128, 8, nics), &wires).unwrap().time;
+        let by = |algorithm| {
+            estimate(algorithm, Collective::AllReduce, payload, &Group::filling(128, 8, nics), &wires).unwrap().time
+        };
         let fastest = by(Algorithm::CollNetDirect).min(by(Algorithm::CollNetChain));
         let rate = payload / fastest / gb_per_s(1.0);
         assert!((rate / reached - 1.0).abs() < 0.08, "{nics} NICs: {rate}");
@@ -399,7 +392,7 @@ fn sharp_on_dgx_a100_meets_what_a_maintainer_names() {
 #[test]
 fn a_root_moves_everything_through_its_own_node() {
     // A public log of NCCL 2.12.7 on two nodes with 4 x 100G EFA: scatter of 2 GiB on 16 ranks at 84.5 GB/s.
-    let (wires, group) = (wires("nvlink3", 300.0, "efa-v1", 12.5), group(16, 8, 4.0));
+    let (wires, group) = (wires("nvlink3", 300.0, "efa-v1", 12.5), Group::filling(16, 8, 4.0));
     let payload = Bytes::new(2.0 * GIB);
     let time = best(Collective::Scatter, payload, &group, &wires).time;
     let rate = payload / time / gb_per_s(1.0);
@@ -419,7 +412,8 @@ fn line_rates_that_threads_confuse() {
     // NVIDIA/nccl issue 412: a 200G card is 25 GB/s raw, and 24 of it are normal.
     let hdr = wires("nvlink3", 300.0, "ib-hdr", 25.0);
     let payload = Bytes::new(8.0 * GIB);
-    let time = estimate(Algorithm::RingSimple, Collective::AllGather, payload, &group(2, 1, 1.0), &hdr).unwrap().time;
+    let time =
+        estimate(Algorithm::RingSimple, Collective::AllGather, payload, &Group::filling(2, 1, 1.0), &hdr).unwrap().time;
     let bus = bus_bandwidth(Collective::AllGather, 2, payload, time) / gb_per_s(1.0);
     assert!((bus / 24.0 - 1.0).abs() < 0.02, "{bus}");
 }
@@ -432,7 +426,7 @@ fn the_figures_that_threads_confuse() {
         assert!((kind.bus_factor(16) - 0.9375).abs() < 1e-12);
     }
     let bus = |algorithm, nodes: u32, nics: f64, wires: &Wires| {
-        let (group, payload) = (group(nodes * 8, 8, nics), Bytes::new(8.0 * GIB));
+        let (group, payload) = (Group::filling(nodes * 8, 8, nics), Bytes::new(8.0 * GIB));
         let time = estimate(algorithm, Collective::AllReduce, payload, &group, wires).unwrap().time;
         bus_bandwidth(Collective::AllReduce, group.ranks, payload, time) / gb_per_s(1.0)
     };

@@ -4,15 +4,14 @@
 
 mod setup;
 
-use clusterplan::catalog::model::{Mixer, Model};
-use clusterplan::diagnostics::{Sink, Sources, render};
+use clusterplan::catalog::model::Mixer;
 use clusterplan::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
 use clusterplan::memory::{all_stages, worst};
 use clusterplan::parallelism::{Layout, RankParameters, Recompute, StageLayers};
 use clusterplan::units::Bytes;
-use clusterplan::workload::{Layers, Mixed, block_parameters, census, import};
+use clusterplan::workload::{Layers, Mixed, block_parameters, census};
 use proptest::prelude::*;
-use setup::{BARE, job};
+use setup::{BARE, imported, job};
 
 prop_compose! {
     /// Linear attention and attention with a gate; Mamba, attention and experts in every so many layers; Mamba-2, attention
@@ -71,18 +70,8 @@ prop_compose! {
     }
 }
 
-fn model(text: &str) -> Model {
-    let (mut sources, sink) = (Sources::default(), Sink::default());
-    let file = sources.add("config.json", text);
-    let root = clusterplan::load::parse_json(&sources, file, &sink);
-    let found = import(&root, None, &sink);
-    let mistakes = sink.into_diagnostics();
-    assert!(mistakes.is_empty(), "{}", render(&mistakes, &sources, false));
-    found.expect("a model").model
-}
-
 fn mixed(text: &str) -> Mixed {
-    Mixed::try_from(&model(text)).expect("a model whose memory is known")
+    Mixed::try_from(&imported(text)).expect("a model whose memory is known")
 }
 
 fn close(a: f64, b: f64) -> bool {

@@ -2,12 +2,14 @@
 
 #![allow(clippy::expect_used, reason = "a test that cannot be set up fails")]
 
-use clusterplan::catalog::model::{Mixer, Model, Module};
-use clusterplan::diagnostics::{Sink, Sources, render};
+mod setup;
+
+use clusterplan::catalog::model::{Mixer, Module};
 use clusterplan::memory::serving::{CacheFormats, Pages, Paging, ServingLayout, rank_weights, sequence_bytes};
 use clusterplan::units::Bytes;
-use clusterplan::workload::{block_parameters, census, import, token_flops, weight_bytes};
+use clusterplan::workload::{block_parameters, census, token_flops, weight_bytes};
 use proptest::prelude::*;
+use setup::imported;
 
 /// A configuration and what its layers are.
 fn configs() -> impl Strategy<Value = String> {
@@ -47,16 +49,6 @@ fn configs() -> impl Strategy<Value = String> {
     })
 }
 
-fn model(text: &str) -> Model {
-    let (mut sources, sink) = (Sources::default(), Sink::default());
-    let file = sources.add("config.json", text);
-    let root = clusterplan::load::parse_json(&sources, file, &sink);
-    let found = import(&root, None, &sink);
-    let mistakes = sink.into_diagnostics();
-    assert!(mistakes.is_empty(), "{}", render(&mistakes, &sources, false));
-    found.expect("a model").model
-}
-
 fn close(a: Bytes, b: Bytes) -> bool {
     (a / b - 1.0).abs() < 1e-9
 }
@@ -66,7 +58,7 @@ proptest! {
 
     #[test]
     fn parts_sum_to_the_whole(text in configs()) {
-        let model = model(&text);
+        let model = imported(&text);
         let census = census(&model);
         let modules: u64 = Module::ALL.iter().map(|module| census.of(*module)).sum();
         prop_assert_eq!(modules, census.with_towers());
@@ -78,7 +70,7 @@ proptest! {
 
     #[test]
     fn ranks_hold_the_whole_and_what_is_held_whole(text in configs(), power in 0_u32..=4) {
-        let (model, tensor) = (model(&text), 1_u32 << power);
+        let (model, tensor) = (imported(&text), 1_u32 << power);
         let layout = ServingLayout { tensor, ..ServingLayout::SINGLE };
         prop_assume!(layout.check(&model).is_ok());
         let census = census(&model);
@@ -103,7 +95,7 @@ proptest! {
 
     #[test]
     fn more_context_never_takes_less(text in configs(), short in 1_u64..200_000, more in 0_u64..200_000, block in 1_u32..=64) {
-        let model = model(&text);
+        let model = imported(&text);
         let formats = CacheFormats::of(&model);
         let layout = ServingLayout::SINGLE;
         let mut before = Bytes::ZERO;

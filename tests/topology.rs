@@ -2,23 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod setup;
+
 use clusterplan::topology::{ByTier, FatTreeSpec, Managers, Oversubscription, Tiers, Topology, TopologyError};
 use proptest::prelude::*;
-
-fn eight_rails(nodes: u32, radix: u32) -> FatTreeSpec {
-    FatTreeSpec {
-        nodes,
-        nics_per_node: 8,
-        rails: 8,
-        radix: ByTier { leaf: radix, spine: radix, core: radix },
-        planes: 1,
-        tiers: Tiers::Auto,
-        pod_nodes: None,
-        oversubscription: Oversubscription::NONE,
-        managers: Managers::default(),
-        border_ports: 0,
-    }
-}
+use setup::eight_rails;
 
 #[test]
 fn full_fat_trees_have_no_free_port_and_take_no_more() {

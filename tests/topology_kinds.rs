@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod setup;
+
 use clusterplan::parallelism::RankGroup;
 use clusterplan::scenario::TopologyKind;
 use clusterplan::topology::{
@@ -9,24 +11,10 @@ use clusterplan::topology::{
     Tier, Tiers, Topology, TopologyError,
 };
 use clusterplan::units::{Bandwidth, Fraction, Meters, Quantity};
+use setup::eight_rails;
 
 const DGX: ScaleUp = ScaleUp { accelerators_per_node: 8, domain: 8 };
 const EVEN: Balance = Balance::ByLoad(Fraction::ONE);
-
-fn spec(nodes: u32, radix: u32) -> FatTreeSpec {
-    FatTreeSpec {
-        nodes,
-        nics_per_node: 8,
-        rails: 8,
-        radix: ByTier { leaf: radix, spine: radix, core: radix },
-        planes: 1,
-        tiers: Tiers::Auto,
-        pod_nodes: None,
-        oversubscription: Oversubscription::NONE,
-        managers: Managers::default(),
-        border_ports: 0,
-    }
-}
 
 fn build(kind: TopologyKind, spec: &FatTreeSpec) -> Topology {
     let topology = Topology::build(kind, spec).unwrap();
@@ -57,7 +45,7 @@ fn names() -> PartNames {
 
 #[test]
 fn one_tier_is_a_switch_or_a_leaf_for_each_rail() {
-    let one = |nodes| FatTreeSpec { tiers: Tiers::One, ..spec(nodes, 64) };
+    let one = |nodes| FatTreeSpec { tiers: Tiers::One, ..eight_rails(nodes, 64) };
     // 8 nodes of 8 cards fill one switch; 64 nodes fill eight, one a rail; the 65th finds no port.
     let single = build(TopologyKind::RailFatTree, &one(8));
     assert_eq!((single.tiers, switches(&single), single.cables(Tier::Leaf)), (1, 1, 0));
@@ -85,7 +73,7 @@ fn one_tier_is_a_switch_or_a_leaf_for_each_rail() {
 fn an_oversubscription_leaves_every_switch_an_uplink() {
     let over = |leaf, spine| Oversubscription { leaf, spine };
     let at = |oversubscription, pod_nodes| {
-        Topology::fat_tree(&FatTreeSpec { oversubscription, pod_nodes, ..spec(1_024, 64) })
+        Topology::fat_tree(&FatTreeSpec { oversubscription, pod_nodes, ..eight_rails(1_024, 64) })
     };
     // A leaf of 64 ports: 63 down and one up is the most.
     let built = at(over(63.0, 1.0), None).unwrap();
@@ -96,7 +84,7 @@ fn an_oversubscription_leaves_every_switch_an_uplink() {
     );
     let error = at(over(1.0, 1e9), Some(128)).unwrap_err();
     assert!(matches!(error, TopologyError::FewerThanOneUplink { tier: Tier::Spine, .. }), "{error}");
-    let dragonfly = FatTreeSpec { oversubscription: over(1.0, 1e9), pod_nodes: Some(128), ..spec(1_024, 64) };
+    let dragonfly = FatTreeSpec { oversubscription: over(1.0, 1e9), pod_nodes: Some(128), ..eight_rails(1_024, 64) };
     assert!(matches!(
         Topology::build(TopologyKind::DragonflyPlus, &dragonfly),
         Err(TopologyError::FewerThanOneUplink { tier: Tier::Spine, .. })
@@ -105,7 +93,7 @@ fn an_oversubscription_leaves_every_switch_an_uplink() {
 
 #[test]
 fn rails_and_racks_differ_in_reach_alone() {
-    let (rail, tor) = (spec(256, 64), spec(256, 64));
+    let (rail, tor) = (eight_rails(256, 64), eight_rails(256, 64));
     let (rail, tor) = (build(TopologyKind::RailFatTree, &rail), build(TopologyKind::TorFatTree, &tor));
     // The same boxes and cables: 64 leaves with 32 links down and up, 32 spines.
     for topology in [&rail, &tor] {
@@ -125,10 +113,10 @@ fn rails_and_racks_differ_in_reach_alone() {
 #[test]
 fn rails_alone_need_no_spines() {
     // 64 nodes: one switch a rail instead of 16 leaves and 8 spines.
-    let rails = build(TopologyKind::RailOnly, &spec(64, 64));
+    let rails = build(TopologyKind::RailOnly, &eight_rails(64, 64));
     assert_eq!((rails.tiers, rails.leaf.switches(), rails.spine.switches()), (1, 8, 0));
     assert_eq!(rails.leaf.down_links(), 64 * 8);
-    let optimised = build(TopologyKind::RailFatTree, &spec(64, 64));
+    let optimised = build(TopologyKind::RailFatTree, &eight_rails(64, 64));
     assert_eq!(switches(&optimised), 24);
     let bill = rails.bill(&names());
     assert_eq!(bill.count(PartKind::Nic, Tier::Node), 512);
@@ -138,11 +126,11 @@ fn rails_alone_need_no_spines() {
     assert!((rails.place(everyone, DGX, EVEN).relayed - 7.0 / 8.0).abs() < 1e-12);
     assert!(optimised.place(everyone, DGX, EVEN).relayed.abs() < 1e-12);
     // More nodes than ports: each rail is a tree of its own.
-    let many = build(TopologyKind::RailOnly, &spec(256, 64));
+    let many = build(TopologyKind::RailOnly, &eight_rails(256, 64));
     assert_eq!((many.tiers, many.leaf.switches(), many.spine.switches()), (2, 64, 32));
     // Each rail is a subnet with managers of its own.
     let managers = Managers { servers: 2, ports_per_server: 2 };
-    let managed = build(TopologyKind::RailOnly, &FatTreeSpec { managers, ..spec(62, 64) });
+    let managed = build(TopologyKind::RailOnly, &FatTreeSpec { managers, ..eight_rails(62, 64) });
     assert_eq!((managed.leaf.switches(), managed.leaf.down_links(), managed.spec.managers.servers), (8, 8 * 64, 16));
 }
 
@@ -150,7 +138,7 @@ fn rails_alone_need_no_spines() {
 fn dual_tor_of_alibaba_hpn() {
     // Qian et al., Alibaba HPN, SIGCOMM 2024, section 5: a segment joins 1,024 GPUs on the first tier, because each of
     // 8 cards of 2 x 200G a node has a leaf of its own in each of two planes.
-    let spec = FatTreeSpec { planes: 2, ..spec(128, 128) };
+    let spec = FatTreeSpec { planes: 2, ..eight_rails(128, 128) };
     let topology = build(TopologyKind::MultiPlane, &FatTreeSpec { tiers: Tiers::Two, ..spec });
     assert_eq!((topology.unit_nodes * 8, topology.leaf.switches()), (1_024, 16));
     assert_eq!(topology.cables(Tier::Node), 1_024);
@@ -159,7 +147,7 @@ fn dual_tor_of_alibaba_hpn() {
 #[test]
 fn groups_of_a_dragonfly_are_joined_pair_by_pair() {
     // 64 ports: leaves of 32, groups of 32 leaves (four units of 32 nodes) and 32 spines, each with 32 links outwards.
-    let spec = spec(1_024, 64);
+    let spec = eight_rails(1_024, 64);
     let dragonfly = build(TopologyKind::DragonflyPlus, &spec);
     assert_eq!((dragonfly.pods, dragonfly.pod_nodes), (8, 128));
     assert_eq!((dragonfly.leaf.switches(), dragonfly.spine.switches(), dragonfly.core.switches()), (256, 256, 0));
@@ -190,7 +178,7 @@ fn groups_of_a_dragonfly_are_joined_pair_by_pair() {
 #[test]
 fn a_torus_has_cables_only() {
     // 64 nodes of 8 cards: 8 x 8, two cards to each of four neighbours.
-    let torus = build(TopologyKind::Torus, &spec(64, 64));
+    let torus = build(TopologyKind::Torus, &eight_rails(64, 64));
     assert_eq!(torus.torus.unwrap().sides, [8, 8, 1]);
     assert_eq!((switches(&torus), torus.cables(Tier::Node)), (0, 64 * 8 / 2));
     let bill = torus.bill(&names());
@@ -199,13 +187,13 @@ fn a_torus_has_cables_only() {
     let placed = torus.place(RankGroup { size: 512, stride: 1 }, DGX, EVEN);
     // Rings run at full rate; of an all-to-all 8 / 8 of four ports' worth is left.
     assert!((placed.ring_share - 1.0).abs() < 1e-12 && (placed.all_to_all_share - 0.25).abs() < 1e-12);
-    let odd = Topology::build(TopologyKind::Torus, &FatTreeSpec { nics_per_node: 1, rails: 1, ..spec(64, 64) });
+    let odd = Topology::build(TopologyKind::Torus, &FatTreeSpec { nics_per_node: 1, rails: 1, ..eight_rails(64, 64) });
     assert_eq!(odd.unwrap_err(), TopologyError::Directions { nics: 1 });
 }
 
 #[test]
 fn sites_are_the_highest_boundary() {
-    let one = build(TopologyKind::RailFatTree, &spec(512, 64));
+    let one = build(TopologyKind::RailFatTree, &eight_rails(512, 64));
     let inside = Bandwidth::parse("400 Gbit/s").unwrap() * (512.0 * 8.0);
     let joined = |between: &str| {
         let between = Bandwidth::parse(between).unwrap();
@@ -228,7 +216,7 @@ fn sites_are_the_highest_boundary() {
     assert_eq!(joined("0.4 Tbit/s").place(half, DGX, EVEN), one.place(half, DGX, EVEN));
     // Rails alone and a single switch have sites, too.
     for kind in [TopologyKind::RailOnly, TopologyKind::TorFatTree, TopologyKind::DragonflyPlus] {
-        let small = build(kind, &spec(8, 64)).at_sites(thin_sites());
+        let small = build(kind, &eight_rails(8, 64)).at_sites(thin_sites());
         assert_eq!(small.place(RankGroup { size: 128, stride: 1 }, DGX, EVEN).tier, Tier::Site, "{kind}");
     }
 }
@@ -240,7 +228,7 @@ fn thin_sites() -> Sites {
 
 #[test]
 fn border_routers_take_places_as_managers_do() {
-    let border = FatTreeSpec { border_ports: 20, ..spec(125, 64) };
+    let border = FatTreeSpec { border_ports: 20, ..eight_rails(125, 64) };
     let topology = build(TopologyKind::RailFatTree, &border);
     // 125 nodes and 20 ports, which are the places of three nodes, fill four units.
     assert_eq!((topology.units, topology.free_places()), (4, 0));

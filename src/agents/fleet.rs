@@ -76,37 +76,18 @@ pub fn load(tasks: RequestRate, task: &Task, pace: &Pace) -> Load {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::{Factor, Fraction};
-    use crate::workload::{Fan, Fleet, Reuse};
+    use crate::agents::fixture::PACE;
+    use crate::workload::task;
+    use crate::workload::{Fan, Fleet};
 
     #[test]
     fn sessions_and_what_they_hold_follow_littles_law() {
-        let run = Run {
-            steps: 10.0,
-            shared: Tokens::ZERO,
-            first: Tokens::new(1_000.0),
-            added: Tokens::new(400.0),
-            output: Tokens::new(100.0),
-            reasoning: Tokens::ZERO,
-        };
-        let task = Task {
-            success: run,
-            failure: run,
-            rate: Fraction::ONE,
-            fan: Fan { agents: 2, branches: 1, attempts: 1.0 },
-            reuse: Reuse { session: Fraction::ONE, shared: Fraction::ONE, block: Factor::ONE },
-        };
-        let pace = Pace {
-            first_token: Seconds::new(0.5),
-            answer: TokenRate::new(50.0),
-            tool: Seconds::new(5.0),
-            approvals: 1.0,
-            approval: Seconds::new(25.0),
-        };
+        let fan = Fan { agents: 2, branches: 1, attempts: 1.0 };
+        let task = Task { fan, ..task(1.0, 10.0) };
         // 360 users with a task an hour: one in 10 s. Ten calls of 0.5 + 2 s and ten tools of 5 s, and 25 s for a person:
         // 100 s, 75 of them waiting.
         let fleet = Fleet { users: 360, every: Seconds::new(3_600.0) };
-        let load = load(fleet.tasks(), &task, &pace);
+        let load = load(fleet.tasks(), &task, &PACE);
         assert!((load.task.value() - 100.0).abs() < 1e-9 && (load.waiting.value() - 75.0).abs() < 1e-9);
         assert!((load.sessions - 20.0).abs() < 1e-9 && (load.idle_sessions - 15.0).abs() < 1e-9);
         // Prompts of 1,000 to 5,500 tokens, 3,250 on average: 5 sessions hold 3,300 each, 15 hold 3,350.

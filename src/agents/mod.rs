@@ -3,4 +3,7 @@
 
 mod fleet;
 
+#[cfg(test)]
+pub(crate) mod fixture;
+
 pub use fleet::{Load, Pace, load};

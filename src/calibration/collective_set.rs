@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fit::{Errors, Fit, FitError, Prior, fit_from};
-use super::set_file::{FittedSetConstant, SetFile, SetTitle};
+use super::fit::{Fit, FitError, Prior, fit_from};
+use super::influence::shares;
+use super::set_file::{FittedSetConstant, SetFit};
 use crate::catalog::{CollectiveEfficiency, ConstantPath, Kind, Section};
 use crate::collectives::Wires;
-use crate::document::Node;
 use crate::units::Ranged;
 
 /// Share of its prior's deviation that must be gone before runs have said something about a constant; one of which they
@@ -27,35 +27,6 @@ pub trait MeasuredCall {
 
     /// The logarithm of predicted over measured on those wires; `None` where no algorithm serves the call.
     fn log_error(&self, wires: &Wires) -> Option<f64>;
-}
-
-/// A fit of the set.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CollectiveSetFit {
-    /// The set with fitted values and ranges.
-    pub set: CollectiveEfficiency,
-    /// The constants that the runs determine.
-    pub constants: Vec<FittedSetConstant>,
-    /// Runs that it was fitted to.
-    pub runs: usize,
-    /// Sources of those runs.
-    pub sources: usize,
-    /// How far it is from them.
-    pub errors: Errors,
-}
-
-impl CollectiveSetFit {
-    /// The file of the set, in the words of the priors' file.
-    pub fn to_toml(&self, prior: &str, text: &str, document: &Node) -> String {
-        let file = SetFile {
-            title: SetTitle::COLLECTIVES,
-            constants: &self.constants,
-            runs: self.runs,
-            sources: self.sources,
-            errors: self.errors,
-        };
-        file.to_toml(prior, text, document)
-    }
 }
 
 /// The constants that runs hang on and that have a range, and what is known of each.
@@ -118,7 +89,7 @@ fn search<R: MeasuredCall>(
 pub fn fit_collective_set<R: MeasuredCall>(
     runs: &[&R],
     prior: &CollectiveEfficiency,
-) -> Result<CollectiveSetFit, FitError> {
+) -> Result<SetFit<CollectiveEfficiency>, FitError> {
     let open = open(runs, prior);
     let found = search(runs, prior, &open, &vec![0.0; open.len()])?;
     let mut set = prior.clone();
@@ -134,34 +105,12 @@ pub fn fit_collective_set<R: MeasuredCall>(
             name: path.to_string(),
             range,
             narrowed: left,
-            sources: sources(runs, &found.influence[index]),
+            sources: shares(runs.iter().map(|run| run.source()).zip(found.influence[index].iter().copied())),
         });
     }
     let errors: Option<Vec<f64>> = runs.iter().map(|run| run.log_error(&run.wires(&set)?)).collect();
-    let sources: BTreeSet<&str> = runs.iter().map(|run| run.source()).collect();
-    Ok(CollectiveSetFit {
-        set,
-        constants,
-        runs: runs.len(),
-        sources: sources.len(),
-        errors: Errors::of(&errors.ok_or(FitError::NotFinite)?),
-    })
-}
-
-/// Sources by what their runs say of a constant, most first.
-fn sources<R: MeasuredCall>(runs: &[&R], influence: &[f64]) -> Vec<(String, f64)> {
-    let mut by_source: BTreeMap<&str, f64> = BTreeMap::new();
-    for (run, derivative) in runs.iter().zip(influence) {
-        *by_source.entry(run.source()).or_default() += derivative * derivative;
-    }
-    let total: f64 = by_source.values().sum();
-    if total <= 0.0 {
-        return Vec::new();
-    }
-    let mut shares: Vec<(String, f64)> =
-        by_source.into_iter().map(|(source, part)| (source.to_owned(), part / total)).collect();
-    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
-    shares
+    let errors = errors.ok_or(FitError::NotFinite)?;
+    Ok(SetFit::new(set, constants, runs.iter().map(|run| run.source()), &errors))
 }
 
 /// The set without each source of runs, by source: fitted to the others from the same priors. Of a source that alone

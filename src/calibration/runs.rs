@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fit::{Errors, FitError, Prior};
+use super::fit::{FitError, Prior};
+use super::influence::shares;
 use super::least_squares::{CaseErrors, Minimum, minimise, robust};
-use super::set_file::{FittedSetConstant, SetFile, SetTitle};
+use super::set_file::{FittedSetConstant, SetFit};
 use crate::catalog::ConstantSet;
-use crate::document::Node;
 
 /// How far a figure of a run is from what was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,30 +42,6 @@ pub trait MeasuredRun {
     fn deviations(&self, bound: &Self::Bound) -> Vec<Deviation>;
 }
 
-/// A set fitted to runs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SetFit<S> {
-    /// The set with fitted values.
-    pub set: S,
-    /// What became of each free constant.
-    pub constants: Vec<FittedSetConstant>,
-    /// Runs that it was fitted to.
-    pub runs: usize,
-    /// Sources of those runs.
-    pub sources: usize,
-    /// How far it is from their figures.
-    pub errors: Errors,
-}
-
-impl<S> SetFit<S> {
-    /// The file of the set, in the words of the priors' file.
-    pub fn to_toml(&self, title: SetTitle, prior: &str, text: &str, document: &Node) -> String {
-        let file =
-            SetFile { title, constants: &self.constants, runs: self.runs, sources: self.sources, errors: self.errors };
-        file.to_toml(prior, text, document)
-    }
-}
-
 /// Predictions of runs by constants.
 struct Runs<'a, R: MeasuredRun> {
     all: Vec<&'a R>,
@@ -98,6 +74,11 @@ impl<'a, R: MeasuredRun> Runs<'a, R> {
         }
         drop(all);
         set
+    }
+
+    /// Where each figure was published.
+    fn sources_of_figures(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().zip(&self.bound).flat_map(|(run, (_, found))| found.iter().map(|_| run.source()))
     }
 
     fn deviations(&self) -> impl Iterator<Item = &Deviation> {
@@ -164,30 +145,11 @@ fn fitted<R: MeasuredRun>(problem: &Runs<'_, R>, minimum: &Minimum) -> SetFit<R:
             name: set.constants_mut()[*index].0.clone(),
             range: [x, x - narrowed, x + narrowed].map(|x| prior.at(x)),
             narrowed,
-            sources: sources(problem, &minimum.influence[at]),
+            sources: shares(problem.sources_of_figures().zip(minimum.influence[at].iter().copied())),
         });
     }
     let logarithms: Vec<f64> = problem.deviations().map(|deviation| deviation.error).collect();
-    let sources: BTreeSet<&str> = problem.all.iter().map(|run| run.source()).collect();
-    SetFit { set, constants, runs: problem.all.len(), sources: sources.len(), errors: Errors::of(&logarithms) }
-}
-
-/// Sources by what their runs say of a constant, most first.
-fn sources<R: MeasuredRun>(problem: &Runs<'_, R>, influence: &[f64]) -> Vec<(String, f64)> {
-    let mut by_source: BTreeMap<&str, f64> = BTreeMap::new();
-    let of_figures =
-        problem.all.iter().zip(&problem.bound).flat_map(|(run, (_, found))| found.iter().map(|_| run.source()));
-    for (source, derivative) in of_figures.zip(influence) {
-        *by_source.entry(source).or_default() += derivative * derivative;
-    }
-    let total: f64 = by_source.values().sum();
-    if total <= 0.0 {
-        return Vec::new();
-    }
-    let mut shares: Vec<(String, f64)> =
-        by_source.into_iter().map(|(source, part)| (source.to_owned(), part / total)).collect();
-    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
-    shares
+    SetFit::new(set, constants, problem.all.iter().map(|run| run.source()), &logarithms)
 }
 
 /// The constants without each of some groups of runs, by group: fitted to the others, from the same priors. Runs that

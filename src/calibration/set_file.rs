@@ -1,6 +1,6 @@
-//! A fit as the file of a set: the text of the priors with fitted numbers in their places, and the sources of each.
+//! A fitted set, and its file: the text of the priors with fitted numbers in their places, and the sources of each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::fit::Errors;
@@ -59,28 +59,40 @@ impl SetTitle {
     };
 }
 
-/// What a file of a set says of its fit.
-#[derive(Debug)]
-pub(super) struct SetFile<'a> {
-    /// What it is fitted to.
-    pub(super) title: SetTitle,
-    /// The constants.
-    pub(super) constants: &'a [FittedSetConstant],
+/// A set fitted to runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetFit<S> {
+    /// The set with fitted values.
+    pub set: S,
+    /// What became of each free constant.
+    pub constants: Vec<FittedSetConstant>,
     /// Runs that it was fitted to.
-    pub(super) runs: usize,
+    pub runs: usize,
     /// Sources of those runs.
-    pub(super) sources: usize,
-    /// How far it is from them.
-    pub(super) errors: Errors,
+    pub sources: usize,
+    /// How far it is from their figures.
+    pub errors: Errors,
 }
 
-impl SetFile<'_> {
+impl<S> SetFit<S> {
+    /// A set and its constants, the sources of the runs that it was fitted to, one a run, and the logarithms of predicted
+    /// over measured.
+    pub(super) fn new<'a>(
+        set: S,
+        constants: Vec<FittedSetConstant>,
+        runs: impl ExactSizeIterator<Item = &'a str>,
+        logarithms: &[f64],
+    ) -> Self {
+        let (count, sources): (usize, BTreeSet<&str>) = (runs.len(), runs.collect());
+        Self { set, constants, runs: count, sources: sources.len(), errors: Errors::of(logarithms) }
+    }
+
     /// The file of the set: `text` is the priors' file, whose sources stand last, `document` what was read of it.
     /// Comments and order stay, but for what stands above the name; each constant that the runs narrow has the sources of
     /// those runs behind it, the others keep the source that they have.
-    pub(super) fn to_toml(&self, prior: &str, text: &str, document: &Node) -> String {
+    pub fn to_toml(&self, title: SetTitle, prior: &str, text: &str, document: &Node) -> String {
         let mut edits: Vec<(std::ops::Range<usize>, String)> = Vec::new();
-        for constant in self.constants {
+        for constant in &self.constants {
             let Some(node) = document.at_path(&constant.name) else { continue };
             for (key, number) in ["value", "low", "high"].into_iter().zip(constant.range) {
                 if let Some(place) = node.at_path(key) {
@@ -92,7 +104,7 @@ impl SetFile<'_> {
         let mut file = format!(
             "# Written by `clusterplan {}`: {} runs of {} sources, beginning from `{prior}`.\n\
              # Their errors are {:.1}% in the median, and nine of ten are below {:.1}%. Ranges are one standard error.\n",
-            self.title.command,
+            title.command,
             self.runs,
             self.sources,
             100.0 * self.errors.median,
@@ -101,7 +113,7 @@ impl SetFile<'_> {
         let mut from = 0;
         if let Some(name) = document.at_path("name") {
             // A text buffer takes everything.
-            let _ = write!(file, "name = {:?}", self.title.name);
+            let _ = write!(file, "name = {:?}", title.name);
             from = name.at.range.end;
         }
         let body = text.find("\n[[source]]").map_or(text.len(), |at| at + 1);
@@ -111,11 +123,11 @@ impl SetFile<'_> {
             from = range.end;
         }
         file.push_str(&text[from..body]);
-        self.write_sources(&mut file, document);
+        self.write_sources(title, &mut file, document);
         file
     }
 
-    fn write_sources(&self, file: &mut String, document: &Node) {
+    fn write_sources(&self, of: SetTitle, file: &mut String, document: &Node) {
         let priors = priors(document);
         let mut fitted: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut kept: BTreeMap<usize, Vec<String>> = BTreeMap::new();
@@ -148,7 +160,7 @@ impl SetFile<'_> {
             file.push('\n');
         };
         for (names, fields) in fitted {
-            let title = format!("Robust least-squares fit of published {}, mostly of {names}", self.title.measurements);
+            let title = format!("Robust least-squares fit of published {}, mostly of {names}", of.measurements);
             entry(&fields, Basis::Derived, &title, None, None);
         }
         for (at, fields) in kept {
@@ -231,13 +243,8 @@ mod tests {
         };
         let constants =
             vec![constant("board.b", [0.95, 0.94, 0.96], 0.2), constant("board.c", [9.876e-4, 5e-4, 1e-3], 0.9)];
-        let fit = SetFile {
-            title: SetTitle::TRAINING,
-            constants: &constants,
-            runs: 3,
-            sources: 2,
-            errors: Errors { count: 3, median: 0.024, p90: 0.0951 },
-        };
+        let fit =
+            SetFit { set: (), constants, runs: 3, sources: 2, errors: Errors { count: 3, median: 0.024, p90: 0.0951 } };
         let expected = "# Written by `clusterplan calibrate training`: 3 runs of 2 sources, beginning from `priors`.\n\
                         # Their errors are 2.4% in the median, and nine of ten are below 9.5%. Ranges are one standard error.\nname = \"Training software, fitted to runs\"\n\n# A comment.\n\
                         [board]\na = 1.0\nb = { value = 0.95, low = 0.94, high = 0.96 }\n\
@@ -245,6 +252,6 @@ mod tests {
                         [[source]]\nfields = [\"board.b\"]\nbasis = \"derived\"\n\
                         title = \"Robust least-squares fit of published training runs, mostly of paper\"\naccessed = 2026-11-29\n\n\
                         [[source]]\nfields = [\"board.a\", \"board.c\"]\nbasis = \"assumed\"\ntitle = \"Judgement\"\naccessed = 2026-11-29\n";
-        assert_eq!(fit.to_toml("priors", text, &document), expected);
+        assert_eq!(fit.to_toml(SetTitle::TRAINING, "priors", text, &document), expected);
     }
 }

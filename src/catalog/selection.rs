@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 
 use super::Record;
 use super::record::text;
+use super::relation::Relation;
 use crate::document::{Node, Value};
 use crate::units::{
     Bandwidth, Bytes, CarbonIntensity, FlopRate, Meters, Quantity, Seconds, Usd, UsdPerHour, UsdPerJoule,
@@ -20,26 +21,6 @@ pub struct Condition {
     /// What else it may be equal to.
     others: Vec<String>,
 }
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Relation {
-    Equal,
-    Unequal,
-    Less,
-    AtMost,
-    More,
-    AtLeast,
-}
-
-/// Longer signs first, so that `>=` is not read as `>`.
-const RELATIONS: [(&str, Relation); 6] = [
-    (">=", Relation::AtLeast),
-    ("<=", Relation::AtMost),
-    ("!=", Relation::Unequal),
-    ("=", Relation::Equal),
-    (">", Relation::More),
-    ("<", Relation::Less),
-];
 
 /// Why a text is no condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,7 +48,7 @@ impl Condition {
         }
         let at = condition.find(['<', '>', '=', '!']).ok_or_else(wrong)?;
         let (field, rest) = condition.split_at(at);
-        let (sign, relation) = RELATIONS.iter().find(|(sign, _)| rest.starts_with(sign)).ok_or_else(wrong)?;
+        let (sign, relation) = Relation::SIGNS.iter().find(|(sign, _)| rest.starts_with(sign)).ok_or_else(wrong)?;
         let (field, value) = (field.trim(), rest[sign.len()..].trim().trim_matches('"'));
         if field.is_empty() || value.is_empty() || value.starts_with('=') {
             return Err(wrong());
@@ -82,7 +63,7 @@ impl Condition {
     }
 
     const fn is_of_order(&self) -> bool {
-        !matches!(self.relation, Relation::Equal | Relation::Unequal)
+        self.relation.is_of_order()
     }
 
     /// Whether the entry has the field, and the field something that the value can be held against.
@@ -111,10 +92,7 @@ impl Condition {
         match self.relation {
             Relation::Equal => is(&self.value) || self.others.iter().any(is),
             Relation::Unequal => !is(&self.value),
-            Relation::Less => order == Some(Ordering::Less),
-            Relation::AtMost => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-            Relation::More => order == Some(Ordering::Greater),
-            Relation::AtLeast => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+            relation => order.is_some_and(|order| relation.holds(order)),
         }
     }
 }

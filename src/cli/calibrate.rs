@@ -21,7 +21,7 @@ use crate::report::{CalibrationTitle, calibration_grid, calibration_json, calibr
 use crate::scenario::Communication;
 use crate::study::Call;
 use crate::units::Bytes;
-use crate::validation::{ALIASES, Aliases, Domain, Run, training_runs};
+use crate::validation::{Aliases, Domain, Run, training_runs};
 
 /// The set of training constants that is fitted to the project's own runs.
 const FITTED_SET: &str = "published-runs";
@@ -226,8 +226,7 @@ impl Training {
         session.writes_toml();
         let documents = session.catalog_documents();
         let catalog = load::bind(&documents, &session.sink);
-        let file = session.sources.add("aliases.toml", ALIASES);
-        let aliases = Aliases::read(&load::parse(&session.sources, file, &session.sink), &session.sink);
+        let aliases = load::aliases(&mut session.sources, &session.sink);
         let key = ("efficiency/training".to_owned(), self.prior.clone());
         let (Some(prior), Some(document)) = (catalog.training_efficiency.get(&self.prior), documents.get(&key)) else {
             let ids: Vec<&str> = catalog.training_efficiency.iter().map(|entry| entry.id.as_str()).collect();

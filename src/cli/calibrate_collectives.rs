@@ -6,12 +6,12 @@ use clap::Args;
 
 use super::options::Format;
 use super::{Answer, Session};
-use crate::calibration::{CollectiveSetFit, fit_collective_set};
+use crate::calibration::{SetFit, SetTitle, fit_collective_set};
 use crate::catalog::{Catalog, CollectiveEfficiency};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::load;
 use crate::validation::{
-    ALIASES, Aliases, CollectiveRun, Domain, TableError, Validation, collective_runs, held_out_page, validation_csv,
+    Aliases, CollectiveRun, Domain, TableError, Validation, collective_runs, held_out_page, validation_csv,
     validation_json,
 };
 
@@ -36,8 +36,7 @@ impl Collectives {
         }
         let documents = session.catalog_documents();
         let catalog = load::bind(&documents, &session.sink);
-        let file = session.sources.add("aliases.toml", ALIASES);
-        let aliases = Aliases::read(&load::parse(&session.sources, file, &session.sink), &session.sink);
+        let aliases = load::aliases(&mut session.sources, &session.sink);
         let key = ("efficiency/collectives".to_owned(), self.prior.clone());
         let (Some(prior), Some(document)) = (catalog.collective_efficiency.get(&self.prior), documents.get(&key))
         else {
@@ -57,7 +56,7 @@ impl Collectives {
         let table = Table { text: &text, catalog: &catalog, aliases: &aliases, prior };
         let answer = if self.toml {
             let (text, document) = session.text_of(document);
-            table.fitted(|fit| fit.to_toml(&self.prior, &text, &document).into_bytes())
+            table.fitted(|fit| fit.to_toml(SetTitle::COLLECTIVES, &self.prior, &text, &document).into_bytes())
         } else {
             table.left_out(&session)
         };
@@ -81,7 +80,7 @@ struct Table<'a> {
 
 impl Table<'_> {
     /// The set fitted to all runs.
-    fn fitted(&self, written: impl Fn(&CollectiveSetFit) -> Vec<u8>) -> Result<Answer, TableError> {
+    fn fitted(&self, written: impl Fn(&SetFit<CollectiveEfficiency>) -> Vec<u8>) -> Result<Answer, TableError> {
         let runs = collective_runs(self.text, self.catalog, self.aliases)?;
         let runs: Vec<&CollectiveRun> = runs.iter().collect();
         Ok(match fit_collective_set(&runs, self.prior) {

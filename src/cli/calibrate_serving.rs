@@ -14,8 +14,8 @@ use crate::document::Value;
 use crate::load;
 use crate::report::Grid;
 use crate::units::significant;
+use crate::validation::Domain;
 use crate::validation::serving::{Setup, coverage, setups};
-use crate::validation::{ALIASES, Aliases, Domain};
 
 /// `clusterplan calibrate serving`
 #[derive(Args, Debug)]
@@ -35,8 +35,7 @@ impl Serving {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
         let documents = session.catalog_documents();
         let catalog = load::bind(&documents, &session.sink);
-        let file = session.sources.add("aliases.toml", ALIASES);
-        let aliases = Aliases::read(&load::parse(&session.sources, file, &session.sink), &session.sink);
+        let aliases = load::aliases(&mut session.sources, &session.sink);
         let mut runs: Vec<Setup> = Vec::new();
         for (domain, text) in self.tables(&mut session) {
             match setups(domain, &text, &catalog, &aliases) {

@@ -14,8 +14,8 @@ use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::load;
 use crate::validation::serving::{Setup, setups};
 use crate::validation::{
-    ALIASES, Aliases, Domain, LeaveOut, Run, TOLERANCES, Tolerances, Validation, left_out_page, training_runs,
-    validation_csv, validation_json, validation_page,
+    Aliases, Domain, LeaveOut, Run, TOLERANCES, Tolerances, Validation, left_out_page, training_runs, validation_csv,
+    validation_json, validation_page,
 };
 
 /// `clusterplan validate`
@@ -60,14 +60,9 @@ fn domains() -> impl TypedValueParser<Value = Domain> {
 impl Validate {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
         let catalog = session.catalog();
-        let mut parse = |name: &str, text: &str| {
-            let file = session.sources.add(name, text);
-            load::parse(&session.sources, file, &session.sink)
-        };
-        let aliases = parse("aliases.toml", ALIASES);
-        let tolerances = parse("tolerances.toml", TOLERANCES);
-        let aliases = Aliases::read(&aliases, &session.sink);
-        let tolerances = Tolerances::read(&tolerances, &session.sink);
+        let aliases = load::aliases(&mut session.sources, &session.sink);
+        let file = session.sources.add("tolerances.toml", TOLERANCES);
+        let tolerances = Tolerances::read(&load::parse(&session.sources, file, &session.sink), &session.sink);
         self.cases.iter().for_each(|path| session.reads(path));
         let tables = self.tables(&session);
         // Sources of collectives are left out within the table; what is fitted to training runs is fitted before.

@@ -6,7 +6,7 @@ use crate::catalog::collective_efficiency::{
     LibraryEfficiency, MpiEfficiency, NetworkEfficiency, NvlsEfficiency, PatEfficiency, ScaleUpEfficiency,
     SharpEfficiency,
 };
-use crate::units::{Bandwidth, Bytes, Factor, Fraction, Meters, Seconds};
+use crate::units::{Bandwidth, Bytes, Factor, Fraction, Seconds};
 
 pub(super) const fn us(us: f64) -> Seconds {
     Seconds::new(us * 1e-6)
@@ -103,18 +103,7 @@ pub(super) fn wires() -> Wires {
 
 /// A rail each: `ranks` ranks, so many in a domain.
 pub(super) fn group(ranks: u32, ranks_per_domain: u32) -> Group {
-    Group {
-        ranks,
-        ranks_per_domain,
-        fewest_per_domain: Group::of_last_domain(ranks, ranks_per_domain),
-        nics_per_domain: f64::from(ranks_per_domain),
-        network_share: 1.0,
-        all_to_all_share: 1.0,
-        relayed: 0.0,
-        more_switches: 0.0,
-        sites: 1,
-        distance: Meters::ZERO,
-    }
+    Group::filling(ranks, ranks_per_domain, f64::from(ranks_per_domain))
 }
 
 /// A line's parts in microseconds: latency, bandwidth.

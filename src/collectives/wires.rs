@@ -5,7 +5,7 @@ use crate::catalog::collective_efficiency::{
     ScaleUpEfficiency, ScaleUpKind, SharpEfficiency,
 };
 use crate::document::choices;
-use crate::topology::accelerator_sides;
+use crate::topology::{GroupPlacement, accelerator_sides};
 use crate::units::{Bandwidth, Meters, Seconds};
 
 choices! {
@@ -70,6 +70,38 @@ pub struct Group {
 }
 
 impl Group {
+    /// Ranks that fill domains from the first, on one site, with all that their cards carry.
+    pub fn filling(ranks: u32, ranks_per_domain: u32, nics_per_domain: f64) -> Self {
+        Self {
+            ranks,
+            ranks_per_domain,
+            fewest_per_domain: Self::of_last_domain(ranks, ranks_per_domain),
+            nics_per_domain,
+            network_share: 1.0,
+            all_to_all_share: 1.0,
+            relayed: 0.0,
+            more_switches: 0.0,
+            sites: 1,
+            distance: Meters::ZERO,
+        }
+    }
+
+    /// Ranks where a topology places them, as many in each domain as in the others.
+    pub const fn placed(ranks: u32, placed: &GroupPlacement) -> Self {
+        Self {
+            ranks,
+            ranks_per_domain: placed.ranks_per_domain,
+            fewest_per_domain: placed.ranks_per_domain,
+            nics_per_domain: placed.nics_per_domain,
+            network_share: placed.ring_share,
+            all_to_all_share: placed.all_to_all_share,
+            relayed: placed.relayed,
+            more_switches: placed.more_switches,
+            sites: placed.sites,
+            distance: placed.distance,
+        }
+    }
+
     /// The same beside others that send through the same cards at the same time, `groups` of them with this one.
     #[must_use]
     pub fn among(self, groups: u32) -> Self {

@@ -65,6 +65,23 @@ pub struct SteadyState {
     pub requests_per_second: f64,
 }
 
+impl SteadyState {
+    /// Of tokens that take so long with so many sequences in decode, where nobody waits and nothing ends.
+    pub(super) fn of(token: &TokenTime, batch: f64, prefill: Seconds) -> Self {
+        Self {
+            ttft: prefill,
+            tpot: token.total(),
+            batch,
+            step: token.step,
+            cycle: token.cycle,
+            stall: token.stall,
+            prefill,
+            queue: Seconds::ZERO,
+            requests_per_second: 0.0,
+        }
+    }
+}
+
 impl Replica<'_> {
     /// Time between tokens with so many sequences in decode and as many requests beginning as end, by its parts: the
     /// step, and the wait for prefills. `others` is the share of requests that prefills of others can hold up.
@@ -108,17 +125,6 @@ impl Replica<'_> {
     }
 
     fn state(&self, request: &Request, batch: f64, prefill: Seconds, others: f64) -> SteadyState {
-        let token = self.token_time(request, batch, prefill, others);
-        SteadyState {
-            ttft: prefill,
-            tpot: token.total(),
-            batch,
-            step: token.step,
-            cycle: token.cycle,
-            stall: token.stall,
-            prefill,
-            queue: Seconds::ZERO,
-            requests_per_second: 0.0,
-        }
+        SteadyState::of(&self.token_time(request, batch, prefill, others), batch, prefill)
     }
 }

@@ -28,18 +28,15 @@ fn llama(hidden: u32, layers: u32, heads: u32, ffn: u32) -> Model {
 
 /// DeepSeek-V3, dense layers left out.
 pub(super) fn deepseek() -> Model {
-    let latent = Latent {
-        heads: 128,
-        query_rank: Some(1_536),
-        rank: 512,
-        nope_dim: 128,
-        rope_dim: 64,
-        value_dim: 128,
-        indexer: None,
-    };
     let expert = Mlp { ffn: 2_048, gated: true, biases: false };
     let moe = MoeBlock { experts: 256, per_token: 8, expert, shared_ffn: 2_048, ..MoeBlock::default() };
-    let block = Block { layers: 58, norms: 2, mixer: Mixer::Latent(latent), feed: Feed::Moe(moe), ..Block::default() };
+    let block = Block {
+        layers: 58,
+        norms: 2,
+        mixer: Mixer::Latent(Latent::DEEPSEEK_V3),
+        feed: Feed::Moe(moe),
+        ..Block::default()
+    };
     Model { hidden: 7_168, vocab: 129_280, norm: Norm::RmsNorm, blocks: vec![block], ..Model::default() }
 }
 

@@ -11,17 +11,10 @@ impl Replica<'_> {
         let batch = room.requests.min(most * f64::from(self.spread.attention_data)).max(1.0);
         let prefill = self.packed_prefill(request.input, request.cached);
         let token = self.token_time(request, batch, prefill, 1.0);
-        let tpot = token.total();
         SteadyState {
             ttft: self.hardware.first_token + prefill + token.cycle * self.chunks(request.input),
-            tpot,
-            batch,
-            step: token.step,
-            cycle: token.cycle,
-            stall: token.stall,
-            prefill,
-            queue: Seconds::ZERO,
-            requests_per_second: batch / (tpot * request.output / Seconds::new(1.0)),
+            requests_per_second: batch / (token.total() * request.output / Seconds::new(1.0)),
+            ..SteadyState::of(&token, batch, prefill)
         }
     }
 }

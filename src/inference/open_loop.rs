@@ -100,14 +100,9 @@ impl Replica<'_> {
         let (to_first, _) = over_prompts(coming, first);
         let mut state = SteadyState {
             ttft: to_first + queue,
-            tpot: token.total(),
-            batch,
-            step: token.step,
-            cycle: token.cycle,
-            stall: token.stall,
-            prefill,
             queue,
             requests_per_second: rate.over(Seconds::new(1.0)),
+            ..SteadyState::of(&token, batch, prefill)
         };
         let of_batch = |batch: f64| time(batch.clamp(0.0, room.requests)).total();
         let mut sources = Sources {

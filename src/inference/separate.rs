@@ -1,6 +1,7 @@
 //! Prefill and decode in pools of their own, with requests at a rate, at a concurrency, or without end.
 
 use super::batching::{Request, SteadyState};
+use super::features::TokenTime;
 use super::latency::{Coming, Latencies, Sources, Wait, distribution, over_prompts, peakedness, tokens};
 use super::open_loop::{Overload, Short};
 use super::replay::{ByPrompt, Servers, dispersion, replay};
@@ -85,14 +86,9 @@ impl Separate<'_> {
         let first = self.decode.hardware.first_token + prefill + self.transfer + cycle;
         SteadyState {
             ttft: first + queue,
-            tpot: step.total(),
-            batch,
-            step,
-            cycle,
-            stall: Seconds::ZERO,
-            prefill,
             queue,
             requests_per_second: rate.over(SECOND) / self.replicas,
+            ..SteadyState::of(&TokenTime { step, cycle, stall: Seconds::ZERO }, batch, prefill)
         }
     }
 

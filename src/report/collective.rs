@@ -190,8 +190,13 @@ pub fn call_page(title: &CallTitle, answer: &CallAnswer) -> Page {
         format!("All ranks reach each other by the {} path of their nodes: no network card is on the way.", title.path)
     } else {
         let last = if group.fewest_per_domain < group.ranks_per_domain {
-            let cards = significant(group.fewest_nics(), 4);
-            format!(", the last filled in part, with {} of {cards}, which the others wait for", group.fewest_per_domain)
+            let (ranks, cards) = (group.fewest_per_domain, group.fewest_nics());
+            format!(
+                ", but for the last: {ranks} rank{} with {} card{}, and the others wait for it",
+                if ranks == 1 { "" } else { "s" },
+                significant(cards, 4),
+                if cards > 1.0 { "s" } else { "" },
+            )
         } else {
             String::new()
         };

@@ -1,6 +1,6 @@
 //! Reports for programs: one object, keys of the table of figures, numbers bare in the unit that their key names.
 
-use serde_json::{Map, Number, Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 use super::break_even_map::map_object;
 use super::comparison::{never, number};
@@ -9,6 +9,7 @@ use super::figure::{Group, Value};
 use super::infeasible::{advice, footprint_values};
 use super::layout_search::{self, nearest_object, reasons_object};
 use super::metrics::{METRICS, of_group};
+use super::number::finite;
 use super::page::Grid;
 use super::settings::{Origin, settings};
 use super::stages::stage_objects;
@@ -64,11 +65,6 @@ fn bare(value: Value) -> Json {
         Value::Count(count) => count.into(),
         Value::Flag(yes) => yes.into(),
     }
-}
-
-/// A number, or null where there is none.
-pub(super) fn finite(number: f64) -> Json {
-    Number::from_f64(number).map_or(Json::Null, Json::Number)
 }
 
 pub(super) fn evaluation_object(evaluation: &Evaluation) -> Json {

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::figure::{grouped, percent};
-use super::json::finite;
+use super::number::finite;
 use super::page::{Block, Grid, Section};
 use super::settings::of_layout;
 use crate::evaluate::{Candidate, Evaluation, Found, Tally};

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use super::number::whole_or_finite;
 use super::page::{Block, Grid, Page, Section};
 use crate::memory::serving::{Engine, Fits, ServingLayout};
 use crate::memory::{MemoryFootprint, TrainingFit};
@@ -58,9 +59,7 @@ impl ServingMemory {
 }
 
 fn bare(bytes: Bytes) -> Json {
-    let number = bytes.base();
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, positive and below 2^53")]
-    if number.fract() == 0.0 && (0.0..9e15).contains(&number) { Json::from(number as u64) } else { Json::from(number) }
+    whole_or_finite(bytes.base())
 }
 
 fn components(footprint: &MemoryFootprint) -> [(&'static str, &'static str, Bytes); 6] {

@@ -18,6 +18,7 @@ mod markdown;
 mod memory;
 mod metrics;
 mod model;
+mod number;
 mod page;
 mod plan;
 mod pricing;

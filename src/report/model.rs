@@ -2,6 +2,8 @@
 
 use serde_json::{Value as Json, json};
 
+use super::figure::grouped;
+use super::number::whole_or_finite;
 use super::page::{Block, Grid, Page, Section};
 use crate::catalog::model::{Compressed, Feed, Mixer, Model, Module, Span};
 use crate::memory::serving::{CacheFormats, Pages, Paging, ServingLayout, sequence_bytes};
@@ -69,7 +71,7 @@ impl ModelSheet {
 
 /// The sheet for programs.
 pub fn model_json(sheet: &ModelSheet) -> String {
-    let bytes = |bytes: Bytes| bare(bytes.base());
+    let bytes = |bytes: Bytes| whole_or_finite(bytes.base());
     let modules: Vec<Json> = sheet
         .modules()
         .map(|(module, parameters, bits, size)| {
@@ -112,20 +114,14 @@ pub fn model_json(sheet: &ModelSheet) -> String {
         "kv_bytes_at_context": bytes(sheet.sequence(Paging::PerLayer)),
         "kv_bytes_at_context_all_tokens": bytes(sheet.sequence(Paging::AllTokens)),
         "kv_bytes_at_context_unified_pages": bytes(sheet.sequence(Paging::UnifiedPages)),
-        "flops_per_token": bare(sheet.flops.total().base()),
-        "weight_flops_per_token": bare(sheet.flops.weights.base()),
-        "cache_flops_per_token": bare(sheet.flops.cache.base()),
+        "flops_per_token": whole_or_finite(sheet.flops.total().base()),
+        "weight_flops_per_token": whole_or_finite(sheet.flops.weights.base()),
+        "cache_flops_per_token": whole_or_finite(sheet.flops.cache.base()),
         "modules": modules,
         "blocks": blocks,
         "filled": filled,
     });
     format!("{object:#}\n")
-}
-
-/// A number as it is: whole where it has no fraction.
-fn bare(number: f64) -> Json {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, positive and below 2^53")]
-    if number.fract() == 0.0 && (0.0..9e15).contains(&number) { Json::from(number as u64) } else { Json::from(number) }
 }
 
 /// Modules and totals as a table, for spreadsheets.
@@ -217,19 +213,6 @@ fn headlines(sheet: &ModelSheet) -> Grid {
     row("operations a token, weights".to_owned(), sheet.flops.weights.to_string());
     row("operations a token, cache".to_owned(), sheet.flops.cache.to_string());
     grid
-}
-
-/// Digits in threes.
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Decimal and binary, since tools print either and call both GB.

@@ -4,8 +4,9 @@ use serde_json::{Map, Value as Json, json};
 
 use super::csv::{BYTE_ORDER_MARK, text};
 use super::figure::{Metric, Unit, Value, grouped};
-use super::json::{finite, pretty};
+use super::json::pretty;
 use super::metrics::{METRICS, metric};
+use super::number::finite;
 use super::page::{Block, Grid, Page, Section};
 use super::sweep_break_even;
 use crate::evaluate::Evaluation;

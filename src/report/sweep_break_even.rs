@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value as Json, json};
 
 use super::figure::Value;
-use super::json::finite;
 use super::metrics::metric;
+use super::number::finite;
 use super::page::Grid;
 use super::sweep::{axis_text, short};
 use crate::sweep::{ABSENT, Column, Reduced, Sweep};

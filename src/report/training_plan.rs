@@ -4,7 +4,8 @@ use serde_json::{Value as Json, json};
 
 use super::evaluation_object;
 use super::figure::{change, grouped, percent};
-use super::json::{finite, pretty};
+use super::json::pretty;
+use super::number::finite;
 use super::page::{Block, Grid, Page, Section};
 use crate::study::{BindingLimit, TrainingChoice, TrainingPlan};
 

@@ -4,8 +4,9 @@ use serde_json::{Value as Json, json};
 
 use super::figure::Value;
 use super::figure::percent;
-use super::json::{finite, pretty};
+use super::json::pretty;
 use super::metrics::metric;
+use super::number::finite;
 use super::page::{Block, Grid, Page, Section};
 use super::sweep::figure;
 use crate::sweep::uncertain::{Aim, Spreading, Uncertain, Uncertainty};

@@ -137,16 +137,10 @@ impl Call<'_> {
         let ranks_per_domain = self.ranks.min(domain(&topology, self.node, at_work) / stride).max(1);
         let nics = placed.nics_per_domain / f64::from(placed.ranks_per_domain) * f64::from(ranks_per_domain);
         let group = Group {
-            ranks: self.ranks,
             ranks_per_domain,
             fewest_per_domain: Group::of_last_domain(self.ranks, ranks_per_domain),
             nics_per_domain: nics,
-            network_share: placed.ring_share,
-            all_to_all_share: placed.all_to_all_share,
-            relayed: placed.relayed,
-            more_switches: placed.more_switches,
-            sites: placed.sites,
-            distance: placed.distance,
+            ..Group::placed(self.ranks, &placed)
         };
         let group = if self.path == Some(IntraNode::NicLoopback) { group.through_cards_only() } else { group };
         let balance = Balance::of(&self.fabric.entry);

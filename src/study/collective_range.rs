@@ -148,7 +148,7 @@ fn form_spread(form: &FormSpread, payload: Bytes) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::{Fraction, Meters};
+    use crate::units::Fraction;
 
     #[test]
     fn independent_constants_add_up_by_their_squares() {
@@ -179,19 +179,8 @@ mod tests {
 
     #[test]
     fn racks_beyond_the_third_are_an_extrapolation() {
-        let group = |ranks, ranks_per_domain| Group {
-            ranks,
-            ranks_per_domain,
-            fewest_per_domain: Group::of_last_domain(ranks, ranks_per_domain),
-            nics_per_domain: f64::from(ranks_per_domain),
-            network_share: 1.0,
-            all_to_all_share: 1.0,
-            relayed: 0.0,
-            more_switches: 0.0,
-            sites: 1,
-            distance: Meters::ZERO,
-        };
-        let of = |algorithm, ranks, each| Extrapolation::of(algorithm, &group(ranks, each));
+        let of =
+            |algorithm, ranks, each: u32| Extrapolation::of(algorithm, &Group::filling(ranks, each, f64::from(each)));
         assert_eq!(of(Algorithm::NvlsTree, 216, 72), Some(Extrapolation::Ranks));
         assert_eq!(of(Algorithm::NvlsTree, 288, 72), Some(Extrapolation::Racks));
         assert_eq!(of(Algorithm::RingSimple, 288, 72), Some(Extrapolation::Ranks));

@@ -3,6 +3,7 @@
 use super::axes::Axes;
 use super::columns::{Column, Figure};
 use super::row::Row;
+use crate::catalog::Relation;
 use crate::diagnostics::did_you_mean;
 
 /// A condition, its keys bound to columns.
@@ -16,23 +17,6 @@ pub enum Condition {
     Not(Box<Self>),
     /// A column held against a number, or against another column.
     Compare(Column, Relation, Operand),
-}
-
-/// How two numbers stand to each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relation {
-    /// As large.
-    Equal,
-    /// Not as large.
-    Unequal,
-    /// Smaller.
-    Less,
-    /// Not larger.
-    AtMost,
-    /// Larger.
-    More,
-    /// Not smaller.
-    AtLeast,
 }
 
 /// What a column is held against.
@@ -53,17 +37,6 @@ pub struct ConditionError {
     /// What to do.
     pub hint: String,
 }
-
-/// Longer signs first, so that `>=` is not read as `>`.
-const RELATIONS: [(&str, Relation); 7] = [
-    (">=", Relation::AtLeast),
-    ("<=", Relation::AtMost),
-    ("!=", Relation::Unequal),
-    ("==", Relation::Equal),
-    ("=", Relation::Equal),
-    (">", Relation::More),
-    ("<", Relation::Less),
-];
 
 /// So deep may parentheses and `not` stand in each other.
 const DEEPEST: u32 = 64;
@@ -94,15 +67,7 @@ impl Condition {
                     Operand::Number(number) => *number,
                     Operand::Column(column) => column.code(row),
                 };
-                let order = have.partial_cmp(&against);
-                order.is_some_and(|order| match relation {
-                    Relation::Equal => order.is_eq(),
-                    Relation::Unequal => order.is_ne(),
-                    Relation::Less => order.is_lt(),
-                    Relation::AtMost => order.is_le(),
-                    Relation::More => order.is_gt(),
-                    Relation::AtLeast => order.is_ge(),
-                })
+                have.partial_cmp(&against).is_some_and(|order| relation.holds(order))
             }
         }
     }
@@ -133,7 +98,7 @@ fn tokens(text: &str) -> Result<Vec<&str>, ConditionError> {
     // Within the brackets after `in`, commas part values.
     let mut listing = false;
     while let Some(first) = rest.chars().next() {
-        let length = if let Some((sign, _)) = RELATIONS.iter().find(|(sign, _)| rest.starts_with(sign)) {
+        let length = if let Some((sign, _)) = Relation::SIGNS.iter().find(|(sign, _)| rest.starts_with(sign)) {
             sign.len()
         } else if matches!(first, '(' | ')') || (first == '[' && found.last() == Some(&"in")) {
             listing |= first == '[';
@@ -227,11 +192,11 @@ impl<'a> Parser<'a> {
         if sign == "in" {
             return self.listed(key, column);
         }
-        let Some((_, relation)) = RELATIONS.iter().find(|(known, _)| *known == sign) else {
+        let Some((_, relation)) = Relation::SIGNS.iter().find(|(known, _)| *known == sign) else {
             return Err(malformed(&format!("`{sign}` stands where a sign should, after `{key}`")));
         };
         let value = self.take()?;
-        if !matches!(relation, Relation::Equal | Relation::Unequal) && !column.is_ordered(self.axes) {
+        if relation.is_of_order() && !column.is_ordered(self.axes) {
             return Err(malformed(&format!("values of `{key}` are words, which are neither more nor less")));
         }
         let operand = self.operand(key, column, value)?;

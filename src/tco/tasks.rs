@@ -63,39 +63,15 @@ impl TaskCost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::{Factor, Fraction, TokenRate, Tokens, UsdPerToken};
-    use crate::workload::{Fan, Reuse, Run};
-
-    fn task(rate: f64, failed_steps: f64) -> Task {
-        let run = Run {
-            steps: 10.0,
-            shared: Tokens::ZERO,
-            first: Tokens::new(1_000.0),
-            added: Tokens::new(400.0),
-            output: Tokens::new(100.0),
-            reasoning: Tokens::ZERO,
-        };
-        Task {
-            success: run,
-            failure: Run { steps: failed_steps, ..run },
-            rate: Fraction::new(rate).unwrap(),
-            fan: Fan { agents: 1, branches: 1, attempts: 1.0 },
-            reuse: Reuse { session: Fraction::ONE, shared: Fraction::ONE, block: Factor::ONE },
-        }
-    }
+    use crate::agents::fixture::PACE;
+    use crate::units::UsdPerToken;
+    use crate::workload::task;
 
     fn cost(task: &Task) -> TaskCost {
         let price = |usd: f64| UsdPerToken::new(usd * 1e-6);
         let prices = TokenPrices { input: price(1.0), cached: price(0.1), output: price(5.0) };
         let extras = TaskExtras { tool: Usd::new(0.001), sandbox: UsdPerHour::new(0.36) };
-        let pace = Pace {
-            first_token: Seconds::new(0.5),
-            answer: TokenRate::new(50.0),
-            tool: Seconds::new(5.0),
-            approvals: 1.0,
-            approval: Seconds::new(25.0),
-        };
-        TaskCost::of_task(&prices, &extras, task, &pace)
+        TaskCost::of_task(&prices, &extras, task, &PACE)
     }
 
     #[test]

@@ -167,7 +167,7 @@ impl Topology {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FatTreeSpec, Managers, Oversubscription, Tiers};
+    use super::super::{FatTreeSpec, Managers};
     use super::*;
 
     fn carrier(id: &str, links: u32) -> Carrier {
@@ -194,19 +194,8 @@ mod tests {
     }
 
     fn h100(nodes: u32) -> Topology {
-        Topology::fat_tree(&FatTreeSpec {
-            nodes,
-            nics_per_node: 8,
-            rails: 8,
-            radix: ByTier { leaf: 64, spine: 64, core: 64 },
-            planes: 1,
-            tiers: Tiers::Auto,
-            pod_nodes: None,
-            oversubscription: Oversubscription::NONE,
-            managers: Managers { servers: 2, ports_per_server: 2 },
-            border_ports: 0,
-        })
-        .unwrap()
+        let managers = Managers { servers: 2, ports_per_server: 2 };
+        Topology::fat_tree(&FatTreeSpec { managers, ..FatTreeSpec::eight_rails(nodes) }).unwrap()
     }
 
     #[test]

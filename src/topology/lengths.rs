@@ -143,23 +143,12 @@ fn push(found: &mut Vec<LengthClass>, tier: Tier, length: Meters, count: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ByTier, FatTreeSpec, Managers, Oversubscription, Tiers};
+    use super::super::{FatTreeSpec, Managers, Tiers};
     use super::*;
 
     #[test]
     fn one_unit_in_eight_racks() {
-        let spec = FatTreeSpec {
-            nodes: 32,
-            nics_per_node: 8,
-            rails: 8,
-            radix: ByTier { leaf: 64, spine: 64, core: 64 },
-            planes: 1,
-            tiers: Tiers::Two,
-            pod_nodes: None,
-            oversubscription: Oversubscription::NONE,
-            managers: Managers::default(),
-            border_ports: 0,
-        };
+        let spec = FatTreeSpec { tiers: Tiers::Two, ..FatTreeSpec::eight_rails(32) };
         let topology = Topology::fat_tree(&spec).unwrap();
         // Racks 0 to 7 of four nodes; leaves in rack 4. Distances 4 x 0.6 + 4 = 6.4 m at most, 4 m in the rack itself
         // and 4.6 m beside it: 3 racks below 5 m.
@@ -172,18 +161,9 @@ mod tests {
     fn every_cable_has_a_length() {
         for kind in TopologyKind::ALL {
             for nodes in [40, 300, 1_100] {
-                let spec = FatTreeSpec {
-                    nodes,
-                    nics_per_node: 8,
-                    rails: 8,
-                    radix: ByTier { leaf: 64, spine: 64, core: 64 },
-                    planes: if *kind == TopologyKind::MultiPlane { 2 } else { 1 },
-                    tiers: Tiers::Auto,
-                    pod_nodes: None,
-                    oversubscription: Oversubscription::NONE,
-                    managers: Managers { servers: 2, ports_per_server: 2 },
-                    border_ports: 0,
-                };
+                let planes = if *kind == TopologyKind::MultiPlane { 2 } else { 1 };
+                let managers = Managers { servers: 2, ports_per_server: 2 };
+                let spec = FatTreeSpec { planes, managers, ..FatTreeSpec::eight_rails(nodes) };
                 let topology = Topology::build(*kind, &spec).unwrap();
                 let classes = topology.cable_lengths(&RackLayout::usual(4));
                 for tier in [Tier::Node, Tier::Leaf, Tier::Spine] {

@@ -72,6 +72,25 @@ pub struct FatTreeSpec {
     pub border_ports: u32,
 }
 
+#[cfg(test)]
+impl FatTreeSpec {
+    /// Nodes of eight cards, a rail each, on switches of 64 ports.
+    pub(super) fn eight_rails(nodes: u32) -> Self {
+        Self {
+            nodes,
+            nics_per_node: 8,
+            rails: 8,
+            radix: ByTier { leaf: 64, spine: 64, core: 64 },
+            planes: 1,
+            tiers: Tiers::Auto,
+            pod_nodes: None,
+            oversubscription: Oversubscription::NONE,
+            managers: Managers::default(),
+            border_ports: 0,
+        }
+    }
+}
+
 impl FatTreeSpec {
     /// Ports that the fabric managers take.
     pub fn manager_ports(&self) -> u32 {

@@ -34,20 +34,7 @@ const ACTIVATION: f64 = 2.0;
 impl StepModel {
     /// The group as the collectives see it, where the topology places it.
     pub(super) fn group(&self, ranks: RankGroup) -> Group {
-        let placed = self.reach.place(ranks);
-        Group {
-            ranks: ranks.size,
-            ranks_per_domain: placed.ranks_per_domain,
-            // Members of a group are spread over domains, not filled in from the first.
-            fewest_per_domain: placed.ranks_per_domain,
-            nics_per_domain: placed.nics_per_domain,
-            network_share: placed.ring_share,
-            all_to_all_share: placed.all_to_all_share,
-            relayed: placed.relayed,
-            more_switches: placed.more_switches,
-            sites: placed.sites,
-            distance: placed.distance,
-        }
+        Group::placed(ranks.size, &self.reach.place(ranks))
     }
 
     fn collective(&self, kind: Collective, payload: Bytes, group: &Group) -> Seconds {

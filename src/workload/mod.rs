@@ -18,6 +18,8 @@ mod weights;
 
 #[cfg(test)]
 pub(crate) mod shapes;
+#[cfg(test)]
+pub(crate) use agents::fixture::task;
 
 pub use adapters::{AdapterParameters, adapter_parameters};
 pub use agents::{Fan, Fleet, Reuse, Run, RunTokens, Task};

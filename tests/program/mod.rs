@@ -2,15 +2,15 @@
 
 #![allow(dead_code, reason = "each file of tests uses a part of it")]
 
+use std::fs;
+use std::path::Path;
+
 use assert_cmd::Command;
 
-#[allow(dead_code, reason = "not every test reads a scenario")]
 pub(crate) const LLAMA: &str = "scenarios/train-llama3.1-405b-16k-h100.toml";
-#[allow(dead_code, reason = "not every test reads a scenario")]
 pub(crate) const MIXTRAL: &str = "scenarios/train-mixtral-8x7b-64-h100.toml";
 
 /// What a run left.
-#[allow(dead_code, reason = "not every test looks at all of it")]
 pub(crate) struct Answer {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -26,4 +26,20 @@ pub(crate) fn run(arguments: &[&str]) -> Answer {
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
     }
+}
+
+/// A directory with files in it.
+pub(crate) fn files(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, bytes) in files {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    dir
+}
+
+/// A path as an argument.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
 }

@@ -100,6 +100,20 @@ pub struct Latent {
     pub indexer: Option<Indexer>,
 }
 
+#[cfg(test)]
+impl Latent {
+    /// DeepSeek-V3's (arXiv 2412.19437, section 4.2).
+    pub(crate) const DEEPSEEK_V3: Self = Self {
+        heads: 128,
+        query_rank: Some(1_536),
+        rank: 512,
+        nope_dim: 128,
+        rope_dim: 64,
+        value_dim: 128,
+        indexer: None,
+    };
+}
+
 /// Attention to one key for each so many tokens, and to all of a window (DeepSeek-V4, its technical report, sections 2.3.1 and
 /// 2.3.2; parameters as in Hugging Face's `modeling_deepseek_v4.py`). One vector of `head_dim` numbers is the key and the value
 /// of all heads.

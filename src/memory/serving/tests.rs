@@ -100,19 +100,10 @@ fn a_window_holds_what_vllm_reserves() {
 
 #[test]
 fn latent_caches_are_whole_on_every_rank() {
-    let latent = Latent {
-        heads: 128,
-        query_rank: Some(1_536),
-        rank: 512,
-        nope_dim: 128,
-        rope_dim: 64,
-        value_dim: 128,
-        indexer: None,
-    };
     let model = Model {
         hidden: 7_168,
         vocab: 129_280,
-        blocks: vec![block(61, Mixer::Latent(latent), 18_432)],
+        blocks: vec![block(61, Mixer::Latent(Latent::DEEPSEEK_V3), 18_432)],
         ..Model::default()
     };
     let formats = CacheFormats::of(&model);

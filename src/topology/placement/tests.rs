@@ -1,25 +1,13 @@
 //! Where groups of a training layout lie, worked out by hand.
 
-use super::super::{ByTier, FatTreeSpec, Managers, Oversubscription, Tiers};
+use super::super::{FatTreeSpec, Oversubscription};
 use super::*;
 use crate::units::Fraction;
 
 const DGX: ScaleUp = ScaleUp { accelerators_per_node: 8, domain: 8 };
 
 fn tree(nodes: u32, pod_nodes: Option<u32>, oversubscription: Oversubscription) -> Topology {
-    Topology::fat_tree(&FatTreeSpec {
-        nodes,
-        nics_per_node: 8,
-        rails: 8,
-        radix: ByTier { leaf: 64, spine: 64, core: 64 },
-        planes: 1,
-        tiers: Tiers::Auto,
-        pod_nodes,
-        oversubscription,
-        managers: Managers::default(),
-        border_ports: 0,
-    })
-    .unwrap()
+    Topology::fat_tree(&FatTreeSpec { pod_nodes, oversubscription, ..FatTreeSpec::eight_rails(nodes) }).unwrap()
 }
 
 /// Nothing lost to uneven load.

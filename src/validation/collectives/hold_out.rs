@@ -55,13 +55,12 @@ mod tests {
     use crate::diagnostics::{Sink, Sources};
     use crate::load;
     use crate::study::{RangeInputs, time_ranges};
-    use crate::validation::{ALIASES, Domain, Validation};
+    use crate::validation::{Domain, Validation};
 
     fn built_in() -> (Catalog, Aliases) {
         let (mut sources, sink) = (Sources::default(), Sink::default());
         let catalog = load::catalog(&[], &mut sources, &sink);
-        let file = sources.add("aliases.toml", ALIASES);
-        let aliases = Aliases::read(&load::parse(&sources, file, &sink), &sink);
+        let aliases = load::aliases(&mut sources, &sink);
         assert!(sink.is_empty());
         (catalog, aliases)
     }

@@ -22,7 +22,7 @@ use super::outcome::{Fill, Outcome, Prediction};
 use super::table::{Holds, Row, Unusable};
 use crate::catalog::{Catalog, CollectiveEfficiency};
 use crate::collectives::{ALGORITHMS, Algorithm, Collective, Group, Network, ScaleUp, Wires, choose};
-use crate::units::{Bandwidth, Bytes, Meters, Seconds};
+use crate::units::{Bandwidth, Bytes, Seconds};
 
 /// Columns that a table of collectives must have.
 pub(super) const COLUMNS: &[&str] =
@@ -100,18 +100,7 @@ impl RowCall {
         let kind = kind(row)?;
         let ranks = row.needed_count("n_gpus")?;
         let ranks_per_domain = row.needed_count("gpus_per_node")?.min(ranks);
-        let mut group = Group {
-            ranks,
-            ranks_per_domain,
-            fewest_per_domain: Group::of_last_domain(ranks, ranks_per_domain),
-            nics_per_domain: 0.0,
-            network_share: 1.0,
-            all_to_all_share: 1.0,
-            relayed: 0.0,
-            more_switches: 0.0,
-            sites: 1,
-            distance: Meters::ZERO,
-        };
+        let mut group = Group::filling(ranks, ranks_per_domain, 0.0);
         let links = scale_up(row, set, aliases, filled)?;
         let network = if group.domains() > 1 {
             let nics = row.needed_count("nics_per_node")?;

@@ -4,6 +4,9 @@ mod fleet;
 mod run;
 mod task;
 
+#[cfg(test)]
+pub(crate) mod fixture;
+
 pub use fleet::Fleet;
 pub use run::{Fan, Reuse, Run, RunTokens};
 pub use task::Task;

@@ -56,6 +56,7 @@ impl Task {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture;
     use super::*;
     use crate::units::{Factor, Tokens};
 
@@ -94,21 +95,7 @@ mod tests {
 
     #[test]
     fn failures_weigh_by_their_share_and_their_own_length() {
-        let success = Run {
-            steps: 10.0,
-            shared: Tokens::ZERO,
-            first: Tokens::new(1_000.0),
-            added: Tokens::new(400.0),
-            output: Tokens::new(100.0),
-            reasoning: Tokens::ZERO,
-        };
-        let task = Task {
-            success,
-            failure: Run { steps: 20.0, ..success },
-            rate: Fraction::new(0.75).unwrap(),
-            fan: Fan { agents: 1, branches: 1, attempts: 1.0 },
-            reuse: Reuse { session: Fraction::ONE, shared: Fraction::ONE, block: Factor::ONE },
-        };
+        let task = fixture::task(0.75, 20.0);
         let tokens = task.tokens();
         // 0.75 x 10 + 0.25 x 20 calls; prompts of 10 x 1,000 + 500 x 45 = 32,500 and 20 x 1,000 + 500 x 190 = 115,000.
         assert!((tokens.calls - 12.5).abs() < 1e-12);

@@ -1,0 +1,14 @@
+//! Numbers as JSON.
+
+use serde_json::{Number, Value as Json};
+
+/// A number, or null where there is none.
+pub(super) fn finite(number: f64) -> Json {
+    Number::from_f64(number).map_or(Json::Null, Json::Number)
+}
+
+/// A number, without a point where it is whole.
+pub(super) fn whole_or_finite(number: f64) -> Json {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, positive and below 2^53")]
+    if number.fract() == 0.0 && (0.0..9e15).contains(&number) { Json::from(number as u64) } else { finite(number) }
+}
