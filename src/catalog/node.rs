@@ -50,6 +50,8 @@ pub struct ScaleUp {
     pub domain: u32,
     /// What one accelerator can send; as much again it can receive at the same time.
     pub bandwidth_per_direction: Bandwidth,
+    /// What of it can go to one other; all, where none is stated. In a mesh each other one is reached by a link of its own.
+    pub peer_bandwidth: Option<Bandwidth>,
     /// Name and generation of the links, lower case, such as `nvlink4`.
     pub kind: String,
     /// Whether its switches can add up what passes through them (NVLS).
@@ -196,6 +198,7 @@ impl Node {
             scale_up: reader.table("scale_up", |reader| ScaleUp {
                 domain: reader.within("domain", &(1..=MOST_COUNT)),
                 bandwidth_per_direction: positive(reader, "bandwidth_per_direction"),
+                peer_bandwidth: reader.optional("peer_bandwidth"),
                 kind: reader.get("kind"),
                 in_network_reduction: reader.get("in_network_reduction"),
             }),

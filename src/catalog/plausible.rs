@@ -3,6 +3,7 @@
 use super::accelerator::{Accelerator, DataType};
 use super::check::{mismatch, same};
 use super::node::{Host, NicPath};
+use super::scale_up_link::Shape;
 use super::{Catalog, Entry, Node, Provider};
 use crate::diagnostics::{Code, Sink, Span};
 use crate::document::Reader;
@@ -88,6 +89,16 @@ impl Catalog {
                 node.scale_up.bandwidth_per_direction, link.id, link.bandwidth_per_direction
             );
             mismatch(at("scale_up.bandwidth_per_direction"), message, sink);
+        }
+        let peer = node.scale_up.peer_bandwidth;
+        if link.shape == Shape::Mesh && peer.is_none_or(|peer| peer > link.peer_bandwidth * PRINTED) {
+            let message = format!(
+                "in the mesh of `{}` one other is reached at {}, not at {}",
+                link.id,
+                link.peer_bandwidth,
+                peer.unwrap_or(node.scale_up.bandwidth_per_direction)
+            );
+            mismatch(at("scale_up"), message, sink);
         }
         if node.scale_up.domain > link.largest_domain {
             let message = format!(

@@ -38,6 +38,8 @@ choices! {
         Cudnn = "cudnn",
         /// FlashAttention 4.
         Fa4 = "fa4",
+        /// Splash attention of JAX, on TPUs.
+        Splash = "splash",
     }
 }
 
@@ -51,6 +53,9 @@ pub struct GenerationEfficiency {
     pub attention: BTreeMap<String, Ranged<Factor>>,
     /// Rate of unfused attention's batched matrix multiplications over the dense peak.
     pub unfused_attention: Ranged<Factor>,
+    /// Whether a multiplication runs in waves of tiles over many multiprocessors, each wave with a beginning and an end;
+    /// the few arrays of a TPU are kept filled from one tile to the next.
+    pub waves: bool,
 }
 
 /// Constants of a software era.
@@ -339,6 +344,7 @@ impl FromNode for GenerationEfficiency {
             gemm: r.get("gemm"),
             attention: r.get("attention"),
             unfused_attention: r.get("unfused_attention"),
+            waves: r.or("waves", true),
         }
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct Call<'a> {
     pub(super) domains: f64,
     /// log2 N.
     pub(super) levels: f64,
+    /// Line rate of a rank's links to the others of its domain that take part.
+    pub(super) links: Bandwidth,
     /// NIC payload of one domain, of traffic between neighbours: of the one with the fewest ranks, which all others wait
     /// for.
     pub(super) domain_network: Bandwidth,
@@ -40,11 +42,13 @@ impl<'a> Call<'a> {
     pub(super) fn new(kind: Collective, payload: Bytes, group: &'a Group, wires: &'a Wires) -> Self {
         let domains = f64::from(group.domains());
         let nic = wires.network.line_rate * wires.network.efficiency.payload.get();
+        let per_domain = f64::from(group.ranks_per_domain.clamp(1, group.ranks.max(1)));
         Self {
             kind,
             payload,
             ranks: f64::from(group.ranks),
-            per_domain: f64::from(group.ranks_per_domain.clamp(1, group.ranks.max(1))),
+            per_domain,
+            links: wires.scale_up.rate_to(per_domain - 1.0),
             fewest: f64::from(group.fewest_per_domain.clamp(1, group.ranks_per_domain.max(1))),
             domains,
             levels: if domains > 2.0 { domains.log2() } else { domains - 1.0 },
@@ -67,7 +71,7 @@ impl<'a> Call<'a> {
     /// Rate of a ring: the slower of the links within and between domains that it uses.
     pub(super) fn ring_rate(&self) -> Bandwidth {
         let torus = self.wires.scale_up.torus.map_or(1.0, |torus| torus.ring_share(self.group.ranks_per_domain));
-        let scale_up = self.wires.scale_up.line_rate * (self.wires.scale_up.efficiency.ring.get() * torus);
+        let scale_up = self.links * (self.wires.scale_up.efficiency.ring.get() * torus);
         if !self.crosses_network() {
             scale_up
         } else if self.per_domain > 1.0 {

@@ -70,7 +70,14 @@ pub(super) fn wires() -> Wires {
         tuner_channel_many: gb_per_s(45.5),
     };
     Wires {
-        scale_up: ScaleUp { line_rate: gb_per_s(450.0), efficiency, ll128: true, nvls: Some(nvls), torus: None },
+        scale_up: ScaleUp {
+            line_rate: gb_per_s(450.0),
+            peer_rate: gb_per_s(450.0),
+            efficiency,
+            ll128: true,
+            nvls: Some(nvls),
+            torus: None,
+        },
         network: Network {
             line_rate: gb_per_s(50.0),
             efficiency: NetworkEfficiency {

@@ -27,7 +27,7 @@ fn fill(call: &Call<'_>, transfer: Seconds) -> Seconds {
 /// A ring in every domain, one on every rail: `passes` is 2 where data is scattered and gathered again.
 fn rings(call: &Call<'_>, passes: f64) -> Parts {
     let (g, domains) = (call.per_domain, call.domains);
-    let scale_up = call.wires.scale_up.line_rate * call.wires.scale_up.efficiency.ring.get();
+    let scale_up = call.links * call.wires.scale_up.efficiency.ring.get();
     let inside = call.payload * ((g - 1.0) / g) / scale_up;
     let rail = call.payload * (passes * (domains - 1.0) / domains / g) / call.rank_network();
     let library = &call.wires.library;

@@ -33,7 +33,7 @@ fn across(call: &Call<'_>, sharp: &SharpEfficiency) -> Bandwidth {
 /// Half a link's ring rate, up and down again, shared by g-1 links of g GPUs (as in a tree).
 fn inside(call: &Call<'_>, share: f64) -> Option<Bandwidth> {
     let g = call.per_domain;
-    let links = call.wires.scale_up.line_rate * (call.wires.scale_up.efficiency.ring.get() * share * 0.5);
+    let links = call.links * (call.wires.scale_up.efficiency.ring.get() * share * 0.5);
     (g > 1.0).then(|| links * (g / (g - 1.0)))
 }
 

@@ -9,7 +9,7 @@ use crate::units::{Bandwidth, Seconds};
 /// Rate of a large message within a domain.
 fn inside_rate(call: &Call<'_>) -> Bandwidth {
     let scale_up = &call.wires.scale_up;
-    scale_up.line_rate * (scale_up.efficiency.all_to_all.get() * call.wires.mpi.rate.get())
+    call.links * (scale_up.efficiency.all_to_all.get() * call.wires.mpi.rate.get())
 }
 
 /// Rate of a rank's message across the network while the domain's other ranks send theirs.

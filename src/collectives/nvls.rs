@@ -52,7 +52,7 @@ pub(super) fn switch_rate(call: &Call<'_>, nvls: &NvlsEfficiency, levels: f64) -
     let g = call.per_domain;
     let rack = if g > BOARD { 1.0 / nvls.rack.get() - 1.0 } else { 0.0 };
     let loss = (rack + nvls.tree_level.get() * levels) * chunk_cut(call, levels);
-    call.wires.scale_up.line_rate * (nvls.multimem.get() * g / (g + 1.0) / (1.0 + loss))
+    call.links * (nvls.multimem.get() * g / (g + 1.0) / (1.0 + loss))
 }
 
 /// Transfer with what the pipe holds before it flows at full rate: channels x heads x chunk, so it grows with the domain.

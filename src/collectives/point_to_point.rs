@@ -41,13 +41,14 @@ fn many_to_one(call: &Call<'_>) -> f64 {
 
 /// Scale-up rate of point-to-point transfers.
 pub(super) fn scale_up_rate(call: &Call<'_>) -> Bandwidth {
-    call.wires.scale_up.line_rate * call.wires.scale_up.efficiency.all_to_all.get()
+    call.links * call.wires.scale_up.efficiency.all_to_all.get()
 }
 
-/// The same to one neighbour: on a torus by one link of the two along each dimension.
+/// The same to one neighbour: on a torus by one link of the two along each dimension, in a mesh by the link to it.
 fn neighbour_rate(call: &Call<'_>) -> Bandwidth {
-    let links = call.wires.scale_up.torus.map_or(1.0, TorusLinks::links);
-    scale_up_rate(call) / links
+    let scale_up = &call.wires.scale_up;
+    let links = scale_up.torus.map_or(1.0, TorusLinks::links);
+    scale_up.rate_to(1.0) * scale_up.efficiency.all_to_all.get() / links
 }
 
 /// All-to-all in Simple.
@@ -78,7 +79,7 @@ pub(super) fn all_to_all_ll(call: &Call<'_>) -> Option<Parts> {
         latency = latency + call.ll_hop() + library.remote_peer * (call.ranks - call.fewest);
         share *= library.grouped_ll_network.get();
     }
-    let transfer = call.payload / (call.wires.scale_up.line_rate * share);
+    let transfer = call.payload / (call.links * share);
     Some(parts(latency, transfer.max(all_to_all_transfer(call) * 2.0)))
 }
 

@@ -57,7 +57,7 @@ pub(super) fn ll(call: &Call<'_>) -> Option<Parts> {
 
 /// Transfer time of LL, in rings and trees alike.
 pub(super) fn ll_transfer(call: &Call<'_>) -> Seconds {
-    let within = call.wires.scale_up.line_rate * call.wires.scale_up.efficiency.ll.get();
+    let within = call.links * call.wires.scale_up.efficiency.ll.get();
     let rate = if call.crosses_network() {
         within.min(call.wires.library.ll_network_limit).min(call.domain_network * 0.5)
     } else {

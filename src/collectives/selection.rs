@@ -140,7 +140,7 @@ pub(super) fn nvls_tree_lead(call: &Call<'_>) -> Option<f64> {
         return None;
     }
     let heads = nvls::heads(call);
-    let links = call.wires.scale_up.line_rate * nvls.tuner_link.get();
+    let links = call.links * nvls.tuner_link.get();
     let nics = call.wires.network.line_rate * (TUNER_NIC * call.group.nics_per_domain);
     let (directions, channel) =
         if call.domains <= 2.0 { (2.0, nvls.tuner_channel_two) } else { (1.0, nvls.tuner_channel_many) };

@@ -44,7 +44,7 @@ pub(super) fn simple(call: &Call<'_>) -> Option<Parts> {
     let across = call.domain_network * (domains / (2.0 * (domains - 1.0)));
     let costs = &call.wires.scale_up.efficiency;
     let rate = if g > 1.0 {
-        across.min(call.wires.scale_up.line_rate * (costs.ring.get() * costs.tree.get() * 0.5 * g / (g - 1.0)))
+        across.min(call.links * (costs.ring.get() * costs.tree.get() * 0.5 * g / (g - 1.0)))
     } else {
         across
     };

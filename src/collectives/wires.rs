@@ -141,6 +141,8 @@ impl Group {
 pub struct ScaleUp {
     /// Line rate of one GPU's links in one direction.
     pub line_rate: Bandwidth,
+    /// What of it can go to one other rank: a link of a mesh, or all where switches join them.
+    pub peer_rate: Bandwidth,
     /// What collectives reach on them.
     pub efficiency: ScaleUpEfficiency,
     /// Whether the library runs LL128 over them.
@@ -200,10 +202,16 @@ impl TorusLinks {
 }
 
 impl ScaleUp {
+    /// Line rate at which a rank reaches so many others of its domain together: a mesh has a link to each, and those to
+    /// ranks that take no part carry nothing.
+    pub fn rate_to(&self, others: f64) -> Bandwidth {
+        self.line_rate.min(self.peer_rate * others.max(1.0))
+    }
+
     /// Links with the typical constants of their kind; NVLS only where the node's switches reduce.
     pub fn typical(line_rate: Bandwidth, kind: &ScaleUpKind, in_network_reduction: bool) -> Self {
         let nvls = kind.nvls.filter(|_| in_network_reduction).map(|nvls| nvls.value);
-        Self { line_rate, efficiency: kind.links.value, ll128: kind.ll128, nvls, torus: None }
+        Self { line_rate, peer_rate: line_rate, efficiency: kind.links.value, ll128: kind.ll128, nvls, torus: None }
     }
 }
 

@@ -57,14 +57,17 @@ impl Software {
     pub const USUAL_DATE: f64 = 2026.5;
 
     /// The attention kernel that was usual on a generation at a date: FlashAttention came into training frameworks in
-    /// 2023, and on Hopper cuDNN's kernel is Megatron-Core's default.
+    /// 2023, and on Hopper and Blackwell cuDNN's kernel is Megatron-Core's default; TPUs have one of their own.
     pub fn usual_kernel(generation: &str, date: f64) -> AttentionKernel {
-        if date < 2023.0 {
+        let cudnn = ["hopper", "blackwell", "blackwell-ultra"].contains(&generation);
+        if generation.starts_with("tpu") {
+            AttentionKernel::Splash
+        } else if date < 2023.0 {
             AttentionKernel::Unfused
-        } else if generation == "ampere" || date < 2023.8 {
-            AttentionKernel::Fa2
-        } else {
+        } else if cudnn && date >= 2023.8 {
             AttentionKernel::Cudnn
+        } else {
+            AttentionKernel::Fa2
         }
     }
 
@@ -238,7 +241,7 @@ impl StepEfficiency {
             gemm: gemm(precision)?,
             gemm_bf16: gemm(Precision::Bf16)?,
             attention,
-            tile_epilogue: kernels.tile_epilogue.value,
+            tile_epilogue: if generation.waves { kernels.tile_epilogue.value } else { Seconds::ZERO },
             memory: typical(&kernels.memory),
             attention_half_length: typical(&kernels.attention_half_length),
             attention_backward: typical(&kernels.attention_backward),

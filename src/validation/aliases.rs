@@ -79,6 +79,8 @@ pub(super) struct Links {
     pub(super) kind: String,
     /// What one GPU sends over them.
     pub(super) line_rate: Bandwidth,
+    /// What of it can go to one other: all, or a link of a mesh.
+    pub(super) peer_rate: Bandwidth,
     /// Whether their switches reduce.
     pub(super) in_network_reduction: bool,
     /// Where the text leaves the GPU open: why it is taken to be this one.
@@ -240,11 +242,15 @@ impl Aliases {
                 reason: r.get("reason"),
             }),
             hardware: aliases(r, "accelerator", |r| Hardware { node: r.get("node"), fabric: r.get("fabric") }),
-            links: aliases(r, "scale_up_link", |r| Links {
-                kind: r.get("kind"),
-                line_rate: r.get("line_rate"),
-                in_network_reduction: r.or("in_network_reduction", false),
-                because: r.optional("because"),
+            links: aliases(r, "scale_up_link", |r| {
+                let line_rate = r.get("line_rate");
+                Links {
+                    kind: r.get("kind"),
+                    line_rate,
+                    peer_rate: r.or("peer_rate", line_rate),
+                    in_network_reduction: r.or("in_network_reduction", false),
+                    because: r.optional("because"),
+                }
             }),
             network_classes: aliases(r, "network_class", |r| r.get("class")),
             gpus_per_process: aliases(r, "host_process", |r| (r.get("gpus"), r.get("because"))),

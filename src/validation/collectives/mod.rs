@@ -88,6 +88,7 @@ struct RowCall {
 struct ScaleUpLinks {
     kind: String,
     line_rate: Bandwidth,
+    peer_rate: Bandwidth,
     in_network_reduction: bool,
 }
 
@@ -123,6 +124,7 @@ impl RowCall {
     fn wires(&self, set: &CollectiveEfficiency) -> Option<Wires> {
         let links = set.scale_up.get(&self.links.kind)?;
         let scale_up = ScaleUp::typical(self.links.line_rate, links, self.links.in_network_reduction);
+        let scale_up = ScaleUp { peer_rate: self.links.peer_rate, ..scale_up };
         let network = match &self.network {
             Some((class, line_rate)) => Network {
                 line_rate: *line_rate,
@@ -191,6 +193,7 @@ fn scale_up(
     Ok(ScaleUpLinks {
         kind: links.kind.clone(),
         line_rate: links.line_rate,
+        peer_rate: links.peer_rate,
         in_network_reduction: links.in_network_reduction,
     })
 }

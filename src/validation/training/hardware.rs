@@ -47,7 +47,7 @@ impl Machine {
         let (fabric, line_rate) = fabric(row, &stated, nodes, hardware, &node, catalog, aliases, filled)?;
         let choice = TopologyChoice {
             sites: None,
-            kind: TopologyKind::RailFatTree,
+            kind: if node.torus.is_some() { TopologyKind::Torus } else { TopologyKind::RailFatTree },
             tiers: TierCount::Auto,
             pod: stated.pod,
             planes: 1,
