@@ -206,6 +206,9 @@ pub struct Cluster {
     pub memory_tiers: Vec<BoundTier>,
 }
 
+/// The failure rates of generations that have no set of their own.
+const UNPUBLISHED_FAILURES: &str = "other-accelerators";
+
 pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaults, sink: &Sink) -> Option<Cluster> {
     let wanted = &file.cluster;
     let node = catalog.nodes.find(&wanted.node, &wanted.node.at, sink);
@@ -222,7 +225,9 @@ pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaul
     let reliability = match (&wanted.reliability, &accelerator) {
         (None, None) => None,
         (given, accelerator) => {
-            let usual = accelerator.as_ref().map_or("", |accelerator| accelerator.generation.as_str());
+            let generation = accelerator.as_ref().map_or("", |accelerator| accelerator.generation.as_str());
+            let known = catalog.reliability.get(generation).is_some();
+            let usual = if known { generation } else { UNPUBLISHED_FAILURES };
             let id = by_default("cluster.reliability", given.as_ref(), usual, &wanted.node.at, defaults);
             catalog.reliability.find(&id, &id.at, sink)
         }
