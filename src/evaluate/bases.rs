@@ -81,13 +81,22 @@ impl Evidence {
             }
             (None, None) => Vec::new(),
         };
-        let step = of_training.map(|training| fields(&training.efficiency_source));
+        let silicon = &cluster.accelerator;
+        let step = of_training.map(|training| {
+            own(&training.efficiency_source, &[("generation", &silicon.generation), ("board", &silicon.board)])
+        });
+        let links = &cluster.node.scale_up.kind;
+        let wires = own(&cluster.collectives, &[("scale_up", links), ("network", &cluster.fabric.entry.class)]);
         let fabric = fields(&cluster.fabric.entry);
         let prices = built.parts.iter().map(|part| Input { name: format!("price of {}", part.id), basis: part.basis });
         let lines = built.costs.lines.iter().map(|line| Input { name: line.name.clone(), basis: line.basis });
         let serving = served.map_or_else(Vec::new, |serving| {
             let tiers = cluster.memory_tiers.iter().flat_map(|tier| fields(&tier.entry)).collect();
-            [memory.clone(), accelerator.clone(), fields(&serving.efficiency), tiers].concat()
+            let set = &serving.efficiency;
+            let alike = set.generations.iter().find(|(_, alike)| alike.ids.contains(&silicon.generation));
+            let generation = alike.map_or("", |(name, _)| name);
+            let constants = own(set, &[("generation", generation), ("engine", serving.engine.word())]);
+            [memory.clone(), accelerator.clone(), constants, tiers].concat()
         });
         let lines: Vec<Input> = lines.collect();
         Self {
@@ -100,7 +109,7 @@ impl Evidence {
             training: step.map_or_else(Vec::new, |constants| {
                 let host = of_training.and_then(|training| training.host_memory.as_ref());
                 let host = host.map(|tier| fields(tier)).unwrap_or_default();
-                [model, accelerator, constants, fields(&cluster.collectives), fabric.clone(), host].concat()
+                [model, accelerator, constants, wires, fabric.clone(), host].concat()
             }),
             data: fields(&cluster.storage).into_iter().chain(of_data(scenario)).collect(),
             goodput: [fields(&cluster.reliability), fields(&cluster.network_reliability), fields(&cluster.storage)]
@@ -117,6 +126,19 @@ fn allowances(entry: &Entry<MemoryAllowance>, own: &str) -> Vec<Input> {
     let kept = |input: &Input| match input.name.strip_prefix(&format!("{}.", entry.id)) {
         Some(field) => field == own || !field.contains('.'),
         None => true,
+    };
+    fields(entry).into_iter().filter(kept).collect()
+}
+
+/// Constants of a set without those of other hardware and software: of each table that is named, only the entry that is.
+fn own<T>(entry: &Entry<T>, tables: &[(&str, &str)]) -> Vec<Input> {
+    let kept = |input: &Input| {
+        let field = input.name.strip_prefix(&format!("{}.", entry.id)).unwrap_or(&input.name);
+        let other = |(table, name): &(&str, &str)| {
+            let below = field.strip_prefix(&format!("{table}."));
+            below.is_some_and(|below| below != *name && !below.starts_with(&format!("{name}.")))
+        };
+        !tables.iter().any(other)
     };
     fields(entry).into_iter().filter(kept).collect()
 }
