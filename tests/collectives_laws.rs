@@ -64,6 +64,13 @@ fn every_wires() -> Vec<Wires> {
         wires("nvlink4", 450.0, "tcpxo", 25.0),
         wires("nvlink5", 900.0, "ib-cx7", 50.0),
         wires("nvlink5", 900.0, "roce-cx7", 100.0).paced(),
+        Wires {
+            scale_up: ScaleUp {
+                peer_rate: gb_per_s(64.0),
+                ..wires("infinity-fabric-3", 448.0, "roce-cx7", 50.0).scale_up
+            },
+            ..wires("infinity-fabric-3", 448.0, "roce-cx7", 50.0)
+        },
         torus([4; 3], 4),
         torus([4, 2, 1], 16),
     ]
@@ -444,4 +451,22 @@ fn the_figures_that_threads_confuse() {
     // NVIDIA/nccl issue 2409: 216 to 231 GB/s on two H100 nodes with eight 400G RoCE cards is half of what is normal.
     let normal = bus(Algorithm::NvlsTree, 2, 8.0, &dgx_h100("roce-cx7"));
     assert!(normal > 450.0, "{normal}");
+}
+
+#[test]
+fn part_of_a_mesh_has_part_of_its_links() {
+    let plain = wires("infinity-fabric-3", 448.0, "roce-cx7", 50.0);
+    let mesh = Wires { scale_up: ScaleUp { peer_rate: gb_per_s(64.0), ..plain.scale_up }, ..plain };
+    let payload = Bytes::new(4.0 * GIB);
+    let bus = |ranks: u32, wires: &Wires| {
+        let group = group(ranks, ranks, 0.0);
+        let time = estimate(Algorithm::RingSimple, Collective::AllReduce, payload, &group, wires).unwrap().time;
+        bus_bandwidth(Collective::AllReduce, ranks, payload, time) / gb_per_s(1.0)
+    };
+    // All eight use all seven links, two the one between them.
+    assert!((bus(8, &mesh) / bus(8, &plain) - 1.0).abs() < 1e-12);
+    assert!((bus(2, &mesh) * 7.0 / bus(2, &plain) - 1.0).abs() < 0.01);
+    assert!((bus(4, &mesh) / 3.0 / bus(2, &mesh) - 1.0).abs() < 0.01);
+    // 47.7 GB/s were measured between two MI300X (stas00/ml-engineering, network/README.md).
+    assert!((bus(2, &mesh) / 47.7 - 1.0).abs() < 0.1, "{}", bus(2, &mesh));
 }

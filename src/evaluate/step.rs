@@ -133,7 +133,7 @@ pub fn wires_of_cards(
     let torus = node.torus.map(|block| TorusLinks { block: block.sides, closes_at: block.closes_at });
     let peer_rate = node.scale_up.peer_bandwidth.unwrap_or(links);
     let typical = ScaleUp::typical(links, &scale_up, node.scale_up.in_network_reduction);
-    let scale_up = ScaleUp { torus, peer_rate, ..typical };
+    let scale_up = ScaleUp { peer_rate, torus, ..typical };
     let line_rate = fabric.nic.speed * f64::from(fabric.nic.ports);
     // Constants were measured with the usual packets; other headers leave another share of the line rate.
     let headers = transport::against_usual(fabric.entry.transport, fabric.entry.mtu, fabric.entry.encapsulation);
