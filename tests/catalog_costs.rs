@@ -11,7 +11,7 @@ use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::facility::{Facility, Load, Racked, racks};
 use clusterplan::load;
 use clusterplan::reliability::{Checkpoint, CheckpointPath, Components, Hazards, Interruptions, Recovery};
-use clusterplan::scenario::{Amortisation, Finance};
+use clusterplan::scenario::{Amortisation, ByBook, Finance};
 use clusterplan::tco::{CostBreakdown, CostTotals, Drivers, Inputs, PartCost, breakdown};
 use clusterplan::units::{Bytes, Factor, Fraction, Meters, SECONDS_PER_YEAR, Seconds, Watts};
 use clusterplan::workload::CheckpointMode;
@@ -131,6 +131,7 @@ fn finance(rate: f64, life: f64) -> Finance {
         horizon: life,
         accelerator_life: life,
         cost_of_capital: Fraction::new(rate).unwrap(),
+        by_book: ByBook::default(),
         method: Amortisation::Annuity,
         hardware_age: Seconds::ZERO,
         inflation: Fraction::ZERO,

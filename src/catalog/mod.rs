@@ -131,7 +131,7 @@ kinds! {
     training_efficiency::TrainingEfficiency, training_efficiency, folder "efficiency/training", "set of training constants", lists &[];
     serving_efficiency::ServingEfficiency, serving_efficiency, folder "efficiency/serving", "set of serving constants", lists &[];
     site::Site, sites, folder "sites", "site", lists &[];
-    pricebook::PriceBook, price_books, folder "prices", "price book", lists &[List { key: "price", identity: &["part"] }, List { key: "line", identity: &["name"] }];
+    pricebook::PriceBook, price_books, folder "prices", "price book", lists &[List { key: "price", identity: &["part"] }, List { key: "line", identity: &["name"] }, List { key: "owner", identity: &["assumes"] }];
     reliability::Reliability, reliability, folder "reliability", "set of failure rates", lists &[];
     side_network::SideNetwork, side_networks, folder "networks", "network", lists &[];
     long_haul::LongHaul, long_haul, folder "long_haul", "long-haul link", lists &[];

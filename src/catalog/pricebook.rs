@@ -174,9 +174,54 @@ impl Line {
     }
 }
 
+choices! {
+    /// What whoever buys at these prices is taken to reckon with, where a scenario says nothing else.
+    pub enum OwnerTerm {
+        /// How long accelerators earn.
+        AcceleratorLife = "accelerator_life",
+        /// What capital costs a year, of debt and equity together.
+        CostOfCapital = "cost_of_capital",
+    }
+}
+
+/// How much it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OwnerValue {
+    /// Of a life.
+    Time(Seconds),
+    /// Of capital.
+    Rate(Fraction),
+}
+
+/// `[[owner]]`: what the buyers of the book reckon with at its time, beside prices.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnerAssumption {
+    /// Of what.
+    pub assumes: OwnerTerm,
+    /// How much.
+    pub value: OwnerValue,
+    /// What stands behind it.
+    pub evidence: Evidence,
+}
+
+impl OwnerAssumption {
+    fn read(reader: &mut Reader<'_>) -> Self {
+        let assumes = reader.get("assumes");
+        let before = reader.sink().len();
+        let lasts = assumes == OwnerTerm::AcceleratorLife;
+        let value = reader.either("value", lasts, OwnerValue::Rate, OwnerValue::Time);
+        if reader.sink().len() == before && value == OwnerValue::Time(Seconds::ZERO) {
+            reader.report("value", Code::OutOfRange, "accelerators that last no time", "such as \"5 years\"");
+        }
+        Self { assumes, value, evidence: Evidence::read(reader) }
+    }
+}
+
 /// A price book.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PriceBook {
+    /// What its buyers reckon with.
+    pub owner: Vec<OwnerAssumption>,
     /// Prices of parts.
     pub prices: Vec<Price>,
     /// All other costs but those of the site: electricity, rent, the building.
@@ -190,7 +235,24 @@ impl PriceBook {
         reader.optional::<String>("based_on");
         let prices = reader.tables("price", Price::read);
         check_twice(&prices, reader.sink());
-        Self { prices, lines: reader.tables("line", Line::read) }
+        let owner = reader.tables("owner", OwnerAssumption::read);
+        Self { owner, prices, lines: reader.tables("line", Line::read) }
+    }
+
+    /// How long accelerators earn for its buyers, where it says so.
+    pub fn accelerator_life(&self) -> Option<Seconds> {
+        self.owner.iter().find_map(|own| match own.value {
+            OwnerValue::Time(life) => Some(life),
+            OwnerValue::Rate(_) => None,
+        })
+    }
+
+    /// What capital costs its buyers, where it says so.
+    pub fn cost_of_capital(&self) -> Option<Fraction> {
+        self.owner.iter().find_map(|own| match own.value {
+            OwnerValue::Rate(rate) => Some(rate),
+            OwnerValue::Time(_) => None,
+        })
     }
 
     /// The price of a part.

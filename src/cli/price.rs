@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::options::Format;
 use super::session::message;
 use super::{Answer, Session};
 use crate::diagnostics::{Code, Diagnostic};
-use crate::report::{grid_csv, infeasible_page, pricing_grid, pricing_json, pricing_page};
+use crate::report::{PricingRows, grid_csv, infeasible_page, pricing_json, pricing_page, pricing_rows};
 use crate::study::pricing::{StudyFile, price};
 
 /// `clusterplan price`
@@ -16,10 +16,50 @@ use crate::study::pricing::{StudyFile, price};
 pub(super) struct Price {
     /// The study: a job and the ways to buy it
     study: PathBuf,
+    /// What a row of CSV is of [default: offers]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    rows: Option<Rows>,
+}
+
+/// What a row of CSV is of.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Rows {
+    /// An offer and its figures
+    Offers,
+    /// A cost line of an owned offer: driver, quantity, amount, life or growth, date and source
+    Lines,
+    /// A year of an owned offer's project, as expected and on each path of the market's price
+    Years,
+    /// An owned offer on a path of the market's price
+    Paths,
+    /// An assumption of an offer, and the hour of useful work at its low, typical and high value
+    Sensitivity,
+    /// An owned offer against one that is not: where the order turns
+    BreakEven,
+}
+
+impl From<Rows> for PricingRows {
+    fn from(rows: Rows) -> Self {
+        match rows {
+            Rows::Offers => Self::Offers,
+            Rows::Lines => Self::Lines,
+            Rows::Years => Self::Years,
+            Rows::Paths => Self::Paths,
+            Rows::Sensitivity => Self::Sensitivity,
+            Rows::BreakEven => Self::BreakEven,
+        }
+    }
 }
 
 impl Price {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
+        if self.rows.is_some() && session.options.format != Format::Csv {
+            let message = "--rows chooses the rows of CSV";
+            session
+                .sink
+                .push(Diagnostic::new(Code::Inconsistent, message).hint("add --format csv, or leave --rows out"));
+            return (Answer::Mistaken, session);
+        }
         let catalog = session.catalog();
         let Some(document) = session.document(&self.study) else { return (Answer::Mistaken, session) };
         let study = StudyFile::read(&document, &session.sink);
@@ -39,7 +79,10 @@ impl Price {
         let Some(priced) = price(&study, &job, &catalog, &session.sink) else { return (Answer::Mistaken, session) };
         let data = match session.options.format {
             Format::Json => pricing_json(&priced).into_bytes(),
-            Format::Csv => grid_csv(&pricing_grid(&priced), session.options.bom),
+            Format::Csv => {
+                let of = self.rows.map_or(PricingRows::Offers, PricingRows::from);
+                grid_csv(&pricing_rows(&priced, of), session.options.bom)
+            }
             Format::Table | Format::Md => session.page(&pricing_page(&priced)),
         };
         // "No" only where no offer can be.

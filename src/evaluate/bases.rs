@@ -1,6 +1,7 @@
 //! What stands behind each group of figures, and the weakest of it.
 
 use super::BuiltCluster;
+use crate::catalog::pricebook::{OwnerAssumption, OwnerTerm};
 use crate::catalog::{Entry, MemoryAllowance};
 use crate::provenance::{Basis, weakest};
 use crate::scenario::Scenario;
@@ -98,7 +99,7 @@ impl Evidence {
             let constants = own(set, &[("generation", generation), ("engine", serving.engine.word())]);
             [memory.clone(), accelerator.clone(), constants, tiers].concat()
         });
-        let lines: Vec<Input> = lines.collect();
+        let lines: Vec<Input> = lines.chain(of_owners(scenario)).collect();
         Self {
             agents: match scenario.agents {
                 Some(_) => serving.iter().chain(&lines).cloned().chain(defaults_of("agents.", scenario)).collect(),
@@ -158,6 +159,19 @@ fn of_data(scenario: &Scenario) -> impl Iterator<Item = Input> {
         let from = known.iter().find(|known| known.name.split_once('.').is_some_and(|(_, name)| name == field));
         from.cloned().unwrap_or(input)
     })
+}
+
+/// What the price book takes its buyers to reckon with, where the scenario leaves it to the book.
+fn of_owners(scenario: &Scenario) -> impl Iterator<Item = Input> {
+    let (book, left) = (&scenario.cluster.prices, scenario.finance.by_book);
+    let used = move |own: &&OwnerAssumption| match own.assumes {
+        OwnerTerm::AcceleratorLife => left.accelerator_life,
+        OwnerTerm::CostOfCapital => left.cost_of_capital,
+    };
+    book.owner
+        .iter()
+        .filter(used)
+        .map(|own| Input { name: format!("{}.{}", book.id, own.assumes), basis: own.evidence.basis })
 }
 
 /// Every sourced field of an entry.

@@ -346,10 +346,10 @@ fn cost_inputs<'a>(
 
 /// What is bought, by cost line.
 fn part_costs(cluster: &Cluster, nodes: u32, fabric: &[PartLine], side: &[SideBill]) -> Vec<PartCost> {
-    let whole = |name: String, per: Driver, count: u64, id: &str| {
+    let whole = |what: &str, per: Driver, count: u64, id: &str| {
         let price = cluster.prices.price(id);
         PartCost {
-            name,
+            name: PartCost::called(what, id),
             per,
             count,
             unit_price: price.map_or(Usd::ZERO, |price| price.usd.value),
@@ -357,16 +357,11 @@ fn part_costs(cluster: &Cluster, nodes: u32, fabric: &[PartLine], side: &[SideBi
         }
     };
     let mut lines = vec![
-        whole(format!("Nodes: {}", cluster.node.id), Driver::Node, u64::from(nodes), &cluster.node.id),
-        whole(
-            format!("Storage units: {}", cluster.storage.id),
-            Driver::Cluster,
-            u64::from(cluster.storage_units),
-            &cluster.storage.id,
-        ),
+        whole("Nodes", Driver::Node, u64::from(nodes), &cluster.node.id),
+        whole("Storage units", Driver::Cluster, u64::from(cluster.storage_units), &cluster.storage.id),
     ];
-    let bought = |name: String, per: Driver, part: &PartLine| PartCost {
-        name,
+    let bought = |what: &str, per: Driver, part: &PartLine| PartCost {
+        name: PartCost::called(what, &part.id),
         per,
         count: part.bought(),
         unit_price: part.unit_price,
@@ -381,12 +376,12 @@ fn part_costs(cluster: &Cluster, nodes: u32, fabric: &[PartLine], side: &[SideBi
             PartKind::Cable => ("Cables", Driver::Cable),
             PartKind::ManagerServer => ("Fabric managers", Driver::Cluster),
         };
-        bought(format!("{what}, {}: {}", part.tier.word(), part.id), per, part)
+        bought(&format!("{what}, {}", part.tier.word()), per, part)
     }));
     for network in side {
         lines.extend(network.parts.iter().map(|part| {
-            let place = format!("{} network, {}: {}", network.title(), part.tier.word(), part.id);
-            bought(place, Driver::Cluster, part)
+            let place = format!("{} network, {}", network.title(), part.tier.word());
+            bought(&place, Driver::Cluster, part)
         }));
     }
     lines

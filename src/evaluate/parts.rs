@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn spares_are_pooled_by_model() {
         let of = |kind, id: &str, tier, count| {
-            bare_line(kind, id, "", tier, count, &PriceBook { prices: vec![], lines: vec![] })
+            bare_line(kind, id, "", tier, count, &PriceBook { owner: vec![], prices: vec![], lines: vec![] })
         };
         let mut lines = [
             of(PartKind::Nic, "nic", Tier::Node, 256),

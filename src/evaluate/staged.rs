@@ -58,7 +58,7 @@ impl Staged {
     /// When what is built does not go there.
     pub fn reprice(&mut self, bought: &Bought) -> Result<(&BuiltCluster, &Finance), Infeasible> {
         let Evaluation { scenario, built, .. } = &mut self.evaluation;
-        bought.set(&mut scenario.cluster);
+        bought.set(scenario);
         *built = built.repriced(&scenario.cluster, &scenario.finance)?;
         self.totals = check_finite_totals(built);
         Ok((built, &scenario.finance))
@@ -101,9 +101,11 @@ pub struct Bought {
 }
 
 impl Bought {
-    /// Sets a cluster's.
-    pub fn set(&self, cluster: &mut Cluster) {
+    /// Sets a scenario's, with the money that is left to its price book.
+    pub fn set(&self, scenario: &mut Scenario) {
+        let cluster = &mut scenario.cluster;
         (cluster.site, cluster.prices) = (Arc::clone(&self.site), Arc::clone(&self.prices));
+        scenario.finance = scenario.finance.at(&scenario.cluster.prices);
     }
 }
 
@@ -163,7 +165,7 @@ impl StagedServing {
     /// When what is built does not go there.
     pub fn reprice(&mut self, bought: &Bought) -> Result<(), Infeasible> {
         let Evaluation { scenario, built, .. } = &mut self.evaluation;
-        bought.set(&mut scenario.cluster);
+        bought.set(scenario);
         *built = built.repriced(&scenario.cluster, &scenario.finance)?;
         self.totals = check_finite_totals(built);
         self.evaluation.unit_costs = unit_costs(scenario, built);

@@ -22,7 +22,7 @@ pub(super) fn costs(cluster: &Cluster, nodes: u32) -> impl Iterator<Item = PartC
     units(cluster, nodes).filter_map(move |(tier, unit, count)| {
         let price = cluster.prices.price(&unit.id)?;
         Some(PartCost {
-            name: format!("Memory tier, {}: {}", tier.entry.id, unit.id),
+            name: PartCost::called(&format!("Memory tier, {}", tier.entry.id), &unit.id),
             per: Driver::Cluster,
             count,
             unit_price: price.usd.value,

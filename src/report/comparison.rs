@@ -1,13 +1,14 @@
 //! Variants side by side as a page.
 
 use super::break_even_map::break_even_map;
-use super::evaluation::{basis, headlines, is_nothing, kind_word, labelled, notes, paid, setting_grid};
+use super::cost_lines::gathered;
+use super::evaluation::{basis, headlines, is_nothing, kind_word, labelled, notes, setting_grid};
 use super::figure::{Group, Metric, Value, change, grouped, percent};
 use super::infeasible::{advice, footprint_value};
 use super::metrics::{metric, of_group};
 use super::page::{Block, Grid, Page, Section};
 use super::settings::{settings, work_in_words};
-use crate::evaluate::{Evaluation, Infeasible, PartLine};
+use crate::evaluate::{Evaluation, Infeasible};
 use crate::study::{BreakEven, Comparison, Level, Turn, Variable, Variant};
 use crate::topology::{PartKind, Tier};
 use crate::units::{Usd, significant};
@@ -231,7 +232,7 @@ fn lines(comparison: &Comparison) -> Grid {
     let columns: Vec<Vec<(String, Usd)>> = comparison
         .variants
         .iter()
-        .map(|variant| variant.outcome.as_ref().map(|e| cost_lines(e)).unwrap_or_default())
+        .map(|variant| variant.outcome.as_ref().map(|e| gathered(e, |line| line.amount)).unwrap_or_default())
         .collect();
     let mut names: Vec<&String> = Vec::new();
     for (name, _) in columns.iter().flatten() {
@@ -249,28 +250,6 @@ fn lines(comparison: &Comparison) -> Grid {
         grid.rows.push([name.clone()].into_iter().chain(amounts).collect());
     }
     grid
-}
-
-fn cost_lines(evaluation: &Evaluation) -> Vec<(String, Usd)> {
-    let fabric = |name: &str| {
-        let named = |part: &PartLine| name.ends_with(&format!(", {}: {}", part.tier.word(), part.id));
-        !name.contains(" network, ") && evaluation.built.parts.iter().any(named)
-    };
-    // "Storage network, leaf: sn4600" and the like, all of a network in one.
-    let beside = |name: &str| {
-        let network = |title: &str| name.strip_prefix(title).is_some_and(|rest| rest.starts_with(" network, "));
-        evaluation.built.side.iter().any(|bill| network(bill.title())).then_some("Networks beside the fabric")
-    };
-    let mut found: Vec<(String, Usd)> = Vec::new();
-    for line in &evaluation.built.costs.lines {
-        let name = if fabric(&line.name) { "Parts of the fabric" } else { beside(&line.name).unwrap_or(&line.name) };
-        let name = format!("{name}, {}", paid(line));
-        match found.iter_mut().find(|(own, _)| *own == name) {
-            Some((_, amount)) => *amount += line.amount,
-            None => found.push((name, line.amount)),
-        }
-    }
-    found
 }
 
 /// The settings of the baseline, or of the first variant that can be; varied keys are in the heads of the columns.

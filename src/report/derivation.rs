@@ -146,6 +146,7 @@ fn said(setting: &Setting) -> Derivation {
     let origin = match setting.origin {
         Origin::Given => "said by the scenario",
         Origin::Default => "by default",
+        Origin::Book => "by the price book",
         Origin::Found => "found by the search",
     };
     Derivation {

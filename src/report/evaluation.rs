@@ -1,5 +1,6 @@
 //! One evaluation as a page.
 
+use super::cost_lines::{dollars, lines, sources};
 use super::fabric::between_sites;
 use super::figure::{Group, Metric, Value, grouped, percent};
 use super::layout_search;
@@ -10,9 +11,8 @@ use super::stages::stage_grid;
 use crate::catalog::Entry;
 use crate::evaluate::{Bases, Evaluation, PartLine};
 use crate::provenance::Source;
-use crate::tco::{CostLine, Spending};
 use crate::topology::PartKind;
-use crate::units::{Usd, significant};
+use crate::units::significant;
 
 /// The figures that answer the question, in order, with labels that stand alone; the groups have the rest.
 pub const HEADLINES: &[(&str, &str)] = &[
@@ -86,7 +86,11 @@ pub fn evaluation_page(evaluation: &Evaluation) -> Page {
                     blocks.push(Block::Text(beside));
                 }
             }
-            Group::Cost => blocks.push(Block::Grid(lines(&evaluation.built.costs.lines))),
+            Group::Cost => {
+                blocks.push(Block::Grid(lines(evaluation)));
+                blocks.push(Block::Text("What stands behind the lines:".to_owned()));
+                blocks.push(Block::List(sources(std::iter::once(evaluation))));
+            }
             _ => {}
         }
         sections.push(Section { heading: group.title().to_owned(), blocks });
@@ -132,16 +136,6 @@ fn parts(parts: &[PartLine]) -> Grid {
     grid
 }
 
-/// The price of one, to the dollar from a thousand on.
-fn dollars(price: Usd) -> String {
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a price is no less than zero, and rounded"
-    )]
-    if price.value() >= 1e3 { format!("${}", grouped(price.value().round() as u64)) } else { price.to_string() }
-}
-
 /// What people call a kind of part.
 pub(super) const fn kind_word(kind: PartKind) -> &'static str {
     match kind {
@@ -153,37 +147,6 @@ pub(super) const fn kind_word(kind: PartKind) -> &'static str {
     }
 }
 
-fn lines(lines: &[CostLine]) -> Grid {
-    let mut grid = Grid::new(&["Line", "Paid", "Basis", "Per", "Quantity", "Of one", "Amount", "Annualised"], 4);
-    for line in lines {
-        grid.rows.push(vec![
-            line.name.clone(),
-            paid(line).to_owned(),
-            line.basis.to_string(),
-            line.per.to_string(),
-            quantity(line.quantity),
-            dollars(line.unit_amount),
-            line.amount.to_string(),
-            line.annualised.to_string(),
-        ]);
-    }
-    grid
-}
-
-/// How many of its driver a line has.
-fn quantity(quantity: f64) -> String {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded, and a count is below 2^53")]
-    if quantity >= 1e3 { grouped(quantity.round() as u64) } else { significant(quantity, 4) }
-}
-
-/// When a line is paid.
-pub(super) const fn paid(line: &CostLine) -> &'static str {
-    match line.spending {
-        Spending::Capex { .. } => "once",
-        Spending::Opex { .. } => "a year",
-    }
-}
-
 /// Keys and values, the defaults marked.
 pub(super) fn setting_grid(settings: &[Setting]) -> Grid {
     let mut grid = Grid::new(&["Key", "Value", ""], 3);
@@ -191,6 +154,7 @@ pub(super) fn setting_grid(settings: &[Setting]) -> Grid {
         let origin = match setting.origin {
             Origin::Given => "",
             Origin::Default => "by default",
+            Origin::Book => "by the price book",
             Origin::Found => "found",
         };
         grid.rows.push(vec![setting.key.to_owned(), setting.value.clone(), origin.to_owned()]);
@@ -360,7 +324,7 @@ fn oversubscription(evaluation: &Evaluation) -> Vec<String> {
 }
 
 /// The price book and how old its prices of this cluster's parts are.
-fn price_note(evaluation: &Evaluation) -> String {
+pub(super) fn price_note(evaluation: &Evaluation) -> String {
     let cluster = &evaluation.scenario.cluster;
     let built = &evaluation.built;
     let parts = built

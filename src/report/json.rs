@@ -4,6 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::break_even_map::map_object;
 use super::comparison::{never, number};
+use super::cost_lines::line_object;
 use super::evaluation::{kind_word, notes};
 use super::figure::{Group, Value};
 use super::infeasible::{advice, footprint_values};
@@ -16,7 +17,6 @@ use super::stages::stage_objects;
 use crate::evaluate::{Evaluation, Infeasible, PartLine, SideBill};
 use crate::search::Nearest;
 use crate::study::{BreakEven, Comparison, Turn, Variable, Variant};
-use crate::tco::{CostLine, Spending};
 
 /// One evaluation.
 pub fn evaluation_json(evaluation: &Evaluation) -> String {
@@ -74,8 +74,10 @@ pub(super) fn evaluation_object(evaluation: &Evaluation) -> Json {
     let given: Map<String, Json> =
         settings.iter().map(|setting| (setting.key.to_owned(), setting.value.as_str().into())).collect();
     object.insert("scenario".to_owned(), given.into());
-    let assumed =
-        settings.iter().filter(|setting| setting.origin == Origin::Default).map(|setting| Json::from(setting.key));
+    let assumed = settings
+        .iter()
+        .filter(|setting| matches!(setting.origin, Origin::Default | Origin::Book))
+        .map(|setting| Json::from(setting.key));
     object.insert("assumed".to_owned(), assumed.collect());
     object.extend(evaluation.found.as_ref().map(|found| ("layout_search".to_owned(), layout_search::object(found))));
     let bases = evaluation.bases();
@@ -95,7 +97,9 @@ pub(super) fn evaluation_object(evaluation: &Evaluation) -> Json {
                 fields.insert("side_networks".to_owned(), evaluation.built.side.iter().map(side_object).collect());
             }
             Group::Cost => {
-                fields.insert("lines".to_owned(), evaluation.built.costs.lines.iter().map(line_object).collect());
+                let lines = &evaluation.built.costs.lines;
+                let lines = lines.iter().map(|line| line_object(evaluation, line)).collect();
+                fields.insert("lines".to_owned(), lines);
             }
             _ => {}
         }
@@ -130,23 +134,6 @@ fn side_object(network: &SideBill) -> Json {
         "power_w": finite(network.draw().value()),
         "capex_usd": finite(network.price().value()),
         "parts": network.parts.iter().map(part_object).collect::<Vec<Json>>(),
-    })
-}
-
-fn line_object(line: &CostLine) -> Json {
-    let (category, once) = match line.spending {
-        Spending::Capex { .. } => ("capex", "capex_usd"),
-        Spending::Opex { .. } => ("opex", "opex_per_year_usd"),
-    };
-    json!({
-        "name": line.name,
-        "category": category,
-        "per": line.per.word(),
-        "quantity": finite(line.quantity),
-        "unit_amount_usd": finite(line.unit_amount.value()),
-        once: finite(line.amount.value()),
-        "annualised_per_year_usd": finite(line.annualised.value()),
-        "basis": line.basis.word(),
     })
 }
 

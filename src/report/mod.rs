@@ -4,6 +4,7 @@ mod break_even_map;
 mod calibration;
 mod collective;
 mod comparison;
+mod cost_lines;
 mod csv;
 mod derivation;
 mod evaluation;
@@ -49,7 +50,7 @@ pub use metrics::{METRICS, metric};
 pub use model::{ModelSheet, model_grid, model_json, model_page};
 pub use page::{Block, Grid, Page, Section};
 pub use plan::{plan_grid, plan_json, plan_page};
-pub use pricing::{pricing_grid, pricing_json, pricing_page};
+pub use pricing::{PricingRows, pricing_json, pricing_page, pricing_rows};
 pub use scaling::{scaling_grid, scaling_json, scaling_page};
 pub use settings::{Origin, Setting, settings};
 pub use sweep::{

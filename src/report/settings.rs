@@ -27,6 +27,8 @@ pub enum Origin {
     Given,
     /// It is a default, because the scenario does not say.
     Default,
+    /// The price book says it, because the scenario does not.
+    Book,
     /// The search of the layout found it.
     Found,
 }
@@ -67,6 +69,8 @@ pub fn settings(evaluation: &Evaluation) -> Vec<Setting> {
         let search = scenario.training.as_ref().and_then(|training| training.search);
         if search.is_some_and(|search| search.settles(key)) {
             Origin::Found
+        } else if of_book(scenario, key) {
+            Origin::Book
         } else if scenario.assumed.iter().any(|assumption| assumption.key == key) {
             Origin::Default
         } else {
@@ -74,6 +78,16 @@ pub fn settings(evaluation: &Evaluation) -> Vec<Setting> {
         }
     };
     all.into_iter().map(|(key, value)| Setting { key, value, origin: origin(key) }).collect()
+}
+
+/// Whether a key has the value that the price book gives it.
+fn of_book(scenario: &Scenario, key: &str) -> bool {
+    let (book, left) = (&scenario.cluster.prices, scenario.finance.by_book);
+    match key {
+        "finance.accelerator_life" => left.accelerator_life && book.accelerator_life().is_some(),
+        "finance.cost_of_capital" => left.cost_of_capital && book.cost_of_capital().is_some(),
+        _ => false,
+    }
 }
 
 fn cluster(scenario: &Scenario) -> Vec<(&'static str, String)> {

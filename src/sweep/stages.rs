@@ -259,7 +259,7 @@ impl Worker {
             let bind = || {
                 let mut found = (**own.as_ref().map_err(Clone::clone)?).clone();
                 if let Some(bought) = bought? {
-                    bought.set(&mut found.cluster);
+                    bought.set(&mut found);
                 }
                 if let Some(money) = money? {
                     money.set(&mut found);

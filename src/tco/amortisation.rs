@@ -44,6 +44,7 @@ mod tests {
     use super::*;
     use crate::catalog::pricebook::Driver;
     use crate::provenance::Basis;
+    use crate::scenario::ByBook;
     use crate::tco::{CostBreakdown, CostLine};
     use crate::units::SECONDS_PER_YEAR;
 
@@ -57,6 +58,7 @@ mod tests {
             accelerator_life: lasting(4.0),
             cost_of_capital: Fraction::new(rate).unwrap(),
             method,
+            by_book: ByBook::default(),
             hardware_age: Seconds::ZERO,
             inflation: Fraction::ZERO,
             utilisation: Fraction::ONE,

@@ -26,6 +26,26 @@ pub struct PartCost {
     pub basis: Basis,
 }
 
+impl PartCost {
+    /// What parts are called: what they are there for, and their id in the catalog, which [`CostLine::part`] reads again.
+    pub fn called(what: &str, id: &str) -> String {
+        format!("{what}: {id}")
+    }
+}
+
+/// What the amount of a line rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rests {
+    /// The price of a part.
+    Price,
+    /// A line of the price book, of the same name.
+    Book,
+    /// A field of the site.
+    Site(&'static str),
+    /// Whoever states it.
+    Stated,
+}
+
 /// All that costs depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
@@ -42,6 +62,9 @@ pub struct Inputs<'a> {
     /// How it is financed.
     pub finance: &'a Finance,
 }
+
+/// The field of a site that says what its building costs.
+const BUILDING_COST: &str = "building.cost_per_kw";
 
 /// When a line is paid.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,6 +98,8 @@ pub struct CostLine {
     pub amount: Usd,
     /// The constant yearly payment that is worth as much.
     pub annualised: Usd,
+    /// What its amount rests on.
+    pub rests: Rests,
     /// What stands behind it.
     pub basis: Basis,
 }
@@ -82,17 +107,29 @@ pub struct CostLine {
 impl CostLine {
     /// So many of something at an amount each, bought once and written off over a life.
     pub fn once(name: &str, per: Driver, amount: (f64, Usd), life: Seconds, basis: Basis) -> Self {
-        Self::new(name.to_owned(), Spending::Capex { life }, per, amount, basis)
+        Self { name: name.to_owned(), ..Self::new(Spending::Capex { life }, per, amount, Rests::Stated, basis) }
     }
 
     /// So many of something at an amount each, paid every year and growing.
     pub fn yearly(name: &str, per: Driver, amount: (f64, Usd), escalation: Fraction, basis: Basis) -> Self {
-        Self::new(name.to_owned(), Spending::Opex { escalation }, per, amount, basis)
+        Self { name: name.to_owned(), ..Self::new(Spending::Opex { escalation }, per, amount, Rests::Stated, basis) }
     }
 
-    fn new(name: String, spending: Spending, per: Driver, (quantity, unit_amount): (f64, Usd), basis: Basis) -> Self {
+    /// Without a name.
+    fn new(spending: Spending, per: Driver, (quantity, unit_amount): (f64, Usd), rests: Rests, basis: Basis) -> Self {
         let amount = unit_amount * quantity;
-        Self { name, spending, per, quantity, unit_amount, amount, annualised: Usd::ZERO, basis }
+        Self { name: String::new(), spending, per, quantity, unit_amount, amount, annualised: Usd::ZERO, rests, basis }
+    }
+
+    /// The id of the part that it pays for, where it pays for one.
+    pub fn part(&self) -> Option<&str> {
+        let id = self.name.rsplit_once(": ")?.1;
+        (self.rests == Rests::Price).then_some(id)
+    }
+
+    /// Whether it pays for the building.
+    pub fn is_building(&self) -> bool {
+        self.rests == Rests::Site(BUILDING_COST)
     }
 
     /// Fills in the yearly payment, by the method of the scenario.
@@ -138,7 +175,7 @@ fn each_line(inputs: &Inputs<'_>, mut take: impl FnMut(&str, CostLine)) {
     let mut parts = Usd::ZERO;
     for part in inputs.parts {
         let amount = (part.count as f64, part.unit_price);
-        let line = CostLine::new(String::new(), Spending::Capex { life }, part.per, amount, part.basis);
+        let line = CostLine::new(Spending::Capex { life }, part.per, amount, Rests::Price, part.basis);
         parts += line.amount;
         take(&part.name, line);
     }
@@ -220,16 +257,16 @@ fn priced(line: &Line, parts: Usd, inputs: &Inputs<'_>) -> CostLine {
     };
     let unit_amount = if line.category == Category::Saving { -paid } else { paid };
     let amount = (inputs.drivers.quantity(line.per, parts), unit_amount);
-    CostLine::new(String::new(), spending, line.per, amount, line.evidence.basis)
+    CostLine::new(spending, line.per, amount, Rests::Book, line.evidence.basis)
 }
 
 /// What the site adds: rent or building, and electricity.
 fn each_site_line(inputs: &Inputs<'_>, mut take: impl FnMut(&str, CostLine)) {
     let level = Spending::Opex { escalation: inputs.finance.inflation };
-    let mut add = |name: &str, spending, per, unit_amount: Usd, field: &str| {
+    let mut add = |name: &str, spending, per, unit_amount: Usd, field: &'static str| {
         let amount = (inputs.drivers.quantity(per, Usd::ZERO), unit_amount);
         let basis = inputs.site.source_of(field).map_or(Basis::Assumed, |source| source.basis);
-        take(name, CostLine::new(String::new(), spending, per, amount, basis));
+        take(name, CostLine::new(spending, per, amount, Rests::Site(field), basis));
     };
     match inputs.site.housing {
         Housing::Colocation { rent, .. } => {
@@ -237,7 +274,7 @@ fn each_site_line(inputs: &Inputs<'_>, mut take: impl FnMut(&str, CostLine)) {
         }
         Housing::Own(Building { cost_per_kw, life, operations }) => {
             let capex = Spending::Capex { life: life.value };
-            add("Building", capex, Driver::Kw, cost_per_kw.value, "building.cost_per_kw");
+            add("Building", capex, Driver::Kw, cost_per_kw.value, BUILDING_COST);
             let upkeep = of_a_kilowatt_year(operations);
             add("Building operations", level, Driver::Kw, upkeep, "building.operations");
         }

@@ -11,7 +11,7 @@ mod tasks;
 mod tokens;
 mod unit_costs;
 
-pub use breakdown::{CostBreakdown, CostLine, Inputs, PartCost, Spending, breakdown};
+pub use breakdown::{CostBreakdown, CostLine, Inputs, PartCost, Rests, Spending, breakdown};
 pub use drivers::Drivers;
 pub use pro_forma::{Contract, Debt, Income, Outlay, ProForma, Project, Repayment, Tax, Year};
 pub use tasks::{TaskCost, TaskExtras};

@@ -1,12 +1,14 @@
-//! A pricing study as JSON and as CSV.
+//! A pricing study as JSON, and the figures of an offer by key.
 
 use serde_json::{Map, Value as Json, json};
 
+use super::super::cost_lines::line_object;
+use super::super::evaluation::price_note;
 use super::super::infeasible::advice;
-use super::super::page::Grid;
 use super::side_by_side::{hour_by_method, housed, tokens};
-use super::{against_first, owned, rented, years};
+use super::{against_first, basis, owned, rented, years};
 use crate::evaluate::{Evaluation, Footprint};
+use crate::provenance::Basis;
 use crate::scenario::Amortisation;
 use crate::study::pricing::{Answer, OfferTurn, PricedOffer, PricingStudy};
 use crate::tco::{ProForma, Year};
@@ -29,7 +31,7 @@ pub fn pricing_json(study: &PricingStudy) -> String {
 }
 
 /// The figures of an offer by key; those that it does not have are none.
-fn figures(offer: &PricedOffer) -> Vec<(&'static str, Option<f64>)> {
+pub(super) fn figures(offer: &PricedOffer) -> Vec<(&'static str, Option<f64>)> {
     let answer = offer.outcome.as_ref().ok();
     let of = |figure: fn(&Answer) -> Option<f64>| answer.and_then(figure);
     vec![
@@ -40,6 +42,10 @@ fn figures(offer: &PricedOffer) -> Vec<(&'static str, Option<f64>)> {
         (
             "usd_per_gpu_hour_monthly_loan",
             of(|answer| hour_by_method(answer, Amortisation::MonthlyLoan).map(UsdPerHour::value)),
+        ),
+        (
+            "usd_per_sold_gpu_hour",
+            of(|answer| owned(answer).map(|_| answer.evaluation.unit_costs.per_sold_gpu_hour.value())),
         ),
         ("usd_per_useful_gpu_hour", of(|answer| Some(answer.per_useful_gpu_hour.value()))),
         ("usd_per_run", of(|answer| Some(answer.total.value()))),
@@ -142,6 +148,10 @@ fn offer_object(offer: &PricedOffer) -> Json {
             if let Some(owned) = owned(answer) {
                 let years = owned.years.as_ref().map_or(Json::Null, years_object);
                 object.insert("years".to_owned(), years);
+                let lines = &answer.evaluation.built.costs.lines;
+                let lines = lines.iter().map(|line| line_object(&answer.evaluation, line)).collect();
+                object.insert("lines".to_owned(), lines);
+                object.insert("prices".to_owned(), price_note(&answer.evaluation).into());
                 let path = |path: &crate::study::pricing::OnPath| {
                     json!({
                         "name": path.name,
@@ -161,56 +171,52 @@ fn offer_object(offer: &PricedOffer) -> Json {
                     "usd_per_useful_gpu_hour_low": found.low.value(), "usd_per_useful_gpu_hour_high": found.high.value(),
                 })
             };
+            object.insert("basis".to_owned(), basis(answer).map(Basis::word).into());
             object.insert("sensitivity".to_owned(), answer.sensitivities.iter().map(moved).collect());
         }
     }
     Json::Object(object)
 }
 
+/// The figures of a project's year by key; those that it does not have are none.
+pub(super) const YEAR: &[(&str, fn(&Year) -> Option<f64>)] = &[
+    ("revenue_usd", |year| Some(year.revenue.value())),
+    ("running_usd", |year| Some(year.running.value())),
+    ("ebitda_usd", |year| Some(year.ebitda().value())),
+    ("prepayment_usd", |year| Some(year.prepayment.value())),
+    ("bought_usd", |year| Some(year.bought.value())),
+    ("resale_usd", |year| Some(year.resale.value())),
+    ("written_off_usd", |year| Some(year.written_off.value())),
+    ("tax_usd", |year| Some(year.tax.value())),
+    ("tax_shield_usd", |year| Some(year.tax_shield().value())),
+    ("borrowed_usd", |year| Some(year.borrowed.value())),
+    ("interest_usd", |year| Some(year.interest.value())),
+    ("principal_usd", |year| Some(year.principal.value())),
+    ("unlevered_usd", |year| Some(year.unlevered().value())),
+    ("owners_usd", |year| Some(year.owners().value())),
+    ("debt_cover_ratio", Year::cover),
+];
+
 fn years_object(years: &ProForma) -> Json {
     let year = |(index, year): (usize, &Year)| {
-        json!({
-            "year": index,
-            "revenue_usd": year.revenue.value(),
-            "running_usd": year.running.value(),
-            "prepayment_usd": year.prepayment.value(),
-            "bought_usd": year.bought.value(),
-            "resale_usd": year.resale.value(),
-            "written_off_usd": year.written_off.value(),
-            "tax_usd": year.tax.value(),
-            "borrowed_usd": year.borrowed.value(),
-            "interest_usd": year.interest.value(),
-            "principal_usd": year.principal.value(),
-            "unlevered_usd": year.unlevered().value(),
-            "owners_usd": year.owners().value(),
-            "debt_cover_ratio": year.cover(),
-        })
+        let mut object = Map::from_iter([("year".to_owned(), index.into())]);
+        object.extend(YEAR.iter().map(|(key, of)| ((*key).to_owned(), of(year).into())));
+        Json::Object(object)
     };
     years.years.iter().enumerate().map(year).collect()
 }
 
-fn break_even_object(found: &crate::study::pricing::OfferBreakEven) -> Json {
-    let (own, rent) = &found.between;
-    let (variable, value) = match found.turn {
+/// What is moved until the order of two offers turns, and where it does.
+pub(super) fn turn(turn: OfferTurn) -> (&'static str, Option<f64>) {
+    match turn {
         OfferTurn::Utilisation(share) => ("finance.utilisation", (share <= 1.0).then_some(share)),
         OfferTurn::Whatever(less) => ("finance.utilisation", less.then_some(0.0)),
         OfferTurn::Time(time) => ("held_months", time.map(|time| time / Seconds::new(SECONDS_PER_YEAR / 12.0))),
-    };
-    json!({ "between": [&**own, &**rent], "variable": variable, "value": value })
+    }
 }
 
-/// A study as CSV: a row an offer.
-pub fn pricing_grid(study: &PricingStudy) -> Grid {
-    let mut grid = Grid::new(&["name", "kind"], 2);
-    for (index, offer) in study.offers.iter().enumerate() {
-        let mut row = vec![offer.name.to_string(), offer.kind.word().to_owned()];
-        for (key, value) in figures(offer) {
-            if index == 0 {
-                grid.header.push(key.to_owned());
-            }
-            row.push(value.map_or_else(String::new, |value| value.to_string()));
-        }
-        grid.rows.push(row);
-    }
-    grid
+fn break_even_object(found: &crate::study::pricing::OfferBreakEven) -> Json {
+    let (own, rent) = &found.between;
+    let (variable, value) = turn(found.turn);
+    json!({ "between": [&**own, &**rent], "variable": variable, "value": value })
 }

@@ -1,14 +1,20 @@
-//! A pricing study as a page, as JSON and as CSV.
+//! A pricing study as a page, as JSON and in rows.
 
+mod hour;
 mod json;
 mod project;
+mod rows;
 mod side_by_side;
 
-pub use json::{pricing_grid, pricing_json};
+pub use json::pricing_json;
+pub use rows::{PricingRows, pricing_rows};
 
+use super::cost_lines::sources;
+use super::evaluation::price_note;
 use super::figure::percent;
 use super::page::{Block, Grid, Page, Section};
 use crate::finance::NoReturn;
+use crate::provenance::Basis;
 use crate::study::pricing::{Answer, Bought, Metered, OfferTurn, Owned, PricedOffer, PricingStudy, Rented};
 use crate::tco::ProForma;
 use crate::units::{Rate, SECONDS_PER_YEAR, Seconds, Usd};
@@ -30,6 +36,7 @@ pub fn pricing_page(study: &PricingStudy) -> Page {
     if !study.break_even.is_empty() {
         sections.push(Section::new("Where renting turns into owning", Block::List(break_even(study))));
     }
+    sections.extend(hour::section(study));
     for (offer, answer) in answered(study) {
         if let Bought::Own(owned) = &answer.bought {
             sections.extend(project(offer, owned, &money));
@@ -40,6 +47,10 @@ pub fn pricing_page(study: &PricingStudy) -> Page {
             let heading = format!("{}: what the hour of useful work hangs on", offer.name);
             sections.push(Section::new(heading, Block::Grid(tornado(answer))));
         }
+    }
+    let behind = sources(answered(study).filter(|(_, answer)| owned(answer).is_some()).map(|(_, a)| &*a.evaluation));
+    if !behind.is_empty() {
+        sections.push(Section::new("What stands behind owners' lines", Block::List(behind)));
     }
     sections.push(Section::new("Notes", Block::List(notes(study))));
     Page { title: study.title.clone(), sections }
@@ -82,6 +93,15 @@ fn metered(answer: &Answer) -> Option<&Metered> {
     match &answer.bought {
         Bought::Api(metered) => Some(metered),
         Bought::Own(_) | Bought::Rent(_) => None,
+    }
+}
+
+/// The weakest basis of what is paid for; none of tokens, whose prices are a list's.
+fn basis(answer: &Answer) -> Option<Basis> {
+    match &answer.bought {
+        Bought::Own(_) => Some(answer.evaluation.built.costs.basis),
+        Bought::Rent(rented) => Some(rented.hour.basis),
+        Bought::Api(_) => None,
     }
 }
 
@@ -161,6 +181,7 @@ fn notes(study: &PricingStudy) -> Vec<String> {
             Err(infeasible) => notes.push(format!("\"{}\" cannot be: {infeasible}", offer.name)),
             Ok(answer) => {
                 notes.extend(without_return(offer, answer));
+                notes.extend(owned(answer).map(|_| format!("\"{}\": {}", offer.name, price_note(&answer.evaluation))));
                 if let Some((spent, freed)) = answer.dpus {
                     notes.push(format!(
                         "\"{}\": DPUs cost {spent} a year, and the host cores that they free are worth {freed} in it: {} for them.",

@@ -2,7 +2,7 @@
 
 use super::super::figure::{change, percent};
 use super::super::page::Grid;
-use super::{Money, NONE, against_first, in_words, metered, owned, rented, years, years_text};
+use super::{Money, NONE, against_first, basis, in_words, metered, owned, rented, years, years_text};
 use crate::evaluate::{ByToken, Evaluation, Footprint};
 use crate::scenario::Amortisation;
 use crate::study::pricing::{Answer, PricedOffer, PricingStudy};
@@ -18,6 +18,9 @@ const ROWS: &[Row] = &[
     ("  by level payments", |answer, _| by_method(answer, Amortisation::Annuity)),
     ("  by progress, as Epoch AI", |answer, _| by_method(answer, Amortisation::Epoch)),
     ("  by monthly loans, as The Datacenter as a Computer", |answer, _| by_method(answer, Amortisation::MonthlyLoan)),
+    ("  over the hours sold", |answer, _| {
+        owned(answer).map(|_| answer.evaluation.unit_costs.per_sold_gpu_hour.to_string())
+    }),
     ("An accelerator's hour of useful work", |answer, _| Some(answer.per_useful_gpu_hour.to_string())),
     (END_TO_END, |answer, money| Some(money.show(answer.total))),
     ("  accelerators' hours", |answer, money| rented(answer).map(|rented| money.show(rented.compute))),
@@ -37,6 +40,7 @@ const ROWS: &[Row] = &[
     ("Run with failures, or year of serving", |answer, _| Some(answer.work.wall.to_string())),
     ("From the order until it is done", |answer, _| Some(answer.ready_after.to_string())),
     ("Goodput", |answer, _| answer.evaluation.point.map(|point| percent(point.goodput.ratio))),
+    ("Weakest basis of what is paid", |answer, _| Some(basis(answer)?.to_string())),
     ("Accelerators at work", |answer, _| Some(answer.work.accelerators.to_string())),
     ("  bought, spares among them", |answer, _| {
         owned(answer).map(|_| answer.evaluation.built.drivers.accelerators.to_string())

@@ -18,7 +18,7 @@ pub use cluster::{
     BoundFabric, BoundLongHaul, Cluster, FABRIC_SPARES, LinkParts, SiteChoice, TopologyChoice, USUAL_LONG_HAUL,
 };
 pub use engine::{AdapterSet, EngineFeatures, Slice, Speculation, Tenants};
-pub use finance::Finance;
+pub use finance::{ByBook, Finance};
 pub use memory::MemoryJob;
 pub use run::{EvaluationPause, Ramp, RunPlan, Stage};
 pub use serving::{PrefillPool, Serving};
@@ -75,13 +75,14 @@ impl Money {
     /// Of a scenario's document, of which only `[finance]` is read; mistakes go to the sink.
     pub fn resolve(document: &Node, sink: &Sink) -> Self {
         let file = ScenarioFile::read_finance(document, sink);
-        let finance = finance::bind(&file, &mut Defaults::default());
+        let finance = finance::bind(&file, None, &mut Defaults::default());
         Self { finance, margin: file.margin, token_prices: file.token_prices }
     }
 
     /// Sets a scenario's.
     pub fn set(&self, scenario: &mut Scenario) {
         let Self { finance, margin, token_prices } = *self;
+        let finance = finance.at(&scenario.cluster.prices);
         (scenario.finance, scenario.margin, scenario.token_prices) = (finance, margin, token_prices);
     }
 }
@@ -131,7 +132,8 @@ impl Scenario {
             let asked = agents::requests(wanted, file.agents.as_ref().zip(agents.as_ref()), sink);
             serving::bind(wanted, &asked, cluster.as_ref(), &file.cluster.node, catalog, &mut defaults, sink)
         });
-        let finance = finance::bind(&file.finance, &mut defaults);
+        let book = cluster.as_ref().map(|cluster| &**cluster.prices);
+        let finance = finance::bind(&file.finance, book, &mut defaults);
         let mut cluster = cluster?;
         let caching = serving.as_ref().and_then(|serving| serving.cache.as_ref());
         cluster.memory_tiers = caching.map(|caching| caching.tiers.clone()).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use roots::{SimpleConvergency, find_root_brent};
 
-use super::file::{DebtFile, OwnFile, PathFile, RepaymentWord, SellFile};
+use super::file::{DebtFile, DepreciationWord, OwnFile, PathFile, RepaymentWord, SellFile, TaxFile};
 use crate::evaluate::Evaluation;
 use crate::finance::present_value;
 use crate::scenario::{Amortisation, Finance};
@@ -43,6 +43,8 @@ pub struct OnPath {
 pub struct Owned {
     /// What its hours earn.
     pub earnings: Earnings,
+    /// What is sold, or not rented, and at which prices.
+    pub income: Option<Income>,
     /// The project's years; none where they earn nothing.
     pub years: Option<ProForma>,
     /// The price of an hour, the same for all and always, at which the project earns its discount rate: its levelised cost.
@@ -85,25 +87,29 @@ pub(super) fn owned(
         (None, Some((offer, price))) => (Earnings::Saved { offer, price }, Some(ground.along(price, flat))),
         (None, None) => (Earnings::None, None),
     };
+    // Lenders agree on what they are shown, and are paid as agreed however the market goes.
+    let expected = income.as_ref().map(|income| ground.project(income).pro_forma());
     let on_path = |path: &PathFile| {
         let income = match (&wanted.sell, &earnings) {
             (Some(sell), _) => ground.income(sell, &path.prices),
             (None, Earnings::Saved { price, .. }) => ground.along(*price, &path.prices),
             (None, _) => return None,
         };
-        Some(OnPath { name: path.name.clone(), years: ground.project(&income).pro_forma() })
+        let years = ground.project(&income).pro_forma_owing(&expected.as_ref()?.years);
+        Some(OnPath { name: path.name.clone(), years })
     };
     let paths = paths.iter().filter_map(on_path).collect();
     let target = wanted.target_return.map(Rate::from);
     Owned {
         earnings,
-        years: income.as_ref().map(|income| ground.project(income).pro_forma()),
+        years: expected,
         levelised: ground.price_for(ground.discount, Year::unlevered),
         floor: target.and_then(|target| ground.price_for(target, Year::owners)),
         price: income.as_ref().map(|income| income.price(0)),
         break_even_utilisation: income.as_ref().and_then(|income| ground.break_even_utilisation(income)),
         by_method: by_method(evaluation),
         paths,
+        income,
     }
 }
 
@@ -212,7 +218,7 @@ impl<'a> Ground<'a> {
             revenue: income.revenue(),
             prepayments: income.prepayments(),
             debt: self.wanted.debt.as_ref().map(debt),
-            tax: self.wanted.tax.map(|(tax, _)| tax),
+            tax: self.wanted.tax.map(|taxed| taxed.tax),
             discount: self.discount,
         }
     }
@@ -251,7 +257,8 @@ fn outlays(line: &CostLine, evaluation: &Evaluation, wanted: &OwnFile, delivered
     let years = life / Seconds::new(SECONDS_PER_YEAR);
     let end = delivered.len() as f64;
     let with_accelerators = life == evaluation.scenario.finance.accelerator_life;
-    let written_off = wanted.tax.map_or(super::file::DepreciationWord::StraightLine, |(_, word)| word).over(years);
+    let by = |taxed: TaxFile| if line.is_building() { taxed.building } else { taxed.equipment };
+    let written_off = wanted.tax.map_or(DepreciationWord::StraightLine, by).over(years);
     let mut outlays = Vec::new();
     let mut before = 0.0;
     for (year, share) in delivered.iter().enumerate() {

@@ -5,7 +5,7 @@ use crate::catalog::node::Cooling;
 use crate::catalog::pricebook::Evidence;
 use crate::catalog::site::RackLimits;
 use crate::diagnostics::Span;
-use crate::scenario::Amortisation;
+use crate::scenario::{Amortisation, ByBook};
 use crate::tco::CostTotals;
 use crate::units::{Bytes, CarbonIntensity, Factor, Quantity, UsdPerJoule};
 use proptest::prelude::*;
@@ -61,7 +61,7 @@ fn book() -> PriceBook {
         },
         infiniband,
     ];
-    PriceBook { prices: Vec::new(), lines }
+    PriceBook { owner: Vec::new(), prices: Vec::new(), lines }
 }
 
 fn parts(price: f64) -> Vec<PartCost> {
@@ -98,6 +98,7 @@ fn finance(rate: f64, life: f64, horizon: f64) -> Finance {
         accelerator_life: Seconds::new(life * SECONDS_PER_YEAR),
         cost_of_capital: Fraction::new(rate).unwrap(),
         method: Amortisation::Annuity,
+        by_book: ByBook::default(),
         hardware_age: Seconds::ZERO,
         inflation: Fraction::ZERO,
         utilisation: Fraction::new(0.8).unwrap(),
@@ -138,7 +139,8 @@ fn a_gpu_hour_of_the_public_build_up() {
         unit_price: Usd::new(283_000.0),
         basis: Basis::Secondary,
     }];
-    let (finance, none) = (finance(0.10, 4.0, 4.0), PriceBook { prices: Vec::new(), lines: Vec::new() });
+    let (finance, none) =
+        (finance(0.10, 4.0, 4.0), PriceBook { owner: Vec::new(), prices: Vec::new(), lines: Vec::new() });
     let totals = CostTotals::new(&costs(&cluster, &none, &finance), &drivers(), 1_024, &finance);
     assert!((totals.unit_costs(1.0).per_gpu_hour.value() - 1.662).abs() < 1e-3);
 }
@@ -189,7 +191,7 @@ fn a_building_is_written_off_over_its_own_life() {
 proptest! {
     #[test]
     fn price_times_k_is_cost_times_k(k in 0.1..10.0_f64, rate in 0.0..0.3_f64, life in 2.0..8.0_f64) {
-        let (finance, none) = (finance(rate, life, 5.0), PriceBook { prices: Vec::new(), lines: Vec::new() });
+        let (finance, none) = (finance(rate, life, 5.0), PriceBook { owner: Vec::new(), prices: Vec::new(), lines: Vec::new() });
         let (one, scaled) = (costs(&parts(1.0), &none, &finance), costs(&parts(k), &none, &finance));
         prop_assert!((scaled.capex / (one.capex * k) - 1.0).abs() < 1e-12);
         let rest = |costs: &CostBreakdown| costs.annualised - named(costs, "Nodes").annualised - named(costs, "Switches").annualised;

@@ -138,6 +138,17 @@ impl Year {
             - self.principal
     }
 
+    /// Whether less cash is there than is owed; a rounding error of it is none.
+    fn is_short(&self) -> bool {
+        let service = self.interest + self.principal;
+        self.available() < service * (1.0 - 1e-9) - self.running * 1e-9
+    }
+
+    /// Tax that interest saves in the year; less than nothing where it puts off what losses would have saved.
+    pub fn tax_shield(&self) -> Usd {
+        self.tax_without_debt - self.tax
+    }
+
     /// Cash there over debt service, where there is any.
     pub fn cover(&self) -> Option<f64> {
         let service = self.interest + self.principal;
@@ -160,7 +171,8 @@ pub struct ProForma {
     pub payback: Option<f64>,
     /// The least cover of debt service, where there is debt.
     pub least_cover: Option<f64>,
-    /// The first year whose cash does not cover its debt service.
+    /// The first year whose cash does not cover its debt service; where nothing is owed, whose earnings do not cover what
+    /// running it and tax take.
     pub short_in: Option<usize>,
 }
 
@@ -234,22 +246,38 @@ impl Debt {
 impl Project {
     /// Adds up its years.
     pub fn pro_forma(&self) -> ProForma {
+        self.financed(|years| {
+            if let Some(debt) = self.debt {
+                debt.borrow(&self.outlays, years);
+            }
+        })
+    }
+
+    /// The same where the debt was agreed on another outlook: it is drawn and served as in those years, whatever these bring.
+    pub fn pro_forma_owing(&self, agreed: &[Year]) -> ProForma {
+        self.financed(|years| {
+            for (year, agreed) in years.iter_mut().zip(agreed) {
+                year.borrowed = agreed.borrowed;
+                year.interest = agreed.interest;
+                year.principal = agreed.principal;
+            }
+        })
+    }
+
+    fn financed(&self, borrow: impl FnOnce(&mut [Year])) -> ProForma {
         let mut years = self.operations();
         self.tax_years(&mut years, |year, due| year.tax_without_debt = due);
-        if let Some(debt) = self.debt {
-            debt.borrow(&self.outlays, &mut years);
-        }
+        borrow(&mut years);
         self.tax_years(&mut years, |year, due| year.tax = due);
         let unlevered: Vec<Usd> = years.iter().map(Year::unlevered).collect();
         let owners: Vec<Usd> = years.iter().map(Year::owners).collect();
-        let covers = || years.iter().enumerate().filter_map(|(year, one)| Some((year, one.cover()?)));
         ProForma {
             net_present_value: present_value(self.discount, &unlevered),
             unlevered_return: return_of(&unlevered),
             levered_return: return_of(&owners),
             payback: payback(&unlevered),
-            least_cover: covers().map(|(_, cover)| cover).reduce(f64::min),
-            short_in: covers().find(|(_, cover)| *cover < 1.0 - 1e-9).map(|(year, _)| year),
+            least_cover: years.iter().filter_map(Year::cover).reduce(f64::min),
+            short_in: years.iter().position(Year::is_short),
             years,
         }
     }

@@ -4,7 +4,7 @@ use crate::finance::Depreciation;
 use crate::units::{Fraction, Usd};
 
 /// Tax on income, with losses carried forward.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tax {
     /// Its rate, all levels of government together.
     pub rate: Fraction,

@@ -117,6 +117,25 @@ fn sculpted_debt_is_drawn_for_each_delivery() {
 }
 
 #[test]
+fn debt_that_was_sculpted_to_better_years_is_owed_in_worse_ones() {
+    let cover = Factor::new(1.5).unwrap();
+    let shape = Debt { share: share(1.0), repayment: Repayment::Sculpted { cover }, ..debt() };
+    let agreed = Project { debt: Some(shape), ..project() };
+    let expected = agreed.pro_forma();
+    // 300 a year serve 200; a fifth less is earned: 220 over 200, and 120 where the market halves.
+    let at = |revenue: f64| {
+        Project { revenue: vec![Usd::new(revenue); 4], ..agreed.clone() }.pro_forma_owing(&expected.years)
+    };
+    let (less, half) = (at(320.0), at(220.0));
+    assert!((less.least_cover.unwrap() - 1.1).abs() < 1e-9 && less.short_in.is_none());
+    assert!((half.least_cover.unwrap() - 0.6).abs() < 1e-9);
+    assert_eq!(half.short_in, Some(1));
+    assert!((half.years[0].borrowed - expected.years[0].borrowed).value().abs() < 1e-9);
+    // What was agreed on these very years is what is owed in them.
+    assert_eq!(agreed.pro_forma_owing(&expected.years), expected);
+}
+
+#[test]
 fn interest_and_depreciation_are_deducted() {
     let answer = Project { debt: Some(debt()), tax: Some(tax()), ..project() }.pro_forma();
     // 400 - 100 - 250 = 50: 12.5 without debt; interest of 56 leaves a loss of 6.
@@ -147,6 +166,12 @@ fn debt_that_cash_does_not_cover_is_told() {
     let answer =
         Project { debt: Some(debt()), revenue: [400.0, 400.0, 250.0, 400.0].map(Usd::new).to_vec(), ..project() };
     assert_eq!(answer.pro_forma().short_in, Some(3));
+}
+
+#[test]
+fn who_owes_nothing_is_short_where_running_costs_are_not_earned() {
+    let revenue = [400.0, 99.0, 400.0, 400.0].map(Usd::new).to_vec();
+    assert_eq!(Project { revenue, ..project() }.pro_forma().short_in, Some(2));
 }
 
 proptest! {

@@ -14,7 +14,7 @@ use crate::catalog::pricebook::Driver;
 use crate::facility::{Load, provisioned};
 use crate::finance::Depreciation;
 use crate::provenance::Basis;
-use crate::scenario::{Amortisation, Finance};
+use crate::scenario::{Amortisation, ByBook, Finance};
 use crate::tco::{CostBreakdown, CostLine, CostTotals};
 use crate::units::{CarbonMass, Fraction, Quantity, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour, Watts};
 
@@ -238,6 +238,7 @@ fn plain(years: f64) -> Finance {
         accelerator_life: life,
         cost_of_capital: Fraction::ZERO,
         method: Amortisation::Annuity,
+        by_book: ByBook::default(),
         hardware_age: Seconds::ZERO,
         inflation: Fraction::ZERO,
         utilisation: Fraction::ONE,

@@ -88,6 +88,6 @@ fn bills(beside: &Beside, nodes: u32, topology: &Topology, catalog: &Catalog) ->
         fabric_switches,
     };
     // Counts alone: nothing is priced.
-    let prices = PriceBook { prices: Vec::new(), lines: Vec::new() };
+    let prices = PriceBook { owner: Vec::new(), prices: Vec::new(), lines: Vec::new() };
     side_bills(&networks, &devices, &prices, Fraction::ZERO, racks_with).map_err(|error| Unusable(error.to_string()))
 }

@@ -5,7 +5,7 @@ mod own;
 mod rent;
 
 pub(super) use dpus::{DPUS, DpusFile, FREED};
-pub(super) use own::{ContractFile, DebtFile, DepreciationWord, OwnFile, RepaymentWord, SellFile};
+pub(super) use own::{ContractFile, DebtFile, DepreciationWord, OwnFile, RepaymentWord, SellFile, TaxFile};
 pub(super) use rent::{ApiFile, PricedBy, RentFile};
 
 use crate::catalog::Reference;

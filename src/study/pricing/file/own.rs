@@ -46,6 +46,11 @@ choices! {
 }
 
 impl DepreciationWord {
+    /// Whether it is a class of the United States' tax law.
+    fn is_macrs(self) -> bool {
+        !matches!(self, Self::StraightLine | Self::DoubleDeclining)
+    }
+
     /// The schedule of a thing that lasts so many years.
     pub(in super::super) fn over(self, years: f64) -> Depreciation {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a life of a few years, rounded up")]
@@ -73,7 +78,7 @@ pub struct OwnFile {
     /// Debt against what is bought first.
     pub debt: Option<DebtFile>,
     /// Tax on income.
-    pub tax: Option<(Tax, DepreciationWord)>,
+    pub tax: Option<TaxFile>,
     /// What accelerators bring when they are sold.
     pub residual: Residual,
     /// How many times more hours are used where jobs share accelerators, whole or in parts, than the job's share says.
@@ -145,6 +150,33 @@ impl Residual {
     }
 }
 
+/// `offer.tax`
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TaxFile {
+    /// What is taxed.
+    pub tax: Tax,
+    /// How equipment is written off.
+    pub equipment: DepreciationWord,
+    /// How a building is: by tax law over 39 years where equipment is by its classes.
+    pub building: DepreciationWord,
+}
+
+impl TaxFile {
+    fn read(r: &mut Reader<'_>) -> Self {
+        let equipment: DepreciationWord = r.get("depreciation");
+        let usual = if equipment.is_macrs() { DepreciationWord::Macrs39 } else { equipment };
+        Self {
+            tax: Tax {
+                rate: r.get("rate"),
+                first_year: r.or("first_year", Fraction::ZERO),
+                loss_limit: r.or("loss_limit", Fraction::new(LOSS_LIMIT).unwrap_or(Fraction::ONE)),
+            },
+            equipment,
+            building: r.or("building", usual),
+        }
+    }
+}
+
 /// `offer.debt`
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DebtFile {
@@ -190,14 +222,7 @@ impl OwnFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         Self {
             debt: r.optional_table("debt", DebtFile::read),
-            tax: r.optional_table("tax", |r| {
-                let tax = Tax {
-                    rate: r.get("rate"),
-                    first_year: r.or("first_year", Fraction::ZERO),
-                    loss_limit: r.or("loss_limit", Fraction::new(LOSS_LIMIT).unwrap_or(Fraction::ONE)),
-                };
-                (tax, r.get("depreciation"))
-            }),
+            tax: r.optional_table("tax", TaxFile::read),
             residual: Residual::read(r),
             pooling: r.optional("pooling"),
             burn_in: r
