@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::figure::grouped;
-use super::json::finite;
+use super::number::finite;
 use super::page::Grid;
 use crate::evaluate::{Evaluation, LineEvidence, PartLine};
 use crate::tco::{CostLine, Spending};
