@@ -17,7 +17,7 @@ use load::{apart, together};
 use super::Infeasible;
 use super::domains::Domains;
 use super::pools::{transfer, workers};
-use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Separate, Spread, SteadyState};
+use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Scratch, Separate, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{Fits, ServingLayout};
 use crate::scenario::{Arrivals, Cluster, Limits, Serving};
@@ -243,10 +243,11 @@ const MOST: f64 = 2_048.0;
 /// When the accelerators are no whole number of replicas, a replica holds no request of the asked length, or more requests
 /// come than are served.
 pub fn serving_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoint, Infeasible> {
-    serving_point_of(serving, cluster, None)
+    serving_point_of(serving, cluster, None, &mut Scratch::default())
 }
 
-/// The same with what it depends on but the requests, where that was bound before.
+/// The same with what it depends on but the requests, where that was bound before, and with what an answer for the same
+/// requests at another rate left behind.
 ///
 /// # Errors
 /// As [`serving_point`].
@@ -254,12 +255,15 @@ pub(super) fn serving_point_of(
     serving: &Serving,
     cluster: &Cluster,
     bound: Option<&BoundServing>,
+    scratch: &mut Scratch,
 ) -> Result<ServingPoint, Infeasible> {
+    let own = || BoundServing::new(serving, cluster).map(Cow::Owned);
+    let bound = bound.map_or_else(own, |bound| Ok(Cow::Borrowed(bound)))?;
     if let Some(caching) = &serving.cache {
-        return caching::settled(serving, caching, cluster);
+        return caching::settled(serving, caching, cluster, (&bound, scratch));
     }
     let hit = serving.prefix_hit.get();
-    answered(serving, cluster, &Reuse { hit, wait: Seconds::ZERO, busiest: 1.0 }, bound)
+    answered(serving, cluster, &Reuse { hit, wait: Seconds::ZERO, busiest: 1.0 }, (&bound, scratch))
 }
 
 /// What serving with a layout depends on but the requests.
@@ -268,6 +272,8 @@ pub(super) struct BoundServing {
     shapes: Shapes,
     decode: Hardware,
     prefill: Option<Hardware>,
+    /// How far figures may be off, without end and with requests that come.
+    bands: [Option<Bands>; 2],
 }
 
 impl BoundServing {
@@ -277,7 +283,9 @@ impl BoundServing {
     /// When constants are missing, or the ranks' network cannot be built.
     pub(super) fn new(serving: &Serving, cluster: &Cluster) -> Result<Self, Infeasible> {
         let prefill = serving.prefill.map(|pool| joined(pool.layout, serving, cluster)).transpose()?;
-        Ok(Self { shapes: Shapes::new(serving), decode: joined(serving.layout, serving, cluster)?, prefill })
+        let shapes = Shapes::new(serving);
+        let bands = [false, true].map(|coming| Bands::new(serving, cluster, shapes.model.architecture(), coming));
+        Ok(Self { decode: joined(serving.layout, serving, cluster)?, shapes, prefill, bands })
     }
 }
 
@@ -297,7 +305,7 @@ fn answered(
     serving: &Serving,
     cluster: &Cluster,
     reuse: &Reuse,
-    bound: Option<&BoundServing>,
+    (bound, scratch): (&BoundServing, &mut Scratch),
 ) -> Result<ServingPoint, Infeasible> {
     let (layout, each) = (serving.layout, serving.layout.ranks());
     let slices = slices(serving, layout)?;
@@ -317,8 +325,6 @@ fn answered(
     let beyond = serving.requests.beyond;
     let request = Request { input: input * (1.0 - hit), cached: input * hit, output, beyond };
     let room = holding.room(&layout, &request, &found);
-    let own = || BoundServing::new(serving, cluster).map(Cow::Owned);
-    let bound = bound.map_or_else(own, |bound| Ok(Cow::Borrowed(bound)))?;
     let shapes = &bound.shapes;
     let adapters = shapes.swaps(serving, &layout);
     let (room, wait) =
@@ -356,7 +362,7 @@ fn answered(
         let all = replicas(workers).unwrap_or(1);
         let replicas = all - spares;
         pool = Some(PoolPoint { layout: wanted.layout, workers, transfer, most: pools.taken_in(&request) });
-        let (state, latencies) = apart(&pools, serving, &request, (replicas, reuse.busiest), &coming)?;
+        let (state, latencies) = apart(&pools, serving, &request, (replicas, reuse.busiest), (&coming, scratch))?;
         let most = with(workers, all).most(&request, MOST).requests_per_second * all as f64;
         (replicas, most, state, latencies)
     } else {
@@ -365,7 +371,8 @@ fn answered(
             return Err(Infeasible::Straddling { accelerators, each, domain: site.domain, whole: all });
         }
         let replicas = all.checked_sub(spares).filter(|replicas| *replicas > 0).ok_or(too_few)?;
-        let (state, latencies) = together(&replica, serving, &request, room, (replicas, reuse.busiest), &coming)?;
+        let (state, latencies) =
+            together(&replica, serving, &request, room, (replicas, reuse.busiest), (&coming, scratch))?;
         let most = replica.offline(&request, MOST, room).requests_per_second * all as f64;
         (replicas, most, state, latencies)
     };
@@ -397,7 +404,7 @@ fn answered(
         adapters,
         tenants: TenantsPoint::of(serving, most / reuse.busiest, accelerators / u64::from(slices), replicas + spares),
         caching: None,
-        bands: Bands::new(serving, cluster, shapes.model.architecture()),
+        bands: bound.bands[usize::from(!matches!(serving.arrivals, Arrivals::Most))],
     })
 }
 

@@ -6,9 +6,12 @@ use super::evaluation::{agents_point, check_finite_hour, check_finite_point, che
 use super::serving::{BoundServing, serving_point_of};
 use super::{BuiltCluster, Evaluation, Infeasible, Point, Prepared};
 use crate::catalog::{Entry, PriceBook, Site};
-use crate::scenario::{Cluster, Finance, Money, Scenario, Serving, Training};
+use crate::inference::Scratch;
+use crate::memory::serving::ServingLayout;
+use crate::scenario::{Cluster, Finance, Lengths, Money, PrefillPool, Scenario, Serving, Training};
 use crate::tco::{CostTotals, UnitCosts};
-use crate::units::Bytes;
+use crate::units::{Bytes, Fraction};
+use crate::workload::LengthShapes;
 
 /// An answer without its layout's part.
 #[derive(Clone, Debug)]
@@ -116,6 +119,30 @@ pub struct StagedServing {
     /// What serving depends on but the requests, where the layout is given.
     bound: Option<BoundServing>,
     totals: Result<(), Infeasible>,
+    /// What the last answer left behind, and what of it goes for.
+    scratch: Scratch,
+    timed: Option<Timed>,
+    shapes: LengthShapes,
+}
+
+/// What times of prompts depend on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Timed {
+    lengths: [Lengths; 2],
+    hit: Fraction,
+    layout: ServingLayout,
+    prefill: Option<PrefillPool>,
+}
+
+impl Timed {
+    const fn of(serving: &Serving) -> Self {
+        Self {
+            lengths: [serving.input, serving.output],
+            hit: serving.prefix_hit,
+            layout: serving.layout,
+            prefill: serving.prefill,
+        }
+    }
 }
 
 impl StagedServing {
@@ -141,13 +168,15 @@ impl StagedServing {
         let Scenario { serving, cluster, .. } = &evaluation.scenario;
         let given = serving.as_ref().filter(|serving| !serving.search);
         let bound = given.and_then(|serving| BoundServing::new(serving, cluster).ok());
-        Ok(Self { evaluation, bound, totals })
+        let (scratch, shapes) = (Scratch::default(), LengthShapes::default());
+        Ok(Self { evaluation, bound, totals, scratch, timed: None, shapes })
     }
 
-    /// What is served, whose requests may be changed, and its layout where that is searched.
-    pub fn serving(&mut self) -> Option<(&mut Serving, &Cluster)> {
+    /// What is served, whose requests may be changed (with the shapes of their lengths that are at hand), and its layout where
+    /// that is searched.
+    pub fn serving(&mut self) -> Option<(&mut Serving, &Cluster, &mut LengthShapes)> {
         let Scenario { serving, cluster, .. } = &mut self.evaluation.scenario;
-        serving.as_mut().map(|serving| (serving, &*cluster))
+        serving.as_mut().map(|serving| (serving, &*cluster, &mut self.shapes))
     }
 
     /// The same with other money. Nothing is allocated.
@@ -172,14 +201,19 @@ impl StagedServing {
         Ok(())
     }
 
-    /// The answer.
+    /// The answer. Nothing is allocated where the layout is given, but the first time.
     ///
     /// # Errors
     /// As [`super::evaluate`].
     pub fn at(&mut self) -> Result<&Evaluation, Infeasible> {
         let Evaluation { scenario, unit_costs, .. } = &self.evaluation;
         let Some(serving) = &scenario.serving else { return Ok(&self.evaluation) };
-        let point = serving_point_of(serving, &scenario.cluster, self.bound.as_ref())?;
+        let timed = Some(Timed::of(serving));
+        if self.timed != timed {
+            self.scratch.forget();
+            self.timed = timed;
+        }
+        let point = serving_point_of(serving, &scenario.cluster, self.bound.as_ref(), &mut self.scratch)?;
         self.totals.clone()?;
         check_finite_hour(unit_costs)?;
         let agents = agents_point(scenario, Some(&point), unit_costs)?;

@@ -3,8 +3,9 @@
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::batching::SteadyState;
+use super::scratch::{Scratch, Timed};
 use crate::units::Seconds;
-use crate::workload::{Pair, Requests};
+use crate::workload::Requests;
 
 /// Parts that a distribution is brought down to.
 const POINTS: usize = 64;
@@ -42,13 +43,19 @@ impl Coming<'_> {
     }
 
     /// Computed and cached tokens of prompts, with their shares.
-    fn prompts(&self) -> impl Iterator<Item = (f64, f64, f64)> {
+    pub(super) fn prompts(&self) -> impl Iterator<Item = (f64, f64, f64)> {
         let shares = if self.requests.calls.is_empty() { &self.requests.prompts[..] } else { &[] };
         let of_shares = shares.iter().map(|point| {
             let (new, cached) = self.parts(point.tokens);
             (new, cached, point.weight)
         });
         of_shares.chain(self.requests.calls.iter().map(|call| (call.new, call.cached, call.weight)))
+    }
+
+    /// Tokens of the prompts that stand in pairs with answers, those of one length, which follow each other, once.
+    pub(super) fn prompts_of_pairs(&self) -> impl Iterator<Item = f64> {
+        let pairs = if self.requests.calls.is_empty() { &self.requests.pairs[..] } else { &[] };
+        pairs.chunk_by(|one, other| one.input.to_bits() == other.input.to_bits()).map(|pairs| pairs[0].input)
     }
 }
 
@@ -104,7 +111,7 @@ struct Part {
 
 impl Times {
     /// Of points in ascending order, each standing for what is nearest to it.
-    pub(super) fn new(points: &[(Seconds, f64)]) -> Self {
+    fn fill(&mut self, points: &[(Seconds, f64)]) {
         let middle = |one: usize, other: usize| match (points.get(one), points.get(other)) {
             (Some(one), Some(other)) => Some((one.0 + other.0) / 2.0),
             _ => None,
@@ -117,38 +124,45 @@ impl Times {
             let to = above.unwrap_or_else(|| (time * 2.0).saturating_sub(from));
             Part { from, to, share }
         };
-        Self(points.iter().enumerate().map(part).collect())
+        self.0.clear();
+        self.0.extend(points.iter().enumerate().map(part));
     }
 
     /// Of parts that may lie over each other, brought down to a few that follow one another, each as much longer than the one
     /// before.
-    fn joined(parts: &[Part]) -> Self {
+    fn join(&mut self, parts: &[Part]) {
         let least = parts
             .iter()
             .map(|part| part.from)
             .fold(None, |least: Option<Seconds>, from| Some(least.map_or(from, |least| least.min(from))));
         let most = parts.iter().fold(Seconds::ZERO, |most, part| most.max(part.to));
-        let Some(least) = least.filter(|least| parts.len() > 1 && most > *least) else { return Self(parts.to_vec()) };
+        self.0.clear();
+        let Some(least) = least.filter(|least| parts.len() > 1 && most > *least) else {
+            return self.0.extend_from_slice(parts);
+        };
         // From a thousandth of the longest on, so that what takes no time has a part too.
         let start = least.max(most * 1e-3);
         let ratio = (most / start).powf((POINTS as f64).recip());
-        let mut joined = Vec::with_capacity(POINTS + 1);
-        let (mut from, mut to, mut before) = (least, start, 0.0);
-        for _ in 0..=POINTS {
-            let all = parts.iter().map(|part| part.share * part.reached(to)).sum::<f64>();
-            if all > before {
-                joined.push(Part { from, to, share: all - before });
-            }
-            (from, to, before) = (to, to * ratio, all.max(before));
+        let mut ends = [start; POINTS + 1];
+        for index in 1..ends.len() {
+            ends[index] = ends[index - 1] * ratio;
         }
-        Self(joined)
+        let (mut from, mut before, mut whole) = (least, 0.0, 0.0);
+        for (end, reached) in ends.iter().zip(&reached(parts, &ends)) {
+            whole += reached.whole;
+            let all = whole + reached.part;
+            if all > before {
+                self.0.push(Part { from, to: *end, share: all - before });
+            }
+            (from, before) = (*end, all.max(before));
+        }
     }
 
-    /// The same behind a wait.
-    pub(super) fn behind(&self, wait: Wait) -> Waited<'_> {
+    /// The same behind a wait, with room for what is worked out on the way.
+    fn behind<'a>(&'a self, wait: Wait, ends: &'a mut Vec<End>) -> Waited<'a> {
         let busy = if wait.mean > Seconds::ZERO { wait.busy } else { 0.0 };
         let scale = if busy > 0.0 { wait.mean / busy } else { Seconds::ZERO };
-        let mut ends = Vec::with_capacity(self.0.len());
+        ends.clear();
         let mut end = End::default();
         for part in &self.0 {
             end = End { time: part.to, begun: end.begun + part.share, late: part.late(part.to, &end, scale) };
@@ -158,12 +172,62 @@ impl Times {
     }
 }
 
+/// What has come by the end of a step.
+#[derive(Clone, Copy, Default)]
+struct Reached {
+    /// Of parts that this step is the first to hold whole.
+    whole: f64,
+    /// Of parts that reach beyond it.
+    part: f64,
+}
+
+/// What each of some times in ascending order, is the end of. Parts that follow each other, as answers to one prompt do, are
+/// found without a search.
+fn reached(parts: &[Part], ends: &[Seconds; POINTS + 1]) -> [Reached; POINTS + 1] {
+    let mut all = [Reached::default(); POINTS + 1];
+    let mut at = 0;
+    for part in parts {
+        // The first end after the part's beginning.
+        if at > 0 && ends[at - 1] > part.from {
+            at = ends.partition_point(|end| *end <= part.from);
+        }
+        while ends.get(at).is_some_and(|end| *end <= part.from) {
+            at += 1;
+        }
+        let width = part.to.saturating_sub(part.from);
+        let begin = if width > Seconds::ZERO { at } else { ends.partition_point(|end| *end < part.to) };
+        let share = part.share;
+        let mut rest = all.iter_mut().zip(ends).skip(begin);
+        let whole = rest.find_map(|(reached, end)| {
+            if *end >= part.to {
+                return Some(reached);
+            }
+            reached.part += share * (end.saturating_sub(part.from) / width);
+            None
+        });
+        if let Some(reached) = whole {
+            reached.whole += share;
+        }
+    }
+    all
+}
+
+/// Room for what distributions are worked out from.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DistributionRoom {
+    points: Vec<(Seconds, f64)>,
+    parts: Vec<Part>,
+    first: Times,
+    whole: Times,
+    ends: Vec<End>,
+}
+
 /// Times behind a wait that is exponential for the share of requests that meet a busy server: of a request that began so long
 /// ago, `busy exp(-ago / scale)` still wait.
 pub(super) struct Waited<'a> {
     parts: &'a [Part],
     /// The end of each part.
-    ends: Vec<End>,
+    ends: &'a [End],
     busy: f64,
     scale: Seconds,
 }
@@ -252,10 +316,11 @@ impl Part {
     }
 }
 
-/// What latencies scatter from: first tokens without their wait, the wait, and the time of a token by the sequences in decode,
-/// whose number scatters with `peakedness` times the variance that it has where requests come at random.
+/// What latencies scatter from: first tokens without their wait, by computed tokens and prefill; the wait; and the time of a
+/// token by the sequences in decode, whose number scatters with `peakedness` times the variance that it has where requests come
+/// at random.
 pub(super) struct Sources<'a, F> {
-    pub(super) first: &'a dyn Fn(f64, f64) -> Seconds,
+    pub(super) first: &'a dyn Fn(f64, Seconds) -> Seconds,
     pub(super) wait: Wait,
     pub(super) token: F,
     pub(super) peakedness: f64,
@@ -270,35 +335,39 @@ pub(super) fn distribution<F: Fn(f64) -> Seconds>(
     coming: &Coming<'_>,
     state: &SteadyState,
     sources: &Sources<'_, F>,
+    scratch: &mut Scratch,
 ) -> Latencies {
     let requests = coming.requests;
-    let mut firsts: Vec<(Seconds, f64)> =
-        coming.prompts().map(|(new, cached, weight)| ((sources.first)(new, cached), weight)).collect();
-    firsts.sort_by(|one, other| one.0.partial_cmp(&other.0).unwrap_or(std::cmp::Ordering::Equal));
-    let first = Times::new(&firsts);
-    let mut known = (f64::NAN, Seconds::ZERO);
-    let of_pair = |pair: &Pair| {
-        // Pairs with one prompt follow each other.
-        if pair.input.to_bits() != known.0.to_bits() {
-            let (new, cached) = coming.parts(pair.input);
-            known = (pair.input, (sources.first)(new, cached));
+    let (prompts, of_pairs, DistributionRoom { points, parts, first, whole, ends }) = scratch.parts();
+    let to_first = |timed: &Timed| (sources.first)(timed.new, timed.alone);
+    points.clear();
+    points.extend(prompts.iter().map(|timed| (to_first(timed), timed.weight)));
+    points.sort_by(|one, other| one.0.partial_cmp(&other.0).unwrap_or(std::cmp::Ordering::Equal));
+    first.fill(points);
+    parts.clear();
+    if requests.calls.is_empty() {
+        let mut of_pairs = of_pairs.iter();
+        let mut known = (f64::NAN, Seconds::ZERO);
+        for pair in &requests.pairs {
+            // Pairs with one prompt follow each other.
+            if pair.input.to_bits() != known.0.to_bits() {
+                known = (pair.input, of_pairs.next().map_or(Seconds::ZERO, to_first));
+            }
+            let [from, to] = pair.output.map(|tokens| known.1 + state.tpot * tokens);
+            parts.push(Part { from, to, share: pair.weight });
         }
-        let [from, to] = pair.output.map(|tokens| known.1 + state.tpot * tokens);
-        Part { from, to, share: pair.weight }
-    };
-    let whole = if requests.calls.is_empty() {
-        Times::joined(&requests.pairs.iter().map(of_pair).collect::<Vec<_>>())
+        whole.join(parts);
     } else {
         // Answers are of one length.
         let answer = state.tpot * requests.answers.first().map_or(0.0, |answer| answer.tokens);
-        Times(first.0.iter().map(|part| Part { from: part.from + answer, to: part.to + answer, ..*part }).collect())
-    };
-    let (behind_first, behind_whole) = (first.behind(sources.wait), whole.behind(sources.wait));
-    Latencies {
-        first_token: Quantiles::of(|share| behind_first.quantile(share)),
-        token: tokens(state, sources),
-        whole: Quantiles::of(|share| behind_whole.quantile(share)),
+        whole.0.clear();
+        whole.0.extend(first.0.iter().map(|part| Part { from: part.from + answer, to: part.to + answer, ..*part }));
     }
+    let mut behind = |times: &Times| {
+        let waited = times.behind(sources.wait, ends);
+        Quantiles::of(|share| waited.quantile(share))
+    };
+    Latencies { first_token: behind(first), token: tokens(state, sources), whole: behind(whole) }
 }
 
 /// Times between tokens.
@@ -312,14 +381,6 @@ pub(super) fn tokens<F: Fn(f64) -> Seconds>(state: &SteadyState, sources: &Sourc
 /// `1 + (cv^2 - 1) E[min] / E` of two answers (Eckberg 1983 for a renewal process that comes fast against its service).
 pub(super) fn peakedness(squared_cv: f64, requests: &Requests) -> f64 {
     (1.0 + (squared_cv - 1.0) * requests.overlap).max(0.0)
-}
-
-/// Mean, and squared coefficient of variation, of a time over prompts.
-pub(super) fn over_prompts(coming: &Coming<'_>, time: impl Fn(f64, f64) -> Seconds) -> (Seconds, f64) {
-    let times = || coming.prompts().map(|(new, cached, weight)| (time(new, cached), weight));
-    let mean: Seconds = times().map(|(time, weight)| time * weight).sum();
-    let squares: f64 = times().map(|(time, weight)| weight * (time / mean - 1.0).powi(2)).sum();
-    (mean, squares)
 }
 
 /// The mean wait of a queue with one server that is busy for a share of the time: Pollaczek and Khinchine's where requests come
@@ -336,11 +397,21 @@ mod tests {
 
     const NONE: Wait = Wait { busy: 0.0, mean: Seconds::ZERO };
 
+    fn times(points: &[(Seconds, f64)]) -> Times {
+        let mut times = Times::default();
+        times.fill(points);
+        times
+    }
+
+    fn quantile(times: &Times, wait: Wait, share: f64) -> f64 {
+        times.behind(wait, &mut Vec::new()).quantile(share).value()
+    }
+
     fn lognormal(mean: f64, cv: f64) -> Times {
         let of = Requests::lognormal(Moments { mean, cv }, Moments { mean: 1.0, cv: 0.0 });
         let points: Vec<(Seconds, f64)> =
             of.prompts.iter().map(|point| (Seconds::new(point.tokens), point.weight)).collect();
-        Times::new(&points)
+        times(&points)
     }
 
     #[test]
@@ -348,10 +419,10 @@ mod tests {
         // Busy for 0.8 of the time, a mean wait of 4 s: P(W > w) = 0.8 exp(-w / 5). Half wait at most 5 ln 1.6 = 2.350 s,
         // 95% at most 5 ln 16 = 13.863 s; one fifth do not wait.
         let wait = Wait { busy: 0.8, mean: Seconds::new(4.0) };
-        let none = Times::new(&[(Seconds::ZERO, 1.0)]);
-        assert!((none.behind(wait).quantile(0.5).value() - 2.350).abs() < 1e-3);
-        assert!((none.behind(wait).quantile(0.95).value() - 13.863).abs() < 1e-3);
-        assert!(none.behind(wait).quantile(0.19).value() < 1e-6);
+        let none = times(&[(Seconds::ZERO, 1.0)]);
+        assert!((quantile(&none, wait, 0.5) - 2.350).abs() < 1e-3);
+        assert!((quantile(&none, wait, 0.95) - 13.863).abs() < 1e-3);
+        assert!(quantile(&none, wait, 0.19) < 1e-6);
     }
 
     #[test]
@@ -359,7 +430,7 @@ mod tests {
         // A mean of 1,000 and a coefficient of variation of 1: sigma^2 = ln 2, the median 1,000 / sqrt 2 = 707.1, P95 is
         // 707.1 exp(1.645 x 0.8326) = 2,781, P99 707.1 exp(2.326 x 0.8326) = 4,906.
         for (share, wanted) in [(0.5, 707.1), (0.95, 2_781.0), (0.99, 4_906.0)] {
-            let found = lognormal(1_000.0, 1.0).behind(NONE).quantile(share).value();
+            let found = quantile(&lognormal(1_000.0, 1.0), NONE, share);
             assert!((found / wanted - 1.0).abs() < 0.02, "{found}, not {wanted}");
         }
     }
@@ -368,8 +439,7 @@ mod tests {
     fn waits_add_to_what_scatters() {
         // Even times from 0 to 1 s behind an exponential wait of 1 s for all: P(T <= t) = 1 - exp(-t) (e - 1) from 1 s on.
         let points = [0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95].map(|at| (Seconds::new(at), 0.1));
-        let even = Times::new(&points);
-        let found = even.behind(Wait { busy: 1.0, mean: Seconds::new(1.0) }).quantile(0.95).value();
+        let found = quantile(&times(&points), Wait { busy: 1.0, mean: Seconds::new(1.0) }, 0.95);
         let wanted = ((std::f64::consts::E - 1.0) / 0.05).ln();
         assert!((found / wanted - 1.0).abs() < 1e-4, "{found}, not {wanted}");
     }
@@ -378,10 +448,35 @@ mod tests {
     fn parts_over_each_other_are_joined() {
         // Even times from 0 to 2 s, and as many from 1 to 3 s: a quarter is below 1 s, three quarters below 2 s.
         let part = |from: f64, to: f64| Part { from: Seconds::new(from), to: Seconds::new(to), share: 0.5 };
-        let joined = Times::joined(&[part(0.0, 2.0), part(1.0, 3.0)]);
+        let mut joined = Times::default();
+        joined.join(&[part(0.0, 2.0), part(1.0, 3.0)]);
         for (share, wanted) in [(0.25, 1.0), (0.75, 2.0), (0.99, 2.96)] {
-            let found = joined.behind(NONE).quantile(share).value();
+            let found = quantile(&joined, NONE, share);
             assert!((found / wanted - 1.0).abs() < 0.02, "{found}, not {wanted}");
+        }
+    }
+
+    #[test]
+    fn what_is_reached_by_each_end_is_the_sum_over_parts() {
+        // Parts over each other in any order, some without width, one on an end, one beyond all ends.
+        let ends: [Seconds; POINTS + 1] = std::array::from_fn(|index| Seconds::new(1.1_f64.powf(index as f64)));
+        let part =
+            |from: f64, width: f64| Part { from: Seconds::new(from), to: Seconds::new(from + width), share: 0.125 };
+        let parts = [
+            part(2.0, 30.0),
+            part(32.0, 5.0),
+            part(0.5, 0.1),
+            part(2.0, 0.0),
+            Part { from: ends[7], to: ends[7], share: 0.125 },
+            part(400.0, 100.0),
+            part(3.0, 1.0),
+            part(40.0, 900.0),
+        ];
+        let mut whole = 0.0;
+        for (end, found) in ends.iter().zip(&reached(&parts, &ends)) {
+            whole += found.whole;
+            let wanted: f64 = parts.iter().map(|part| part.share * part.reached(*end)).sum();
+            assert!((whole + found.part - wanted).abs() < 1e-12, "{end:?}: {} {wanted}", whole + found.part);
         }
     }
 

@@ -1,9 +1,10 @@
 //! Requests that come by themselves, at a rate.
 
 use super::batching::{Request, SteadyState};
-use super::latency::{Coming, Latencies, Sources, Wait, distribution, mean_wait, over_prompts, peakedness, tokens};
+use super::latency::{Coming, Latencies, Sources, Wait, distribution, mean_wait, peakedness, tokens};
 use super::replay::{ByPrompt, Servers, dispersion, replay};
-use super::{Replica, Room};
+use super::scratch::{Timed, over_prompts};
+use super::{Replica, Room, Scratch};
 use crate::units::{RequestRate, Seconds};
 
 /// Steps in which a batch is sought, at most, and how near it is found.
@@ -77,11 +78,15 @@ impl Replica<'_> {
         replicas: u32,
         coming: &Coming<'_>,
         room: Room,
+        scratch: &mut Scratch,
     ) -> Result<(SteadyState, Latencies), Overload> {
-        let alone = |new: f64, cached: f64| self.prefill(new, cached);
-        let served = |new: f64, cached: f64| self.packed_prefill(new, cached).min(self.prefill(new, cached));
-        let (prefill, _) = over_prompts(coming, alone);
-        let (least, serving) = over_prompts(coming, served);
+        let times = |new: f64, cached: f64| {
+            let alone = self.prefill(new, cached);
+            (alone, self.packed_prefill(new, cached).min(alone))
+        };
+        scratch.time(coming, times);
+        let (prefill, _) = over_prompts(scratch.prompts(), |timed| timed.alone);
+        let (least, serving) = over_prompts(scratch.prompts(), |timed| timed.served);
         let time = |batch: f64| self.token_time(request, batch, prefill, 1.0);
         let ends = |batch: f64| RequestRate::of(batch, time(batch).total() * request.output);
         let (full, prefilled) = (ends(room.requests), RequestRate::of(1.0, least));
@@ -95,9 +100,8 @@ impl Replica<'_> {
         let squared_cv = coming.squared_cv(f64::from(replicas));
         let queue = mean_wait(least, busy, [squared_cv, serving]);
         // A step of those in decode for each chunk of the prompt.
-        let first =
-            |new: f64, cached: f64| self.hardware.first_token + alone(new, cached) + token.cycle * self.chunks(new);
-        let (to_first, _) = over_prompts(coming, first);
+        let first = |new: f64, alone: Seconds| self.hardware.first_token + alone + token.cycle * self.chunks(new);
+        let (to_first, _) = over_prompts(scratch.prompts(), |timed: &Timed| first(timed.new, timed.alone));
         let mut state = SteadyState {
             ttft: to_first + queue,
             queue,
@@ -114,12 +118,12 @@ impl Replica<'_> {
         if coming.replay {
             let kept = ByPrompt::new(&coming.requests.prompts, |prompt| {
                 let (new, cached) = coming.parts(prompt);
-                served(new, cached)
+                times(new, cached).1
             });
             let all = rate * f64::from(replicas);
             let firsts = ByPrompt::new(&coming.requests.prompts, |prompt| {
                 let (new, cached) = coming.parts(prompt);
-                first(new, cached)
+                first(new, times(new, cached).0)
             });
             if let Some(found) = replay(coming, all, Servers::InTurn(replicas), &kept, &firsts, state.tpot) {
                 state.queue = found.wait;
@@ -130,7 +134,7 @@ impl Replica<'_> {
                 return Ok((state, Latencies { first_token: found.first_token, token, whole: found.whole }));
             }
         }
-        let latencies = distribution(coming, &state, &sources);
+        let latencies = distribution(coming, &state, &sources, scratch);
         Ok((state, latencies))
     }
 }

@@ -2,10 +2,11 @@
 
 use super::batching::{Request, SteadyState};
 use super::features::TokenTime;
-use super::latency::{Coming, Latencies, Sources, Wait, distribution, over_prompts, peakedness, tokens};
+use super::latency::{Coming, Latencies, Sources, Wait, distribution, peakedness, tokens};
 use super::open_loop::{Overload, Short};
 use super::replay::{ByPrompt, Servers, dispersion, replay};
-use super::{Replica, Room, Spread, StepTime};
+use super::scratch::over_prompts;
+use super::{Replica, Room, Scratch, Spread, StepTime};
 use crate::units::{RequestRate, Seconds};
 
 /// Halvings of what is sought.
@@ -133,11 +134,12 @@ impl Separate<'_> {
         request: &Request,
         rate: RequestRate,
         coming: &Coming<'_>,
+        scratch: &mut Scratch,
     ) -> Result<(SteadyState, Latencies), Overload> {
-        let alone = |new: f64, cached: f64| self.prefill.prefill(new, cached);
-        let served = |new: f64, cached: f64| self.served(new, cached);
-        let (prefill, _) = over_prompts(coming, alone);
-        let (least, serving) = over_prompts(coming, served);
+        let times = |new: f64, cached: f64| (self.prefill.prefill(new, cached), self.served(new, cached));
+        scratch.time(coming, times);
+        let (prefill, _) = over_prompts(scratch.prompts(), |timed| timed.alone);
+        let (least, serving) = over_prompts(scratch.prompts(), |timed| timed.served);
         let servers = self.servers();
         let (finished, taken_in) = (self.finished(request, f64::INFINITY), RequestRate::of(servers, least));
         if rate >= finished.min(taken_in) {
@@ -152,7 +154,7 @@ impl Separate<'_> {
         let fixed = state.ttft.saturating_sub(state.queue + state.prefill);
         state.prefill = prefill;
         state.ttft = fixed + prefill + queue;
-        let first = |new: f64, cached: f64| fixed + alone(new, cached);
+        let first = |_: f64, alone: Seconds| fixed + alone;
         let token = |batch: f64| self.step(request, batch.clamp(0.0, self.room.requests)).total();
         let over_replicas = |together: f64| 1.0 + (together - 1.0) / self.replicas;
         let mut sources = Sources {
@@ -164,11 +166,11 @@ impl Separate<'_> {
         if coming.replay {
             let kept = ByPrompt::new(&coming.requests.prompts, |prompt| {
                 let (new, cached) = coming.parts(prompt);
-                served(new, cached)
+                times(new, cached).1
             });
             let to_first = ByPrompt::new(&coming.requests.prompts, |prompt| {
                 let (new, cached) = coming.parts(prompt);
-                first(new, cached)
+                first(new, times(new, cached).0)
             });
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of workers")]
             let shared = Servers::Shared(servers as u32);
@@ -180,7 +182,7 @@ impl Separate<'_> {
                 return Ok((state, Latencies { first_token: found.first_token, token, whole: found.whole }));
             }
         }
-        let latencies = distribution(coming, &state, &sources);
+        let latencies = distribution(coming, &state, &sources, scratch);
         Ok((state, latencies))
     }
 }

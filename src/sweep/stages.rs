@@ -21,6 +21,7 @@ use crate::scenario::{
 };
 use crate::search::{self, Variants};
 use crate::units::Fraction;
+use crate::workload::LengthShapes;
 
 /// Catalogs, price books (which are long), scenarios, answers and layouts that are kept.
 const CATALOGS: usize = 16;
@@ -211,6 +212,8 @@ pub(super) struct Worker {
     bases: Slots<Financed>,
     layouts: Slots<Result<Layout, String>>,
     pub(super) point: Vec<u32>,
+    /// The point as its row shows it.
+    shown: Vec<u32>,
 }
 
 impl Worker {
@@ -223,6 +226,7 @@ impl Worker {
             bases: Slots::new(KEPT),
             layouts: Slots::new(LAYOUTS),
             point: vec![ABSENT; columns],
+            shown: vec![ABSENT; columns],
         }
     }
 
@@ -309,8 +313,9 @@ impl Worker {
     /// Hands on the one row of the point at hand, which is not taken with all layouts.
     pub(super) fn single(&mut self, sweep: &Sweep<'_>, place: super::Place, take: impl FnOnce(&Row<'_>)) {
         let layout = sweep.has(Touches::Layout).then(|| self.layout(sweep));
-        let point = std::mem::take(&mut self.point);
-        self.point.clone_from(&point);
+        // Both are of one length: nothing is allocated.
+        let mut point = std::mem::take(&mut self.shown);
+        point.clone_from(&self.point);
         let hand_on = |outcome: Result<&Evaluation, Reason<'_>>| {
             let layout = outcome.ok().and_then(|evaluation| {
                 let training = evaluation.scenario.training.as_ref()?;
@@ -335,6 +340,7 @@ impl Worker {
                 },
             },
         }
+        self.shown = point;
     }
 }
 
@@ -451,7 +457,7 @@ impl Sweep<'_> {
 
     /// The answer at a point's requests.
     fn serve<'s>(&self, staged: &'s mut StagedServing, point: &[u32]) -> Result<&'s Evaluation, Unserved<'_>> {
-        let Some((serving, cluster)) = staged.serving() else { return staged.at().map_err(Unserved::Not) };
+        let Some((serving, cluster, shapes)) = staged.serving() else { return staged.at().map_err(Unserved::Not) };
         let mut lengths = [serving.input, serving.output];
         for ((values, touched), value) in self.asked.iter().zip(&self.touches).zip(point) {
             if *touched == Touches::Load && *value != ABSENT {
@@ -462,7 +468,7 @@ impl Sweep<'_> {
             }
         }
         let [input, output] = lengths;
-        serving.set_lengths(input, output);
+        serving.set_lengths(input, output, shapes);
         if serving.search {
             serving.layout = search::best_serving_layout(serving, cluster).map_err(Unserved::Not)?;
         }
@@ -492,7 +498,7 @@ impl Sweep<'_> {
                         let mut lengths = [own.input, own.output];
                         asked.set(own, &mut lengths);
                         let [input, output] = lengths;
-                        own.set_lengths(input, output);
+                        own.set_lengths(input, output, &mut LengthShapes::default());
                     }
                     text(&mut set) == text(&mut bound)
                 })

@@ -84,22 +84,45 @@ pub struct Requests {
 impl Requests {
     /// Prompts and answers that are lognormal, each for itself; of one length where nothing scatters.
     pub fn lognormal(input: Moments, output: Moments) -> Self {
-        let (prompts, answers) = (lognormal(input, STEP), lognormal(output, STEP));
-        let wide = |of: Moments, other: Moments| lognormal(of, if other.cv > 0.0 { WIDE_STEP } else { STEP });
-        let seconds = with_widths(&wide(output, input));
-        let mut pairs = Vec::new();
-        for first in wide(input, output) {
+        let mut requests = Self {
+            prompts: Vec::new(),
+            answers: Vec::new(),
+            pairs: Vec::new(),
+            calls: Vec::new(),
+            beyond: 0.0,
+            overlap: 0.0,
+            recorded: Vec::new(),
+            longest: None,
+        };
+        requests.set_lognormal(input, output, &mut LengthShapes::default());
+        requests
+    }
+
+    /// Gives requests other lengths, as [`Requests::lognormal`] has them. Nothing is allocated for as many points as there were.
+    pub fn set_lognormal(&mut self, input: Moments, output: Moments, shapes: &mut LengthShapes) {
+        let LengthShapes { prompts, answers, wide_prompts, wide_answers, points, widths } = shapes;
+        prompts.of(input, STEP, &mut self.prompts);
+        answers.of(output, STEP, &mut self.answers);
+        let step = |other: Moments| if other.cv > 0.0 { WIDE_STEP } else { STEP };
+        wide_answers.of(output, step(input), points);
+        widths.clear();
+        widths.extend(with_widths(points));
+        wide_prompts.of(input, step(output), points);
+        self.pairs.clear();
+        for first in &*points {
             let pair = |(output, weight): &([f64; 2], f64)| Pair {
                 input: first.tokens,
                 output: *output,
                 weight: first.weight * weight,
             };
-            pairs.extend(seconds.iter().map(pair));
+            self.pairs.extend(widths.iter().map(pair));
         }
         // The mean of answers met in decode is that of their squares over that of them: m (1 + cv^2).
-        let beyond = output.mean * output.cv * output.cv / 2.0;
-        let overlap = overlap(&answers);
-        Self { prompts, answers, pairs, calls: Vec::new(), beyond, overlap, recorded: Vec::new(), longest: None }
+        self.beyond = output.mean * output.cv * output.cv / 2.0;
+        self.overlap = overlap(&self.answers);
+        self.calls.clear();
+        self.recorded.clear();
+        self.longest = None;
     }
 
     /// Calls of agents, whose answers are of one length.
@@ -127,7 +150,7 @@ impl Requests {
             let part = both.get(first..last.max(first + 1)).unwrap_or_default();
             let input = part.iter().map(|(input, _)| input).sum::<f64>() / part.len().max(1) as f64;
             let answers = condense(points(part.iter().map(|(_, output)| *output).collect()), WIDE_STEP);
-            let answers = with_widths(&answers);
+            let answers: Vec<([f64; 2], f64)> = with_widths(&answers).collect();
             let pair = |(output, share): &([f64; 2], f64)| Pair { input, output: *output, weight: weight * share };
             pairs.extend(answers.iter().map(pair));
         }
@@ -159,24 +182,53 @@ pub fn moments(lengths: &[f64]) -> Moments {
     Moments { mean, cv: variance.sqrt() / mean }
 }
 
-/// A lognormal distribution at points so many standard deviations apart; its mean is kept.
-fn lognormal(of: Moments, step: f64) -> Vec<Point> {
-    if of.cv <= 0.0 {
-        return vec![Point { tokens: of.mean, weight: 1.0 }];
+/// Lognormal distributions but for their means, kept from one to the next; and room to put them together in.
+#[derive(Clone, Debug, Default)]
+pub struct LengthShapes {
+    prompts: Shape,
+    answers: Shape,
+    wide_prompts: Shape,
+    wide_answers: Shape,
+    points: Vec<Point>,
+    widths: Vec<([f64; 2], f64)>,
+}
+
+/// A lognormal distribution at points so many standard deviations apart, over the median of one without scatter.
+#[derive(Clone, Debug, Default)]
+struct Shape {
+    cv: f64,
+    step: f64,
+    points: Vec<Point>,
+    mean: f64,
+}
+
+impl Shape {
+    /// Writes down the distribution with a mean and a scatter, at points so many standard deviations apart; its mean is kept.
+    fn of(&mut self, of: Moments, step: f64, points: &mut Vec<Point>) {
+        points.clear();
+        if of.cv <= 0.0 {
+            points.push(Point { tokens: of.mean, weight: 1.0 });
+            return;
+        }
+        if (self.cv.to_bits(), self.step.to_bits()) != (of.cv.to_bits(), step.to_bits()) {
+            (self.cv, self.step) = (of.cv, step);
+            let variance = (1.0 + of.cv * of.cv).ln();
+            self.points.clear();
+            self.points.extend(
+                deviations(step).map(|z| Point {
+                    tokens: (z * variance.sqrt() - variance / 2.0).exp(),
+                    weight: (-z * z / 2.0).exp(),
+                }),
+            );
+            let all: f64 = self.points.iter().map(|point| point.weight).sum();
+            for point in &mut self.points {
+                point.weight /= all;
+            }
+            self.mean = self.points.iter().map(|point| point.tokens * point.weight).sum();
+        }
+        let scale = of.mean / self.mean;
+        points.extend(self.points.iter().map(|point| Point { tokens: point.tokens * scale, ..*point }));
     }
-    let variance = (1.0 + of.cv * of.cv).ln();
-    let mut points: Vec<Point> = deviations(step)
-        .map(|z| Point { tokens: (z * variance.sqrt() - variance / 2.0).exp(), weight: (-z * z / 2.0).exp() })
-        .collect();
-    let all: f64 = points.iter().map(|point| point.weight).sum();
-    for point in &mut points {
-        point.weight /= all;
-    }
-    let mean: f64 = points.iter().map(|point| point.tokens * point.weight).sum();
-    for point in &mut points {
-        point.tokens *= of.mean / mean;
-    }
-    points
 }
 
 fn deviations(step: f64) -> impl Iterator<Item = f64> {
@@ -235,9 +287,9 @@ fn condense(mut points: Vec<Point>, step: f64) -> Vec<Point> {
 }
 
 /// Points with what they stand for: all that is nearer to each than to others.
-fn with_widths(points: &[Point]) -> Vec<([f64; 2], f64)> {
-    let at = |index: Option<usize>| index.and_then(|index| points.get(index)).map(|point| point.tokens);
-    let of = |(index, point): (usize, &Point)| {
+fn with_widths(points: &[Point]) -> impl Iterator<Item = ([f64; 2], f64)> {
+    let at = move |index: Option<usize>| index.and_then(|index| points.get(index)).map(|point| point.tokens);
+    let of = move |(index, point): (usize, &Point)| {
         let below = at(index.checked_sub(1)).map(|below| f64::midpoint(below, point.tokens));
         let above = at(Some(index + 1)).map(|above| f64::midpoint(above, point.tokens));
         // The last on each side reaches as far out as in.
@@ -245,7 +297,7 @@ fn with_widths(points: &[Point]) -> Vec<([f64; 2], f64)> {
         let to = above.unwrap_or(2.0 * point.tokens - from);
         ([from, to], point.weight)
     };
-    points.iter().enumerate().map(of).collect()
+    points.iter().enumerate().map(of)
 }
 
 /// The shorter of two on average, over their mean.
@@ -282,6 +334,18 @@ mod tests {
         assert!((of.beyond - 37.5).abs() < 1e-12);
         // The shorter of two lognormals: 2 m Phi(-sigma / sqrt 2), sigma^2 = ln 1.25; Phi(-0.334) = 0.369.
         assert!((of.overlap - 0.738).abs() < 0.01, "{}", of.overlap);
+    }
+
+    #[test]
+    fn lengths_that_are_set_again_are_those_of_new_requests() {
+        let of = |mean: f64, cv: f64| Moments { mean, cv };
+        let lengths = [(0.5, 0.0), (0.5, 0.8), (0.0, 0.8), (0.0, 0.0), (0.5, 0.8), (1.0, 1.0)];
+        let (mut shapes, mut again) = (LengthShapes::default(), Requests::lognormal(of(7.0, 0.1), of(9.0, 0.2)));
+        for (index, (first, second)) in lengths.into_iter().enumerate() {
+            let (input, output) = (of(100.0 * (index + 1) as f64, first), of(50.0, second));
+            again.set_lognormal(input, output, &mut shapes);
+            assert_eq!(again, Requests::lognormal(input, output));
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How far figures of serving may be off: by what measurements of the same kind were missed, and wider where there are none.
 
 use crate::catalog::serving_coverage::{Architecture, ServingCoverage};
-use crate::scenario::{Arrivals, Cluster, Serving};
+use crate::scenario::{Cluster, Serving};
 use crate::units::Factor;
 
 /// Factors within which nine of ten figures are expected.
@@ -20,12 +20,12 @@ pub struct Bands {
 }
 
 impl Bands {
-    /// Of a scenario; none where the constants' catalog says nothing of what they were held against.
+    /// Of a scenario whose requests are `coming` at a rate or a concurrency, or else without end; none where the constants' catalog says nothing of what they were held against.
     ///
     /// A figure that was measured for this generation, engine and kind of model, in pools or not, has the factor of those
     /// measurements. Any other has the widest of the nearest kinds that were (those with most of the four alike) twice over:
     /// once as they are missed themselves, and as much again, a judgement, for what was never looked at.
-    pub(super) fn new(serving: &Serving, cluster: &Cluster, architecture: Architecture) -> Option<Self> {
+    pub(super) fn new(serving: &Serving, cluster: &Cluster, architecture: Architecture, coming: bool) -> Option<Self> {
         let cells = &serving.efficiency.coverage;
         let near = |cell: &ServingCoverage| alike(cell, serving, cluster, architecture);
         let measured = !serving.features.is_unmeasured();
@@ -39,12 +39,11 @@ impl Bands {
         let (tpot, tpot_known) = band(|cell| cell.tpot);
         let (ttft, ttft_known) = band(|cell| cell.ttft);
         // Throughput at a concurrency or a rate follows from the time between tokens.
-        let ((throughput, known), latencies) = match serving.arrivals {
-            Arrivals::Most => {
-                let offline = band(|cell| cell.throughput);
-                (if offline.1 || !tpot_known { offline } else { (tpot, tpot_known) }, true)
-            }
-            Arrivals::Rate(_) | Arrivals::Concurrency(_) => ((tpot, tpot_known), ttft_known),
+        let ((throughput, known), latencies) = if coming {
+            ((tpot, tpot_known), ttft_known)
+        } else {
+            let offline = band(|cell| cell.throughput);
+            (if offline.1 || !tpot_known { offline } else { (tpot, tpot_known) }, true)
         };
         let uncalibrated = !(known && latencies);
         Some(Self { tpot: tpot?, ttft: ttft?, throughput: throughput?, architecture, uncalibrated })

@@ -1,12 +1,10 @@
 //! Prefixes that requests share: where they are kept, what is found and loaded, and what that makes of the replicas.
 
-use super::engine::Shapes;
 use super::holding::Holding;
-use super::joined::joined;
-use super::{Reuse, ServingPoint, answered, tokens_up};
+use super::{BoundServing, Reuse, ServingPoint, answered, tokens_up};
 use crate::catalog::memory_tier::TierMedium;
 use crate::evaluate::Infeasible;
-use crate::inference::{CacheTier, Hits, MOST_TIERS, Popularity, PrefixCache, Replica, Reused, Spread};
+use crate::inference::{CacheTier, Hits, MOST_TIERS, Popularity, PrefixCache, Replica, Reused, Scratch, Spread};
 use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
 use crate::scenario::{Cluster, PrefixCaching, Routing, Serving};
 use crate::units::{Bytes, Seconds};
@@ -38,11 +36,12 @@ pub(super) fn settled(
     serving: &Serving,
     caching: &PrefixCaching,
     cluster: &Cluster,
+    (bound, scratch): (&BoundServing, &mut Scratch),
 ) -> Result<ServingPoint, Infeasible> {
     let layout = serving.prefill.map_or(serving.layout, |pool| pool.layout);
     let mut groups = groups_of(layout, u64::from(cluster.accelerators) / layout.ranks());
     let popularity = Popularity::zipf(caching.prefixes, caching.popularity);
-    let recompute = recompute(serving, caching, layout, cluster)?;
+    let recompute = recompute(serving, caching, layout, bound);
     // Requests of a group: of the busiest, where they are sent to their cache.
     let mut each = 0.0;
     let mut round = 0;
@@ -54,7 +53,9 @@ pub(super) fn settled(
         let reused = cache.reuse(hits, each);
         let reuse =
             Reuse { hit: reused.share * caching.tokens / serving.input.mean, wait: reused.wait, busiest: uneven };
-        let mut point = answered(serving, cluster, &reuse, None)?;
+        // As much of prompts is at hand as was found in this round.
+        scratch.forget();
+        let mut point = answered(serving, cluster, &reuse, (bound, scratch))?;
         let found = groups_of(layout, point.pool.map_or(point.replicas, |pool| pool.workers));
         let served = point.state.requests_per_second * point.replicas as f64 / found * uneven;
         round += 1;
@@ -76,21 +77,15 @@ fn groups_of(layout: ServingLayout, engines: u64) -> f64 {
 }
 
 /// What computing a prefix takes of a request's prefill.
-fn recompute(
-    serving: &Serving,
-    caching: &PrefixCaching,
-    layout: ServingLayout,
-    cluster: &Cluster,
-) -> Result<Seconds, Infeasible> {
-    let shapes = Shapes::new(serving);
-    let hardware = joined(layout, serving, cluster)?;
+fn recompute(serving: &Serving, caching: &PrefixCaching, layout: ServingLayout, bound: &BoundServing) -> Seconds {
+    let (shapes, hardware) = (&bound.shapes, bound.prefill.unwrap_or(bound.decode));
     let engine = Replica::new(&shapes.model, &hardware, Spread::from(layout)).with(shapes.features(
         serving,
         layout,
         serving.prefill.is_none(),
     ));
     let input = serving.input.mean;
-    Ok(engine.prefill(input, 0.0).saturating_sub(engine.prefill(input - caching.tokens, caching.tokens)))
+    engine.prefill(input, 0.0).saturating_sub(engine.prefill(input - caching.tokens, caching.tokens))
 }
 
 /// Prefixes that each group keeps, and what loading one takes. A tier keeps one copy, of which each of a group's ranks

@@ -1,7 +1,7 @@
 //! What is asked of replicas, and the steady state that comes of it.
 
 use super::{Infeasible, MOST};
-use crate::inference::{Coming, Latencies, Load, Replica, Request, Room, Separate, SteadyState};
+use crate::inference::{Coming, Latencies, Load, Replica, Request, Room, Scratch, Separate, SteadyState};
 use crate::scenario::{Arrivals, Serving};
 
 /// Replicas that prefill and decode, each its part of what is asked; figures are of the one to which most requests come, so many
@@ -12,7 +12,7 @@ pub(super) fn together(
     request: &Request,
     room: Room,
     (replicas, busiest): (u64, f64),
-    coming: &Coming<'_>,
+    (coming, scratch): (&Coming<'_>, &mut Scratch),
 ) -> Result<(SteadyState, Option<Latencies>), Infeasible> {
     let per_replica = replicas as f64;
     Ok(match serving.arrivals {
@@ -27,7 +27,7 @@ pub(super) fn together(
         Arrivals::Rate(all) => {
             let count = u32::try_from(replicas).unwrap_or(u32::MAX);
             let (state, latencies) = replica
-                .open_loop(request, all * (busiest / per_replica), count, coming, room)
+                .open_loop(request, all * (busiest / per_replica), count, coming, room, scratch)
                 .map_err(|over| Infeasible::Overload {
                     asked: all,
                     most: over.most * (per_replica / busiest),
@@ -45,13 +45,13 @@ pub(super) fn apart(
     serving: &Serving,
     request: &Request,
     (replicas, busiest): (u64, f64),
-    coming: &Coming<'_>,
+    (coming, scratch): (&Coming<'_>, &mut Scratch),
 ) -> Result<(SteadyState, Option<Latencies>), Infeasible> {
     Ok(match serving.arrivals {
         Arrivals::Most => (pools.most(request, MOST), None),
         Arrivals::Concurrency(open) => (pools.closed(request, f64::from(open), waves(serving, open)), None),
         Arrivals::Rate(asked) => {
-            let (state, latencies) = pools.at_rate(request, asked * busiest, coming).map_err(|over| {
+            let (state, latencies) = pools.at_rate(request, asked * busiest, coming, scratch).map_err(|over| {
                 Infeasible::Overload { asked, most: over.most / busiest, replicas, short: over.short }
             })?;
             (state, Some(latencies))

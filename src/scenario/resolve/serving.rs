@@ -15,7 +15,7 @@ use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::parallelism::ServingLayout;
 use crate::scenario::file::{ArrivalTerms, Arrivals, Lengths, Limits, ServingEngine, ServingFile, ServingLayoutFile};
 use crate::units::Fraction;
-use crate::workload::{Moments, Requests, requantise};
+use crate::workload::{LengthShapes, Moments, Requests, requantise};
 
 /// What is served, on which engine, and how a replica is spread.
 #[derive(Clone, Debug)]
@@ -207,16 +207,19 @@ pub(super) fn bind(
 
 /// Prompts and answers that scatter each for itself.
 fn lognormal(input: Lengths, output: Lengths) -> Requests {
-    let of = |lengths: Lengths| Moments { mean: lengths.mean, cv: lengths.cv };
-    Requests::lognormal(of(input), of(output))
+    Requests::lognormal(moments(input), moments(output))
+}
+
+fn moments(lengths: Lengths) -> Moments {
+    Moments { mean: lengths.mean, cv: lengths.cv }
 }
 
 impl Serving {
-    /// Sets how long prompts and answers are, where no trace says so.
-    pub fn set_lengths(&mut self, input: Lengths, output: Lengths) {
+    /// Sets how long prompts and answers are, where no trace says so. Nothing is allocated where nobody else has the requests.
+    pub fn set_lengths(&mut self, input: Lengths, output: Lengths, shapes: &mut LengthShapes) {
         if (self.input, self.output) != (input, output) {
             (self.input, self.output) = (input, output);
-            self.requests = Arc::new(lognormal(input, output));
+            Arc::make_mut(&mut self.requests).set_lognormal(moments(input), moments(output), shapes);
         }
     }
 }
