@@ -310,3 +310,24 @@ fn every_node_has_its_host_or_says_that_it_was_not_found() {
     }
     assert!(known >= 100, "{known} of {}", 3 * catalog.nodes.iter().count());
 }
+
+#[test]
+fn parts_of_gpus_are_named_by_their_memory_and_fill_the_whole() {
+    let (mut parts, catalog) = (0, catalog());
+    for accelerator in catalog.accelerators.iter() {
+        let gibibytes = accelerator.memory_capacity.value() / f64::from(1 << 30);
+        for slice in &accelerator.slices {
+            // "3g.90gb": three slices of compute, and 90 GiB but for what is rounded and kept back.
+            let (compute, memory) = slice.name.split_once("g.").unwrap();
+            let named: f64 = memory.trim_end_matches("gb").parse().unwrap();
+            assert_eq!(compute.parse(), Ok(slice.compute), "{} {}", accelerator.id, slice.name);
+            let own = gibibytes * f64::from(slice.memory) / 8.0;
+            assert!((named / own - 1.0).abs() < 0.05, "{} {}: {own}", accelerator.id, slice.name);
+            // No more of one fits, of compute or of memory; the last memory of a whole may stay without compute.
+            let (compute, memory) = (slice.compute * slice.instances, slice.memory * slice.instances);
+            assert!(compute <= 7 && memory <= 8, "{} {}", accelerator.id, slice.name);
+            parts += 1;
+        }
+    }
+    assert!(parts >= 40, "{parts}");
+}
