@@ -98,3 +98,78 @@ fn calls_that_lost_their_session_hold_the_others_up() {
     assert!(last > 10.0 * half && kept_last < 5.0 * kept_half, "{last} of {half}, {kept_last} of {kept_half}");
     assert!(waits > 5.0 * kept_waits && half > kept_half);
 }
+
+/// A cache for sessions that wait: its share of the GPUs' memory, and tiers beyond.
+fn with_tiers(own_share: f64, tiers: &str, more: &str) -> (i32, Value, String) {
+    eval(&[&format!("serving.cache={{ own_share = {own_share}, tiers = [{tiers}]{more} }}")])
+}
+
+const HOST: &str = "{ tier = \"host-dram-pcie5\" }";
+const FLASH: &str = "{ tier = \"remote-flash-400g\" }";
+
+#[test]
+fn sessions_that_wait_go_to_tiers_and_come_back() {
+    // Little of the GPUs' own memory: what falls out of it has to be computed again, which is more than is served.
+    let (code, _, stderr) = with_tiers(0.02, "", "");
+    assert_eq!(code, 1, "{stderr}");
+    let of =
+        |json: &Value, group: &str, key: &str| json[group][key].as_f64().unwrap_or_else(|| panic!("{key}: {json}"));
+    let (code, host, stderr) = with_tiers(0.02, HOST, "");
+    assert_eq!(code, 0, "{stderr}");
+    let plain = eval(&[]).1;
+    // All that the agents say is found: 98% of further steps, a share of the calls as their steps and retries make it.
+    let (own, tier) = (of(&host, "serving", "hits.own_ratio"), of(&host, "serving", "hits.tier_1_ratio"));
+    let further = (0.64 * 32.0 + 0.36 * 49.0) / of(&host, "agents", "calls_per_task_count");
+    assert!(((own + tier) / (0.98 * further) - 1.0).abs() < 1e-6, "{own} {tier} {further}");
+    assert!(own > 0.0 && tier > own, "{own} {tier}");
+    let cached = |json: &Value| of(json, "agents", "cached_tokens_per_task_count");
+    assert!((cached(&host) / cached(&plain) - 1.0).abs() < 1e-6);
+    // Loads are waited for, and keep the links busy by what is fetched: of 64 links of 55.4 GB/s.
+    let (fetched, waited) = (of(&host, "agents", "kv_fetch_gbytes_per_s"), of(&host, "serving", "cache_load_s"));
+    assert!(waited > 0.0 && of(&host, "serving", "ttft_s") > of(&plain, "serving", "ttft_s"));
+    let busy = of(&host, "serving", "cache_links_busy_ratio");
+    assert!((busy / (fetched / (64.0 * 55.4)) - 1.0).abs() < 0.05, "{busy} {fetched}");
+    // What a call adds goes to the tier as it comes.
+    let written = of(&host, "agents", "kv_store_gbytes_per_s") / (64.0 * 55.1);
+    assert!((of(&host, "serving", "cache_writes_busy_ratio") / written - 1.0).abs() < 0.3, "{written}");
+    // Tasks pay for all of it, and a tier that is bought makes them dearer.
+    let (_, flash, _) = with_tiers(0.02, FLASH, "");
+    let success = |json: &Value| of(json, "agents", "cost_per_success_usd");
+    assert!(of(&flash, "cost", "memory_tiers_usd") > 0.0 && success(&flash) > success(&host));
+}
+
+#[test]
+fn a_cache_with_room_for_all_sessions_changes_no_token() {
+    let (plain, roomy) = (eval(&[]).1, with_tiers(0.4, HOST, "").1);
+    for key in ["cached_tokens_per_task_count", "input_tokens_per_task_count", "kv_idle_bytes"] {
+        let of = |json: &Value| json["agents"][key].as_f64().unwrap();
+        assert!((of(&roomy) / of(&plain) - 1.0).abs() < 1e-6, "{key}");
+    }
+}
+
+#[test]
+fn sessions_sent_anywhere_are_found_where_all_see_them() {
+    let found = |json: &Value, key: &str| json["serving"][key].as_f64().unwrap_or_else(|| panic!("{key}"));
+    let (code, flash, stderr) = with_tiers(0.2, FLASH, ", routing = \"balanced\"");
+    assert_eq!(code, 0, "{stderr}");
+    // One of eight groups has it by chance; the rest is fetched.
+    assert!((found(&flash, "hits.tier_1_ratio") / found(&flash, "hits.own_ratio") - 7.0).abs() < 0.5);
+    let (balanced, aware) = (found(&flash, "hits.balanced_ratio"), found(&flash, "hits.cache_aware_ratio"));
+    assert!((balanced / aware - 1.0).abs() < 1e-6, "{balanced} {aware}");
+    // Memory of each node alone is found one time in eight, and serves too little.
+    let (code, _, stderr) = with_tiers(0.2, HOST, ", routing = \"balanced\"");
+    assert_eq!(code, 1, "{stderr}");
+}
+
+#[test]
+fn a_cache_beside_agents_keeps_their_sessions_and_nothing_else() {
+    for (more, said) in [
+        (", prefixes = 100", "`serving.cache.prefixes` follows from `agents`"),
+        (", prefix_tokens = 100", "`serving.cache.prefix_tokens` follows from `agents`"),
+        (", popularity = 0.7", "`serving.cache.popularity` follows from `agents`"),
+    ] {
+        let (code, _, stderr) = with_tiers(0.2, HOST, more);
+        assert_eq!(code, 2, "{stderr}");
+        assert!(stderr.contains(said) && stderr.contains("keeps their sessions"), "{stderr}");
+    }
+}

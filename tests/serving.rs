@@ -334,7 +334,8 @@ fn routing_to_caches_finds_more_and_loads_unevenly() {
 #[test]
 fn caches_that_cannot_be_are_refused_with_a_hint() {
     for (setting, said, hint) in [
-        ("serving.prefix_hit=0.2", "follows from `serving.cache`", "leave serving.prefix_hit out"),
+        ("serving.prefix_hit=0.2", "follows from `serving.cache`", "leave one of both out"),
+        ("serving.cache={ tiers = [] }", "`serving.cache.prefix_tokens` is missing", ""),
         ("serving.cache.prefix_tokens=8000", "is all of a prompt of 8000", "below serving.input_tokens"),
         ("serving.cache.tiers=[{ tier = \"hbm3-h100\" }]", "no tier beyond it", "serving.cache.own_share"),
         ("serving.cache.tiers=[{ tier = \"grace-lpddr\", capacity = \"4 TB\" }]", "is bought as", "no more than that"),

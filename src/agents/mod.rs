@@ -2,8 +2,10 @@
 //! how much passes. What a task asks is the workload's; what it costs is tco's.
 
 mod fleet;
+mod residency;
 
 #[cfg(test)]
 pub(crate) mod fixture;
 
 pub use fleet::{Load, Pace, load};
+pub use residency::{Waits, resumed};

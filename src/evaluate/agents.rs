@@ -6,7 +6,7 @@ use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes}
 use crate::scenario::{Agents, Arrivals, Cluster, Serving};
 use crate::tco::{TaskCost, TaskExtras, TokenPrices};
 use crate::units::{Bandwidth, Bytes, RequestRate, Seconds, Tokens, Usd};
-use crate::workload::RunTokens;
+use crate::workload::{Reuse, RunTokens, Task};
 
 const SECOND: Seconds = Seconds::new(1.0);
 
@@ -49,7 +49,7 @@ impl AgentsPoint {
         costs: &TokenCosts,
         cluster: &Cluster,
     ) -> Result<Self, Infeasible> {
-        let task = &agents.task;
+        let task = &kept(agents, point);
         let tokens = task.tokens();
         let tasks = point.mean_rate() / tokens.calls;
         let at_peak = point.request_rate() / tokens.calls;
@@ -62,23 +62,38 @@ impl AgentsPoint {
             let sessions = all / Tokens::new(serving.input.mean + serving.output.mean);
             session * (sessions * at_peak.over(SECOND)) / SECOND
         };
-        let kept = load.idle_sessions * task.reuse.session.get();
-
+        let held = load.idle_sessions * task.reuse.session.get();
+        // Without tiers, sessions that wait are in the accelerators' memory or nowhere; what is fetched is as if they waited in
+        // storage.
+        let reused = point.caching.map(|caching| caching.reused);
+        let own = reused.map_or(1.0, |reused| share(reused.hits.own, reused.share));
+        let beyond = reused.map_or(1.0, |_| 1.0 - own);
         let cost = task_cost(agents, point, &costs.prices());
         Ok(Self {
             tokens,
             by_outcome: task.tokens_by_outcome(),
             tasks,
             load,
-            waiting_caches: session * kept,
-            of_room: (load.sessions - load.idle_sessions + kept) / point.max_concurrency as f64,
-            fetched: passed(tokens.resumed),
+            waiting_caches: session * held,
+            of_room: (load.sessions - load.idle_sessions + held * own) / point.max_concurrency as f64,
+            fetched: passed(tokens.resumed) * beyond,
             stored: passed(tokens.fresh() + tokens.output),
             gpu_load: point.request_rate() / most,
             cost,
             per_success: cost.per_success(task.rate.get()),
         })
     }
+}
+
+/// The task with the share of further steps that find their session: as the agents say, or as the serving's cache keeps them.
+fn kept(agents: &Agents, point: &ServingPoint) -> Task {
+    let session = point.caching.and_then(|caching| caching.session).unwrap_or(agents.task.reuse.session);
+    Task { reuse: Reuse { session, ..agents.task.reuse }, ..agents.task }
+}
+
+/// A part of a whole; none of none.
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
 }
 
 /// How fast a task goes on.
@@ -94,7 +109,7 @@ fn pace(agents: &Agents, point: &ServingPoint) -> Pace {
 
 fn task_cost(agents: &Agents, point: &ServingPoint, prices: &TokenPrices) -> TaskCost {
     let extras = TaskExtras { tool: agents.tool_cost, sandbox: agents.sandbox };
-    TaskCost::of_task(prices, &extras, &agents.task, &pace(agents, point))
+    TaskCost::of_task(prices, &extras, &kept(agents, point), &pace(agents, point))
 }
 
 impl Evaluation {

@@ -6,6 +6,7 @@ mod engine;
 mod holding;
 mod joined;
 mod load;
+mod sessions;
 
 use std::borrow::Cow;
 

@@ -43,7 +43,7 @@ pub use hardware::{Hardware, MissingServing};
 pub use latency::{Coming, Latencies, Quantiles};
 pub use open_loop::{Overload, Short};
 pub use popularity::Popularity;
-pub use prefix_cache::{CacheTier, Hits, MOST_TIERS, PrefixCache, Reused};
+pub use prefix_cache::{CacheTier, Hits, MOST_TIERS, PrefixCache, Reused, TierLinks};
 pub use replica::{Replica, Room, Spread};
 pub use scratch::Scratch;
 pub use separate::Separate;

@@ -30,10 +30,19 @@ pub struct PrefixCache {
     pub groups: f64,
     /// Prefixes in the own memory of each.
     pub own: f64,
-    /// Tiers beyond, the nearest first; unused ones hold nothing.
+    /// Tiers beyond.
     pub tiers: [CacheTier; MOST_TIERS],
-    /// Computing a prefix again.
+}
+
+/// The links of a group to its tiers, at work.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TierLinks {
+    /// Tiers, the nearest first; unused ones hold nothing.
+    pub tiers: [CacheTier; MOST_TIERS],
+    /// Computing again what would be loaded.
     pub recompute: Seconds,
+    /// Squared coefficient of variation of how long loads take.
+    pub scatter: f64,
 }
 
 /// Shares of requests by where they find their prefix.
@@ -90,12 +99,14 @@ impl PrefixCache {
         }
         hits
     }
+}
 
+impl TierLinks {
     /// What is loaded and what is computed again, whichever is sooner, where so many requests a second come to a group.
     ///
-    /// Loads wait for those before them on the same links: they come at random and take the same time each, so that the mean
-    /// wait of links that are busy for a share `u` of the time is `transfer u / (2 (1 - u))` (Pollaczek and Khinchine). As many
-    /// are loaded as still come sooner than they are computed; the others are computed. What falls out of a tier is written to
+    /// Loads wait for those before them on the same links: they come at random, so that the mean wait of links that are busy for
+    /// a share `u` of the time is `transfer (1 + cv^2) u / (2 (1 - u))` (Pollaczek and Khinchine). As many are loaded as still
+    /// come sooner than they are computed; the others are computed. What falls out of a tier is written to
     /// the next: all that is not found before it.
     pub fn reuse(&self, hits: Hits, requests: f64) -> Reused {
         let second = Seconds::new(1.0);
@@ -109,10 +120,11 @@ impl PrefixCache {
                 continue;
             }
             let asked = requests * found * (tier.transfer / second);
-            let spared = (self.recompute - tier.load) * 2.0;
-            let carried = (spared / (tier.transfer + spared) / asked).min(1.0);
+            let queued = tier.transfer * ((1.0 + self.scatter) / 2.0);
+            let spared = self.recompute - tier.load;
+            let carried = (spared / (queued + spared) / asked).min(1.0);
             let busy = asked * carried;
-            let queue = tier.transfer * (busy / (2.0 * (1.0 - busy)));
+            let queue = queued * (busy / (1.0 - busy));
             reused.busy[index] = busy;
             reused.share += found * carried;
             reused.recomputed += found * (1.0 - carried);
@@ -139,7 +151,12 @@ mod tests {
         tiers[0] = tier(400.0, false, 0.01);
         tiers[1] = tier(2_000.0, true, 0.5);
         let popularity = Popularity::zipf(10_000.0, 0.0);
-        PrefixCache { popularity, groups: 4.0, own: 100.0, tiers, recompute: Seconds::new(0.2) }
+        PrefixCache { popularity, groups: 4.0, own: 100.0, tiers }
+    }
+
+    fn reuse(requests: f64) -> Reused {
+        let links = TierLinks { tiers: cache().tiers, recompute: Seconds::new(0.2), scatter: 0.0 };
+        links.reuse(cache().hits(false), requests)
     }
 
     #[test]
@@ -159,7 +176,7 @@ mod tests {
 
     #[test]
     fn what_takes_longer_to_load_than_to_compute_is_computed() {
-        let reused = cache().reuse(cache().hits(false), 0.0);
+        let reused = reuse(0.0);
         assert!((reused.share - 0.05).abs() < 1e-6 && (reused.recomputed - 0.2).abs() < 1e-6);
         assert!((reused.wait.value() - 0.04 * 0.01).abs() < 1e-9 && reused.crowded == 0.0);
     }
@@ -168,12 +185,11 @@ mod tests {
     fn loads_wait_for_each_other_and_links_carry_what_comes_sooner() {
         // 2,000 requests a second with 4% of loads of 10 ms keep the links busy for 80% of the time: an M/D/1 queue waits
         // 10 ms x 0.8 / 0.4 = 20 ms.
-        let hits = cache().hits(false);
-        let waited = cache().reuse(hits, 2_000.0);
+        let waited = reuse(2_000.0);
         assert!((waited.busy[0] - 0.8).abs() < 1e-5 && waited.busy[1] == 0.0, "{:?}", waited.busy);
         assert!((waited.wait.value() - 0.04 * 0.03).abs() < 1e-6 && waited.crowded == 0.0);
         // Whatever comes, a load takes no longer than the 200 ms of computing: 10 + 10 u / (2 (1 - u)) = 200 ms at u = 38 / 39.
-        let crowded = cache().reuse(hits, 1e6);
+        let crowded = reuse(1e6);
         assert!((crowded.busy[0] - 38.0 / 39.0).abs() < 1e-9, "{:?}", crowded.busy);
         let each = crowded.wait.value() / (crowded.share - 0.01);
         assert!((each - 0.2).abs() < 1e-6, "{each}");

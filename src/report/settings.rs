@@ -5,7 +5,8 @@ use crate::catalog::side_network::Purpose;
 use crate::evaluate::{Evaluation, ServingPoint};
 use crate::parallelism::Layout;
 use crate::scenario::{
-    Agents, KEYS, Lengths, PrefixCaching, RunPlan, Scenario, Serving, Software, TierCount, TokenPricesFile, Training,
+    Agents, KEYS, Kept, Lengths, PrefixCaching, RunPlan, Scenario, Serving, Software, TierCount, TokenPricesFile,
+    Training,
 };
 use crate::units::{Fraction, Tokens, significant};
 
@@ -190,14 +191,20 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         ("serving.spare_replicas", serving.spare_replicas.to_string()),
     ];
     match &serving.cache {
-        Some(caching) => all.extend([
-            ("serving.cache.prefixes", caching.prefixes.to_string()),
-            ("serving.cache.prefix_tokens", caching.tokens.to_string()),
-            ("serving.cache.popularity", caching.popularity.to_string()),
-            ("serving.cache.own_share", caching.own_share.get().to_string()),
-            ("serving.cache.tiers", tiers_in_words(caching)),
-            ("serving.cache.routing", caching.routing.to_string()),
-        ]),
+        Some(caching) => {
+            if let Kept::Prefixes { count, tokens, popularity } = caching.kept {
+                all.extend([
+                    ("serving.cache.prefixes", count.to_string()),
+                    ("serving.cache.prefix_tokens", tokens.to_string()),
+                    ("serving.cache.popularity", popularity.to_string()),
+                ]);
+            }
+            all.extend([
+                ("serving.cache.own_share", caching.own_share.get().to_string()),
+                ("serving.cache.tiers", tiers_in_words(caching)),
+                ("serving.cache.routing", caching.routing.to_string()),
+            ]);
+        }
         None => all.push(("serving.prefix_hit", serving.prefix_hit.get().to_string())),
     }
     let features = &serving.features;

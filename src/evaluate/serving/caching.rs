@@ -1,16 +1,18 @@
 //! Prefixes that requests share: where they are kept, what is found and loaded, and what that makes of the replicas.
 
 use super::holding::Holding;
-use super::{BoundServing, Reuse, ServingPoint, answered, tokens_up};
+use super::{BoundServing, Reuse, ServingPoint, answered, sessions, tokens_up};
 use crate::catalog::memory_tier::TierMedium;
 use crate::evaluate::Infeasible;
-use crate::inference::{CacheTier, Hits, MOST_TIERS, Popularity, PrefixCache, Replica, Reused, Scratch, Spread};
+use crate::inference::{
+    CacheTier, Hits, MOST_TIERS, Popularity, PrefixCache, Replica, Reused, Scratch, Spread, TierLinks,
+};
 use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
-use crate::scenario::{Cluster, PrefixCaching, Routing, Serving};
-use crate::units::{Bytes, Seconds};
+use crate::scenario::{Cluster, Kept, PrefixCaching, Routing, Serving};
+use crate::units::{Bytes, Fraction, Seconds};
 
 /// Rounds in which what is loaded settles with what is served, at most, and how near that is brought.
-const ROUNDS: u32 = 24;
+pub(super) const ROUNDS: u32 = 24;
 const NEAR: f64 = 1e-6;
 
 /// Figures of prefixes that are kept.
@@ -24,8 +26,10 @@ pub struct CachePoint {
     pub aware: f64,
     /// What the busiest group would then have to do over the mean.
     pub busiest: f64,
-    /// Tokens of a prefix.
+    /// Tokens of a prefix, or of a session that goes on.
     pub tokens: f64,
+    /// Of sessions, the share of further steps that find what they left.
+    pub session: Option<Fraction>,
 }
 
 /// Serving with hits that follow from what is kept.
@@ -38,60 +42,100 @@ pub(super) fn settled(
     cluster: &Cluster,
     (bound, scratch): (&BoundServing, &mut Scratch),
 ) -> Result<ServingPoint, Infeasible> {
+    match caching.kept {
+        Kept::Prefixes { count, tokens, popularity } => {
+            let popularity = Popularity::zipf(count, popularity);
+            prefixes(serving, caching, (popularity, tokens), cluster, (bound, scratch))
+        }
+        Kept::Sessions(agents) => sessions::settled(serving, caching, &agents, cluster, (bound, scratch)),
+    }
+}
+
+/// The same of prefixes that requests share.
+fn prefixes(
+    serving: &Serving,
+    caching: &PrefixCaching,
+    (popularity, tokens): (Popularity, f64),
+    cluster: &Cluster,
+    (bound, scratch): (&BoundServing, &mut Scratch),
+) -> Result<ServingPoint, Infeasible> {
     let layout = serving.prefill.map_or(serving.layout, |pool| pool.layout);
     let mut groups = groups_of(layout, u64::from(cluster.accelerators) / layout.ranks());
-    let popularity = Popularity::zipf(caching.prefixes, caching.popularity);
-    let recompute = recompute(serving, caching, layout, bound);
-    // Requests of a group: of the busiest, where they are sent to their cache.
-    let mut each = 0.0;
-    let mut round = 0;
+    let recompute = recompute(serving, layout, bound, (serving.input.mean, 0.0, tokens));
+    let (own, tiers) = room(serving, caching, layout, cluster, tokens);
+    let links = TierLinks { tiers, recompute, scatter: 0.0 };
+    let mut settling = Settling::default();
     loop {
-        let cache = PrefixCache { popularity, groups, recompute, ..kept(serving, caching, layout, cluster) };
+        let cache = PrefixCache { popularity, groups, own, tiers };
         let [balanced, aware] = [false, true].map(|aware| cache.hits(aware));
         let busiest = popularity.busiest(groups);
         let (hits, uneven) = if caching.routing == Routing::Aware { (aware, busiest) } else { (balanced, 1.0) };
-        let reused = cache.reuse(hits, each);
-        let reuse =
-            Reuse { hit: reused.share * caching.tokens / serving.input.mean, wait: reused.wait, busiest: uneven };
+        let reused = links.reuse(hits, settling.each);
+        let reuse = Reuse { hit: reused.share * tokens / serving.input.mean, wait: reused.wait, busiest: uneven };
         // As much of prompts is at hand as was found in this round.
         scratch.forget();
         let mut point = answered(serving, cluster, &reuse, (bound, scratch))?;
         let found = groups_of(layout, point.pool.map_or(point.replicas, |pool| pool.workers));
-        let served = point.state.requests_per_second * point.replicas as f64 / found * uneven;
-        round += 1;
-        let settled = (served - each).abs() <= NEAR * served && (found - groups).abs() <= 0.5;
-        if settled || round == ROUNDS {
+        let each = point.state.requests_per_second * point.replicas as f64 / found * uneven;
+        if settling.settled(each) && (found - groups).abs() <= 0.5 || settling.rounds == ROUNDS {
             let (balanced, aware) = (balanced.all(), aware.all());
-            point.caching = Some(CachePoint { reused, balanced, aware, busiest, tokens: caching.tokens });
+            point.caching = Some(CachePoint { reused, balanced, aware, busiest, tokens, session: None });
             return Ok(point);
         }
-        // Half of the way, so that what is loaded and what is served do not swing against each other.
-        each = if round == 1 { served } else { f64::midpoint(each, served) };
         groups = found;
     }
 }
 
+/// Requests of a group a second, as they settle with what is loaded: of the busiest, where they are sent to their cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Settling {
+    pub(super) each: f64,
+    pub(super) rounds: u32,
+}
+
+impl Settling {
+    /// Whether as many are served as were asked for; else goes half of the way, so that what is loaded and what is served do
+    /// not swing against each other.
+    pub(super) fn settled(&mut self, served: f64) -> bool {
+        self.rounds += 1;
+        let settled = (served - self.each).abs() <= NEAR * served;
+        self.each = if self.rounds == 1 { served } else { f64::midpoint(self.each, served) };
+        settled
+    }
+}
+
 /// Groups that attend for requests of their own.
-fn groups_of(layout: ServingLayout, engines: u64) -> f64 {
+pub(super) fn groups_of(layout: ServingLayout, engines: u64) -> f64 {
     (engines.max(1) * u64::from(layout.attention_data)) as f64
 }
 
-/// What computing a prefix takes of a request's prefill.
-fn recompute(serving: &Serving, caching: &PrefixCaching, layout: ServingLayout, bound: &BoundServing) -> Seconds {
+/// What computing so many tokens of a prompt takes that follow on others which are there, and are there themselves else.
+pub(super) fn recompute(
+    serving: &Serving,
+    layout: ServingLayout,
+    bound: &BoundServing,
+    (prompt, there, again): (f64, f64, f64),
+) -> Seconds {
     let (shapes, hardware) = (&bound.shapes, bound.prefill.unwrap_or(bound.decode));
     let engine = Replica::new(&shapes.model, &hardware, Spread::from(layout)).with(shapes.features(
         serving,
         layout,
         serving.prefill.is_none(),
     ));
-    let input = serving.input.mean;
-    engine.prefill(input, 0.0).saturating_sub(engine.prefill(input - caching.tokens, caching.tokens))
+    let behind = |cached: f64| engine.prefill(prompt - cached, cached);
+    behind(there).saturating_sub(behind(there + again))
 }
 
-/// Prefixes that each group keeps, and what loading one takes. A tier keeps one copy, of which each of a group's ranks
-/// loads its part over links of its own; what every rank needs whole goes on between them.
-fn kept(serving: &Serving, caching: &PrefixCaching, layout: ServingLayout, cluster: &Cluster) -> PrefixCache {
-    let tokens = tokens_up(caching.tokens);
+/// How many caches of so many tokens each group keeps, and tiers with what loading one takes. A tier keeps one copy, of which
+/// each of a group's ranks loads its part over links of its own; what every rank needs whole goes on between them.
+pub(super) fn room(
+    serving: &Serving,
+    caching: &PrefixCaching,
+    layout: ServingLayout,
+    cluster: &Cluster,
+    tokens: f64,
+) -> (f64, [CacheTier; MOST_TIERS]) {
+    let tokens = tokens_up(tokens);
     let formats = CacheFormats::of(&serving.model);
     let once = sequence_bytes(&serving.model, &formats, Pages::BOUND, &ServingLayout::SINGLE, tokens);
     let ranks = f64::from(layout.tensor) * f64::from(layout.pipeline);
@@ -107,13 +151,7 @@ fn kept(serving: &Serving, caching: &PrefixCaching, layout: ServingLayout, clust
         let store = once / (bound.entry.write_bandwidth.value * ranks);
         *tier = CacheTier { prefixes: prefixes(bound.capacity * of, once), shared, load, transfer, store };
     }
-    PrefixCache {
-        popularity: Popularity::zipf(1.0, 0.0),
-        groups: 1.0,
-        own: prefixes(found.pool * caching.own_share.get(), found.request),
-        tiers,
-        recompute: Seconds::ZERO,
-    }
+    (prefixes(found.pool * caching.own_share.get(), found.request), tiers)
 }
 
 impl CachePoint {

@@ -22,12 +22,12 @@ const TOKENS: std::ops::RangeInclusive<u32> = 1..=100_000_000;
 /// `serving.cache`: prefixes of requests and where they are kept.
 #[derive(Clone, Debug, Default)]
 pub(in crate::scenario) struct CacheFile {
-    /// Different prefixes.
-    pub(in crate::scenario) prefixes: u64,
+    /// Different prefixes; agents' sessions say their own, as the next two.
+    pub(in crate::scenario) prefixes: Option<u64>,
     /// Tokens of one.
-    pub(in crate::scenario) prefix_tokens: u32,
+    pub(in crate::scenario) prefix_tokens: Option<u32>,
     /// Exponent of Zipf's law.
-    pub(in crate::scenario) popularity: Factor,
+    pub(in crate::scenario) popularity: Option<Factor>,
     /// Share of the engine's pool that keeps prefixes.
     pub(in crate::scenario) own_share: Option<Fraction>,
     /// Tiers beyond the accelerators' own memory, the nearest first.
@@ -61,9 +61,9 @@ impl CacheTierFile {
 impl CacheFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         Self {
-            prefixes: r.within("prefixes", &PREFIXES),
-            prefix_tokens: r.within("prefix_tokens", &TOKENS),
-            popularity: r.get("popularity"),
+            prefixes: r.optional_within("prefixes", &PREFIXES),
+            prefix_tokens: r.optional_within("prefix_tokens", &TOKENS),
+            popularity: r.optional("popularity"),
             own_share: r.optional("own_share"),
             tiers: r.tables("tiers", CacheTierFile::read),
             routing: r.optional("routing"),

@@ -31,6 +31,8 @@ pub struct Agents {
 /// Requests of an engine, as far as they are said.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Requests {
+    /// Whose requests they are, where they are agents'.
+    pub(super) agents: Option<Agents>,
     /// Of agents, what is computed and what is cached of their prompts.
     pub(super) calls: Vec<Call>,
     pub(super) input: Lengths,
@@ -98,6 +100,7 @@ impl Agents {
         let tokens = self.task.tokens();
         let each = |all: Tokens| all / Tokens::new(tokens.calls);
         Requests {
+            agents: Some(*self),
             calls: self.task.calls(),
             input: Lengths { mean: each(tokens.input), cv: self.task.success.prompt_scatter() },
             output: Lengths { mean: each(tokens.output), cv: 0.0 },
@@ -141,6 +144,7 @@ pub(super) fn requests(wanted: &ServingFile, agents: Option<(&AgentsFile, &Agent
             }
         }
         return Requests {
+            agents: None,
             calls: Vec::new(),
             input: wanted.input_tokens.unwrap_or_default(),
             output: wanted.output_tokens.unwrap_or_default(),
@@ -190,6 +194,7 @@ fn recorded(wanted: &ServingFile, trace: &TraceFile, sink: &Sink) -> Requests {
         kind = kind.or(rate);
     }
     Requests {
+        agents: None,
         calls: Vec::new(),
         input: of(&trace.inputs),
         output: of(&trace.outputs),

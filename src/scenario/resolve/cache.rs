@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Cluster, Defaults, Share, default_share};
+use super::agents::Requests as Asked;
+use super::{Agents, Cluster, Defaults, Share, default_share};
 use crate::catalog::memory_tier::TierMedium;
 use crate::catalog::{Catalog, Component, Entry, MemoryTier, Node};
 use crate::diagnostics::{Code, Diagnostic, Sink};
@@ -14,21 +15,33 @@ const OWN_SHARE: f64 = 0.2;
 /// Tiers at most.
 const MOST: usize = 4;
 
-/// Prefixes of requests, and where they are kept.
+/// What requests find of earlier ones, and where it is kept.
 #[derive(Clone, Debug)]
 pub struct PrefixCaching {
-    /// Different prefixes.
-    pub prefixes: f64,
-    /// Tokens of one.
-    pub tokens: f64,
-    /// Exponent of Zipf's law.
-    pub popularity: f64,
-    /// Share of the engine's pool that keeps prefixes.
+    /// What is kept.
+    pub kept: Kept,
+    /// Share of the engine's pool that keeps it.
     pub own_share: Fraction,
     /// Tiers beyond, the nearest first.
     pub tiers: Vec<BoundTier>,
     /// Where requests go.
     pub routing: Routing,
+}
+
+/// What a cache keeps for requests to come.
+#[derive(Clone, Copy, Debug)]
+pub enum Kept {
+    /// Beginnings that requests share.
+    Prefixes {
+        /// How many different ones.
+        count: f64,
+        /// Tokens of one.
+        tokens: f64,
+        /// Exponent of Zipf's law.
+        popularity: f64,
+    },
+    /// Sessions of agents, while they wait for tools and people.
+    Sessions(Agents),
 }
 
 /// A memory tier, and what is bought of it.
@@ -46,7 +59,7 @@ pub struct BoundTier {
 
 pub(super) fn bind(
     wanted: &CacheFile,
-    (input, hit_given): (Lengths, bool),
+    asked: &Asked,
     cluster: Option<&Cluster>,
     catalog: &Catalog,
     defaults: &mut Defaults,
@@ -56,20 +69,13 @@ pub(super) fn bind(
     let refuse = |message: String, hint: &str| {
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "in this table").hint(hint));
     };
-    if hit_given {
-        refuse(
-            "`serving.prefix_hit` follows from `serving.cache`".to_owned(),
-            "leave serving.prefix_hit out (agents say their own hits), or serving.cache",
-        );
+    if asked.hit.is_some() && asked.agents.is_none() {
+        refuse("`serving.prefix_hit` follows from `serving.cache`".to_owned(), "leave one of both out");
     }
-    let tokens = f64::from(wanted.prefix_tokens);
-    // A prompt without tokens has been refused.
-    if tokens >= input.mean && input.mean > 0.0 {
-        refuse(
-            format!("a prefix of {tokens} tokens is all of a prompt of {} tokens", input.mean),
-            "prefix_tokens is below serving.input_tokens: at least a token is computed",
-        );
-    }
+    let kept = match asked.agents {
+        Some(agents) => sessions(wanted, agents, &refuse),
+        None => prefixes(wanted, asked.input, sink, &refuse),
+    };
     if wanted.tiers.len() > MOST {
         refuse(format!("{} tiers beyond the accelerators' own memory", wanted.tiers.len()), "at most 4 are taken");
     }
@@ -85,14 +91,49 @@ pub(super) fn bind(
         return None;
     }
     let own = wanted.own_share.map(Share);
+    // Sessions go on where they were, unless a router is told otherwise.
+    let usual = if asked.agents.is_some() { Routing::Aware } else { Routing::Balanced };
     Some(PrefixCaching {
-        prefixes: wanted.prefixes as f64,
-        tokens,
-        popularity: wanted.popularity.get(),
+        kept: kept?,
         own_share: defaults.or("serving.cache.own_share", own, Share(default_share(OWN_SHARE))).0,
         tiers,
-        routing: defaults.or("serving.cache.routing", wanted.routing, Routing::Balanced),
+        routing: defaults.or("serving.cache.routing", wanted.routing, usual),
     })
+}
+
+/// Sessions of agents, who say how many there are and how long.
+fn sessions(wanted: &CacheFile, agents: Agents, refuse: &impl Fn(String, &str)) -> Option<Kept> {
+    let given = [
+        ("prefixes", wanted.prefixes.is_some()),
+        ("prefix_tokens", wanted.prefix_tokens.is_some()),
+        ("popularity", wanted.popularity.is_some()),
+    ];
+    for (key, _) in given.iter().filter(|(_, given)| *given) {
+        let message = format!("`serving.cache.{key}` follows from `agents`");
+        refuse(message, "leave it out: a cache beside agents keeps their sessions while they wait");
+    }
+    Some(Kept::Sessions(agents))
+}
+
+/// Beginnings that requests share.
+fn prefixes(wanted: &CacheFile, input: Lengths, sink: &Sink, refuse: &impl Fn(String, &str)) -> Option<Kept> {
+    let missing = |key: &str| {
+        let message = format!("`serving.cache.{key}` is missing");
+        sink.push(Diagnostic::new(Code::MissingKey, message).at(&wanted.at, "in this table"));
+    };
+    let given = [
+        ("prefixes", wanted.prefixes.is_some()),
+        ("prefix_tokens", wanted.prefix_tokens.is_some()),
+        ("popularity", wanted.popularity.is_some()),
+    ];
+    given.iter().filter(|(_, given)| !given).for_each(|(key, _)| missing(key));
+    let (count, tokens, popularity) = (wanted.prefixes?, f64::from(wanted.prefix_tokens?), wanted.popularity?);
+    // A prompt without tokens has been refused.
+    if tokens >= input.mean && input.mean > 0.0 {
+        let message = format!("a prefix of {tokens} tokens is all of a prompt of {} tokens", input.mean);
+        refuse(message, "prefix_tokens is below serving.input_tokens: at least a token is computed");
+    }
+    Some(Kept::Prefixes { count: count as f64, tokens, popularity: popularity.get() })
 }
 
 fn bound(wanted: &CacheTierFile, cluster: Option<&Cluster>, catalog: &Catalog, sink: &Sink) -> Option<BoundTier> {

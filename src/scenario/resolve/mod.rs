@@ -13,7 +13,7 @@ mod split;
 mod training;
 
 pub use agents::Agents;
-pub use cache::{BoundTier, PrefixCaching};
+pub use cache::{BoundTier, Kept, PrefixCaching};
 pub use cluster::{
     BoundFabric, BoundLongHaul, Cluster, FABRIC_SPARES, LinkParts, SiteChoice, TopologyChoice, USUAL_LONG_HAUL,
 };

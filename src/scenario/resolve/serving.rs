@@ -148,9 +148,7 @@ pub(super) fn bind(
     let features =
         engine::bind(&wanted.features, &model, &layouts, &mut engine_memory, (cluster, catalog), defaults, sink)?;
     let caching = match &wanted.cache {
-        Some(wanted) => {
-            Some(cache::bind(wanted, (asked.input, asked.hit.is_some()), cluster, catalog, defaults, sink)?)
-        }
+        Some(wanted) => Some(cache::bind(wanted, asked, cluster, catalog, defaults, sink)?),
         None => None,
     };
     let limits = wanted.limits.unwrap_or_default();
