@@ -83,13 +83,17 @@ pub fn training_runs(
     Ok(training::runs(&table, catalog, aliases, set))
 }
 
-/// The sizes of collectives of a table that can be predicted.
+/// The sizes of collectives of a table that can be predicted, and that it does not hold out of fits.
 ///
 /// # Errors
 /// Where the text is no CSV, or lacks a column that every table of the domain has.
 pub fn collective_runs(text: &str, catalog: &Catalog, aliases: &Aliases) -> Result<Vec<CollectiveRun>, TableError> {
     let usable = Domain::Collectives.rows_to_fit(text, aliases)?;
-    Ok(usable.iter().filter_map(|row| CollectiveRun::of(row, catalog, aliases)).collect())
+    Ok(usable
+        .iter()
+        .filter(|row| !collectives::held_out(row))
+        .filter_map(|row| CollectiveRun::of(row, catalog, aliases))
+        .collect())
 }
 
 /// The project's alias table, TOML.

@@ -30,7 +30,8 @@ pub(in crate::validation) fn cases_leaving_out(
             None => super::case(row, catalog, aliases),
         };
         let predicted = matches!(outcome, Outcome::Predicted(_));
-        runs.push(if predicted { CollectiveRun::of(row, catalog, aliases) } else { None });
+        // What is held out of every fit keeps the prediction of the set that has not seen it.
+        runs.push(if predicted && !super::held_out(row) { CollectiveRun::of(row, catalog, aliases) } else { None });
         results.push(CaseResult { id, group, band, filled, outcome });
     }
     let known: Vec<&CollectiveRun> = runs.iter().flatten().collect();

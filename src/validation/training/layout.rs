@@ -18,6 +18,8 @@ const MEMORY_SLACK: f64 = 1.05;
 /// What a layout is filled from beside the row.
 pub(super) struct Known<'a> {
     pub(super) gpus: u32,
+    /// GPUs at work in a node.
+    pub(super) at_work: u32,
     pub(super) model: &'a Transformer,
     pub(super) job: &'a TrainingJob,
     pub(super) software: &'a Software,
@@ -62,6 +64,10 @@ pub(super) fn layout(row: &Row, known: &Known<'_>, aliases: &Aliases, filled: &m
         None => Schedule::OneF1b,
     };
     layout.sharding = sharding(row, &layout, known.software, aliases, filled)?;
+    if layout.sharding == Sharding::Hybrid {
+        layout.shard_ranks = (known.at_work / (tensor * context)).max(1);
+        filled.push("shard_ranks", &layout.shard_ranks, "the ranks of a node, as hybrid sharding is usual");
+    }
     let recompute = stated_recompute(row, aliases)?;
     layout.sequence_parallel = sequence_parallel(row, tensor, recompute, known.software, aliases, filled);
     layout.recompute = recompute.unwrap_or_else(|| fill_recompute(&layout, known, filled));

@@ -153,6 +153,7 @@ fn prepare(
         allowance.framework(software.framework).ok_or_else(|| missing("memory allowance of the framework"))?;
     let known = Known {
         gpus: machine.gpus,
+        at_work: machine.at_work,
         model: &transformer,
         job: &job,
         software: &software,
