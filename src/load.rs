@@ -262,7 +262,11 @@ fn node(source: &Spanned<DeValue<'_>>, file: FileId, sink: &Sink) -> Node {
         DeValue::Integer(number) => {
             let whole = i64::from_str_radix(&number.as_str().replace('_', ""), number.radix());
             if whole.is_err() {
-                sink.push(Diagnostic::new(Code::OutOfRange, "the whole number is too large").at(&at, "beyond 64 bits"));
+                sink.push(
+                    Diagnostic::new(Code::OutOfRange, "the whole number is too large")
+                        .at(&at, "beyond 64 bits")
+                        .hint("write it with an exponent, such as 1e20, or in a larger unit"),
+                );
             }
             Value::Integer(whole.unwrap_or_default())
         }

@@ -313,7 +313,7 @@ fn every_node_has_its_host_or_says_that_it_was_not_found() {
 
 #[test]
 fn parts_of_gpus_are_named_by_their_memory_and_fill_the_whole() {
-    let (mut parts, catalog) = (0, catalog());
+    let (mut parts, catalog) = (0, &*CATALOG);
     for accelerator in catalog.accelerators.iter() {
         let gibibytes = accelerator.memory_capacity.value() / f64::from(1 << 30);
         for slice in &accelerator.slices {

@@ -1,6 +1,6 @@
 //! Accelerators: what their makers say of them.
 
-use super::check::{check_halves, positive, some_positive};
+use super::quantity::{check_halves, positive, some_positive};
 use super::plausible::check_sparsity;
 use super::{GpuSlice, Pcie, Reference};
 use crate::diagnostics::Code;

@@ -1,6 +1,6 @@
 //! Cables: bare fibre, and cables with ends of their own.
 
-use super::check::{positive, some_positive};
+use super::quantity::{positive, some_positive};
 use super::optic::Medium;
 use crate::diagnostics::Code;
 use crate::document::{Reader, choices};

@@ -9,6 +9,10 @@ use super::constant::{Constant, Constants, Kind};
 use crate::document::{Reader, Table, Value};
 use crate::units::{Bandwidth, Bytes, Factor, Fraction, Ranged, Seconds};
 
+/// What to do where no run was measured on a node's links or a fabric's class.
+pub const UNMEASURED: &str = "add its section to an overlay of catalogs/efficiency/collectives, or let `calibrate \
+                              collectives` write one from logs, and pass it with --catalog";
+
 /// Declares a set of constants that is read as a whole: each is a number, or a table of `value`, `low` and `high`.
 ///
 /// `Ranged<Set>` then holds three sets: the typical constants, the low end of each, and the high end of each.

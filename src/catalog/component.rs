@@ -1,6 +1,6 @@
 //! Components: things that are bought but take no place of their own in a plan.
 
-use super::check::some_positive;
+use super::quantity::some_positive;
 use crate::document::{Reader, choices};
 use crate::units::{Bandwidth, Bytes, Watts};
 

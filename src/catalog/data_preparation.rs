@@ -1,6 +1,6 @@
 //! Preparation of data: what it takes to make tokens of what was gathered.
 
-use super::check::positive_range;
+use super::quantity::positive_range;
 use crate::document::Reader;
 use crate::units::{Bandwidth, Bytes, Ranged};
 

@@ -1,7 +1,7 @@
 //! Fabrics: the parts of a scale-out network that are chosen together, and how well it balances its load.
 
 use super::Reference;
-use super::check::positive;
+use super::quantity::positive;
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::{FromNode, Node, Reader, Schema, choices};
 use crate::units::{Bandwidth, Factor, Fraction, Ranged};

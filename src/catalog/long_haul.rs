@@ -1,7 +1,7 @@
 //! Links between sites: a module that fills a fibre pair's wavelength over many kilometres, and the router that carries it.
 
 use super::Reference;
-use super::check::positive;
+use super::quantity::positive;
 use crate::document::Reader;
 use crate::units::Bandwidth;
 

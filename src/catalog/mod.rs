@@ -13,6 +13,7 @@ mod freeze;
 mod overlay;
 mod pcie;
 mod plausible;
+mod quantity;
 mod record;
 mod reference;
 mod relation;

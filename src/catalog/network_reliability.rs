@@ -1,6 +1,6 @@
 //! Reliability of scale-out networks: how often their parts fail, and what holds a job up without ending it.
 
-use super::check::positive_range;
+use super::quantity::positive_range;
 use super::fabric::Transport;
 use crate::document::Reader;
 use crate::units::{Ranged, Seconds};

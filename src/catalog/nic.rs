@@ -1,7 +1,7 @@
 //! Network cards of the scale-out network.
 
 use super::Pcie;
-use super::check::positive;
+use super::quantity::positive;
 use crate::diagnostics::Code;
 use crate::document::Reader;
 use crate::units::{Bandwidth, Watts};

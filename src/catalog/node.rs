@@ -1,6 +1,6 @@
 //! Nodes: what is bought and racked as one.
 
-use super::check::{positive, some_positive};
+use super::quantity::{positive, some_positive};
 use super::{Accelerator, Pcie, Reference};
 use crate::diagnostics::Code;
 use crate::document::{Reader, choices};

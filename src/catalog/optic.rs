@@ -1,6 +1,6 @@
 //! Optical modules.
 
-use super::check::{positive, same};
+use super::quantity::{positive, same};
 use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
 use crate::units::{Bandwidth, Meters, Watts};

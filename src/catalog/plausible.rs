@@ -1,8 +1,9 @@
 //! Physical sanity across files: what cannot be true of a part that is built of others.
 
 use super::accelerator::{Accelerator, DataType};
-use super::check::{mismatch, same};
+use super::check::mismatch;
 use super::node::{Host, NicPath};
+use super::quantity::same;
 use super::scale_up_link::Shape;
 use super::{Catalog, Entry, Node, Provider};
 use crate::diagnostics::{Code, Sink, Span};

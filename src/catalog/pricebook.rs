@@ -269,7 +269,8 @@ fn check_twice(prices: &[Price], sink: &Sink) {
             sink.push(
                 Diagnostic::new(Code::Duplicate, format!("`{}` has two prices", price.part.id))
                     .at(&price.part.at, "the second")
-                    .at(&first.part.at, "the first"),
+                    .at(&first.part.at, "the first")
+                    .hint("leave one of them out: a part has one price in a book"),
             );
         }
     }

@@ -1,6 +1,6 @@
 //! Reliability: how often the components of a training cluster fail, and how long a job takes to come back.
 
-use super::check::positive_range;
+use super::quantity::positive_range;
 use crate::diagnostics::Code;
 use crate::document::Reader;
 use crate::units::{Ranged, Seconds};

@@ -1,6 +1,6 @@
 //! Links inside nodes and racks: what one accelerator sends to others without a network card.
 
-use super::check::{check_halves, positive};
+use super::quantity::{check_halves, positive};
 use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
 use crate::units::Bandwidth;

@@ -163,6 +163,7 @@ mod tests {
         for wrong in ["vendor in NVIDIA", "vendor in [NVIDIA", "vendor in []", "vendor in [NVIDIA,]", " in [a]"] {
             assert!(Condition::parse(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(Condition::parse("vendor == NVIDIA"), Condition::parse("vendor = NVIDIA"));
         for wrong in ["vendor", "= NVIDIA", "vendor =", "vendor ==", "vendor ~ NVIDIA"] {
             assert!(Condition::parse(wrong).is_err(), "{wrong}");
         }

@@ -187,7 +187,11 @@ pub(super) fn check_sources(document: &Node, sources: &[Source], lists: &[List],
     for field in sources.iter().flat_map(|source| &source.fields) {
         if document.at_path(field).is_none() {
             let message = format!("a source stands behind `{field}`, which this file does not have");
-            sink.push(Diagnostic::new(Code::Unsourced, message).at(&document.at, "in this file"));
+            sink.push(
+                Diagnostic::new(Code::Unsourced, message)
+                    .at(&document.at, "in this file")
+                    .hint("leave it out of the source's fields, or add it to the file"),
+            );
         }
     }
 }

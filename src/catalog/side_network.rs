@@ -1,7 +1,7 @@
 //! Networks beside the scale-out fabric: to storage, for management, and to the boards that watch over servers.
 
 use super::Reference;
-use super::check::positive;
+use super::quantity::positive;
 use super::fabric::Link;
 use crate::diagnostics::Code;
 use crate::document::{Reader, choices};

@@ -1,6 +1,6 @@
 //! Sites: where a cluster stands, what its power costs, and whether the room is rented or built.
 
-use super::check::{positive, positive_range};
+use super::quantity::{positive, positive_range};
 use super::node::Cooling;
 use crate::diagnostics::Code;
 use crate::document::Reader;

@@ -1,6 +1,6 @@
 //! Storage systems: where data sets and checkpoints live, bought in units.
 
-use super::check::{positive, positive_range};
+use super::quantity::{positive, positive_range};
 use crate::document::{Reader, choices};
 use crate::units::{Bandwidth, Bytes, Ranged, Watts};
 

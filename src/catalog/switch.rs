@@ -1,6 +1,6 @@
 //! Switches of the scale-out network.
 
-use super::check::{positive, same, some_positive};
+use super::quantity::{positive, same, some_positive};
 use super::node::Cooling;
 use crate::diagnostics::Code;
 use crate::document::{Reader, choices};

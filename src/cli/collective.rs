@@ -9,6 +9,7 @@ use super::network::{Network, NetworkArguments, gpus};
 use super::options::Format;
 use super::session::message;
 use super::{Answer, Session};
+use crate::catalog::collective_efficiency::UNMEASURED;
 use crate::catalog::fabric::{Encapsulation, Transport};
 use crate::catalog::node::Host;
 use crate::catalog::{Accelerator, CollectiveEfficiency, Fabric};
@@ -237,13 +238,13 @@ impl CollectiveCommand {
     /// Mistakes in what is asked of the node and its ranks.
     fn check(&self, network: &Network, accelerator: &Accelerator, constants: &CollectiveEfficiency, session: &Session) {
         let node = &network.node;
-        let mistake = |code, message: String| session.sink.push(Diagnostic::new(code, message));
         for (known, what) in [
             (constants.scale_up.contains_key(&node.scale_up.kind), &node.scale_up.kind),
             (constants.network.contains_key(&network.fabric.entry.class), &network.fabric.entry.class),
         ] {
             if !known {
-                mistake(Code::NotInCatalog, format!("no measured collective constants for \"{what}\""));
+                let message = format!("no measured collective constants for \"{what}\"");
+                session.sink.push(Diagnostic::new(Code::NotInCatalog, message).hint(UNMEASURED));
             }
         }
         let hinted = |message: String, hint: &str| {

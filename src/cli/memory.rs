@@ -21,7 +21,7 @@ use crate::report::{
 };
 use crate::scenario::{MemoryJob, Scenario, ScenarioFile};
 use crate::search;
-use crate::units::{Bytes, Fraction, Quantity};
+use crate::units::{Bytes, Fraction, Quantity, brief};
 use crate::workload::Layers;
 
 /// The most ranks of an axis that are taken.
@@ -229,8 +229,8 @@ impl Memory {
         let fraction = match self.fraction {
             None => engine.fraction,
             Some(share) => Fraction::new(share).or_else(|| {
-                let message = format!("a fraction of {share} is outside 0 to 1");
-                session.sink.push(Diagnostic::new(Code::OutOfRange, message));
+                let message = format!("a fraction of {} is outside 0 to 1", brief(share));
+                session.sink.push(Diagnostic::new(Code::OutOfRange, message).hint("it is a share, such as 0.9"));
                 None
             })?,
         };

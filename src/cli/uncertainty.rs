@@ -105,7 +105,7 @@ impl UncertaintyCommand {
             let Value::Table(table) = &mut document.value else { continue };
             if let Err(error) = table.set(&key, value.clone()) {
                 let message = format!("`{key}` cannot be varied: {error}");
-                sink.push(Diagnostic::new(Code::UnknownKey, message).at(&value.at, "its value"));
+                sink.push(Diagnostic::new(Code::UnknownKey, message).at(&value.at, "its value").hint(error.hint()));
             }
             candidates.push(Candidate { name: value.to_string(), document });
         }

@@ -13,6 +13,16 @@ pub enum SetError {
     EmptyKey,
 }
 
+impl SetError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NotATable(key) => format!("`{key}` holds a value of its own: set it whole, or name another key"),
+            Self::EmptyKey => "name each part of the key, such as cluster.accelerators".to_owned(),
+        }
+    }
+}
+
 impl Table {
     /// Lays another table over this one: its values win; tables are merged, all else is replaced. A value with its
     /// range is one value, so that a new one does not stand in the old one's range.

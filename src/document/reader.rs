@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use super::schema::{Record, Schema};
 use super::value::{Node, Table, Value};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
+use crate::units::brief;
 
 /// A type that a value can be read as.
 ///
@@ -104,7 +105,13 @@ impl<'a> Reader<'a> {
         }
         let path = self.path_of(key);
         self.missed.push((key, self.sink.len()));
-        self.sink.push(Diagnostic::new(Code::MissingKey, format!("`{path}` is missing")).at(self.at, "in this table"));
+        let missing = Diagnostic::new(Code::MissingKey, format!("`{path}` is missing")).at(self.at, "in this table");
+        self.sink.push(
+            T::schema()
+                .in_words()
+                .into_iter()
+                .fold(missing, |missing, needed| missing.hint(format!("`{key}` takes {needed}"))),
+        );
         T::default()
     }
 
@@ -143,7 +150,7 @@ impl<'a> Reader<'a> {
     fn check_range<T: PartialOrd + Display>(&self, key: &str, before: usize, value: &T, range: &RangeInclusive<T>) {
         if self.sink.len() == before && !range.contains(value) {
             let (low, high) = (range.start(), range.end());
-            let message = format!("`{}` is {value}, outside {low} to {high}", self.path_of(key));
+            let message = format!("`{}` is {}, outside {low} to {high}", self.path_of(key), brief(value));
             let hint =
                 if value < low { format!("at least {low} is needed") } else { format!("at most {high} is taken") };
             self.report(key, Code::OutOfRange, message, hint);

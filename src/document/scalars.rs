@@ -6,7 +6,7 @@ use super::reader::{FromNode, Reader};
 use super::schema::Schema;
 use super::value::{Date, Entry, Node, Value};
 use crate::diagnostics::{Code, Diagnostic, Sink};
-use crate::units::{Factor, Fraction, Quantity, Ranged, UnitError};
+use crate::units::{Factor, Fraction, Quantity, Ranged, UnitError, brief};
 
 /// The longest text that is taken, in bytes; no name, id or note has a tenth of it.
 const LONGEST: usize = 10_000;
@@ -29,7 +29,9 @@ impl FromNode for String {
             Some(text) if !text.trim().is_empty() => text.to_owned(),
             Some(_) => {
                 sink.push(
-                    Diagnostic::new(Code::OutOfRange, format!("`{path}` is empty")).at(&node.at, "a text is needed"),
+                    Diagnostic::new(Code::OutOfRange, format!("`{path}` is empty"))
+                        .at(&node.at, "a text is needed")
+                        .hint("write something between the quotes, or leave the key out"),
                 );
                 Self::new()
             }
@@ -138,13 +140,13 @@ impl FromNode for Fraction {
                 sink.push(Diagnostic::new(Code::OutOfRange, message).at(&node.at, "out of range").hint("such as 0.05"));
                 return Self::ZERO;
             }
-            let diagnostic = Diagnostic::new(Code::OutOfRange, format!("`{path}` is {value}, and must be 0 to 1"))
-                .at(&node.at, "out of range");
-            sink.push(if value > 1.0 && value <= 100.0 {
-                diagnostic.hint(format!("{value}% is {}", value / 100.0))
+            let message = format!("`{path}` is {}, and must be 0 to 1", brief(value));
+            let hint = if value > 1.0 && value <= 100.0 {
+                format!("{value}% is {}", value / 100.0)
             } else {
-                diagnostic
-            });
+                "it is a share: 0.3 is 30%".to_owned()
+            };
+            sink.push(Diagnostic::new(Code::OutOfRange, message).at(&node.at, "out of range").hint(hint));
             Self::ZERO
         })
     }
@@ -160,9 +162,9 @@ impl FromNode for Factor {
         let sane = value <= 0.0 || (MOST.recip()..=MOST).contains(&value);
         Self::new(value).filter(|_| sane).unwrap_or_else(|| {
             let message = if value < 0.0 {
-                format!("`{path}` is {value}, and must be zero or more")
+                format!("`{path}` is {}, and must be zero or more", brief(value))
             } else {
-                format!("`{path}` is {value}, and must be zero, or from {:e} to {MOST:e}", MOST.recip())
+                format!("`{path}` is {}, and must be zero, or from {:e} to {MOST:e}", brief(value), MOST.recip())
             };
             let diagnostic = Diagnostic::new(Code::OutOfRange, message).at(&node.at, "out of range");
             sink.push(diagnostic.hint("it is a multiplier: 1 changes nothing"));

@@ -101,6 +101,33 @@ impl Schema {
         Self::Either(Box::new(Self::Words(vec![word])), Box::new(other))
     }
 
+    /// What a value of this kind is, in words; nothing where the reader looks at it itself.
+    pub(super) fn in_words(&self) -> Option<String> {
+        let words = match self {
+            Self::Any => return None,
+            Self::Boolean => "true or false".to_owned(),
+            Self::Text => "a text in quotes".to_owned(),
+            Self::Date => "a date such as 2026-11-29, without quotes".to_owned(),
+            Self::Quantity { what, example } => format!("{what} such as \"{example}\""),
+            Self::Integer { low, .. } => format!("a whole number from {low}"),
+            Self::Number { low: Some(low), high: Some(high) } if *high <= 1.0 => {
+                format!("a number from {low} to {high}")
+            }
+            Self::Number { .. } => "a number".to_owned(),
+            Self::Words(words) => {
+                let list: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                list.join(" or ")
+            }
+            Self::List(_) => "a list".to_owned(),
+            Self::Keyed(_) | Self::Table(_) => "a table".to_owned(),
+            Self::Either(one, other) => match (one.in_words(), other.in_words()) {
+                (Some(one), Some(other)) if one != other => format!("{one}, or {other}"),
+                (one, other) => return one.or(other),
+            },
+        };
+        Some(words)
+    }
+
     /// As JSON Schema, draft 2020-12.
     pub fn to_json(&self) -> Json {
         match self {

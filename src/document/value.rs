@@ -156,8 +156,13 @@ impl Node {
             },
             "a text" => "put it in quotes".to_owned(),
             "true or false" => "write it without quotes".to_owned(),
-            "a list" => "put it in brackets: [a, b]".to_owned(),
-            "a table" => "write its keys under a header of its own, or as { key = value }".to_owned(),
+            "\"auto\" or a table" => "write \"auto\", or its keys as { key = value }".to_owned(),
+            _ if needed.starts_with("a list of tables") => "put them in brackets: [{ key = value }]".to_owned(),
+            _ if needed.starts_with("a list") => "put it in brackets: [a, b]".to_owned(),
+            _ if needed.starts_with("a table") => {
+                "write its keys under a header of its own, or as { key = value }".to_owned()
+            }
+            _ if needed.starts_with("one of") => "put one of these words in quotes".to_owned(),
             _ => return None,
         };
         Some(hint)

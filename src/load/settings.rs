@@ -22,7 +22,8 @@ pub fn scenario(path: &Path, settings: &[String], sources: &mut Sources, sink: &
         match table.set(&key, node) {
             Ok(()) => place(table, &key, &value_at, &key_at),
             Err(error) => {
-                sink.push(Diagnostic::new(Code::UnknownKey, format!("`{key}` cannot be set: {error}")).at(&key_at, ""));
+                let refused = Diagnostic::new(Code::UnknownKey, format!("`{key}` cannot be set: {error}"));
+                sink.push(refused.at(&key_at, "").hint(error.hint()));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What the catalog has: lists of entries, and every field of one with its source.
 
-use super::key_figures::{self, Documents};
+use super::key_figures::{self, Documents, ranged};
 use super::page::{Block, Grid, Page, Section};
 use crate::catalog::{Catalog, age_in_days, is_plain};
 use crate::diagnostics::Sink;
@@ -243,17 +243,6 @@ fn other_way(table: &Table, entry: &Entry) -> String {
             format!(" (${:.3}/h the instance)", rent * count)
         }
         _ => String::new(),
-    }
-}
-
-/// A value, and its range where it has one.
-pub(super) fn ranged(node: &Node) -> String {
-    let Some(table) = node.as_table() else { return node.to_string() };
-    let text = |key: &str| table.get(key).map(Node::to_string);
-    match (text("value"), text("low"), text("high")) {
-        (Some(value), Some(low), Some(high)) => format!("{value} ({low} to {high})"),
-        (Some(value), None, None) => value,
-        _ => node.to_string(),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::inventory::ranged;
 use crate::document::{Node, Value};
 use crate::units::{Quantity, Usd, UsdPerHour};
 
@@ -221,4 +220,15 @@ fn price(id: &str, documents: &Documents) -> String {
     let range = span(prices.first().map(|(_, low)| low.as_str()), prices.last().map(|(_, high)| high.as_str()));
     let newest = entries.iter().map(|entry| text(entry, "date")).max().unwrap_or_default();
     if range.is_empty() { range } else { format!("{range}, {newest}") }
+}
+
+/// A value, and its range where it has one.
+pub(super) fn ranged(node: &Node) -> String {
+    let Some(table) = node.as_table() else { return node.to_string() };
+    let text = |key: &str| table.get(key).map(Node::to_string);
+    match (text("value"), text("low"), text("high")) {
+        (Some(value), Some(low), Some(high)) => format!("{value} ({low} to {high})"),
+        (Some(value), None, None) => value,
+        _ => node.to_string(),
+    }
 }

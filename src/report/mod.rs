@@ -28,6 +28,7 @@ mod settings;
 mod stages;
 mod sweep;
 mod sweep_break_even;
+mod sweep_words;
 mod table;
 mod training_plan;
 mod uncertainty;

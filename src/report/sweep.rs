@@ -9,6 +9,7 @@ use super::metrics::{METRICS, metric};
 use super::number::finite;
 use super::page::{Block, Grid, Page, Section};
 use super::sweep_break_even;
+use super::sweep_words::{axis_text, short};
 use crate::evaluate::Evaluation;
 use crate::parallelism::Layout;
 use crate::scenario::Overlap;
@@ -284,18 +285,6 @@ fn layout_text(layout: &Layout, overlap: Overlap) -> String {
     let on = [("tensor", overlap.tensor), ("data", overlap.data)].into_iter().filter(|(_, on)| *on);
     let overlaps: String = on.map(|(name, _)| [", ", name, " overlap"].concat()).collect();
     layout.to_string() + &overlaps
-}
-
-/// The last part of a key, which says most.
-pub(super) fn short(key: &str) -> String {
-    key.rsplit(['.', '/']).next().unwrap_or(key).to_owned()
-}
-
-pub(super) fn axis_text<'a>(sweep: &'a Sweep<'_>, row: &Kept, axis: usize) -> &'a str {
-    match row.point[axis] {
-        ABSENT => "",
-        number => &sweep.axes.columns[axis].values[number as usize].text,
-    }
 }
 
 fn figure_text(metric: Option<&Metric>, value: f64) -> String {

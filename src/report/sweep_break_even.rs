@@ -9,7 +9,7 @@ use super::figure::Value;
 use super::metrics::metric;
 use super::number::finite;
 use super::page::Grid;
-use super::sweep::{axis_text, short};
+use super::sweep_words::{axis_text, short};
 use crate::sweep::{ABSENT, Column, Reduced, Sweep};
 use crate::units::significant;
 

@@ -2,7 +2,7 @@
 
 use super::file::{SitesFile, TierCount, TopologyFile, TopologyKind};
 use super::resolve::{BoundFabric, Defaults, SiteChoice, TopologyChoice, USUAL_LONG_HAUL, by_default};
-use crate::catalog::collective_efficiency::CollectiveEfficiency;
+use crate::catalog::collective_efficiency::{CollectiveEfficiency, UNMEASURED};
 use crate::catalog::fabric::Transport;
 use crate::catalog::{Catalog, Entry, Node, PriceBook, Reference};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
@@ -192,7 +192,7 @@ pub(super) fn check_wires(
     ] {
         if !known {
             let message = format!("no measured collective constants for \"{key}\"");
-            sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, label));
+            sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, label).hint(UNMEASURED));
         }
     }
 }

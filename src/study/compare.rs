@@ -180,9 +180,8 @@ fn check_names(planned: &[Planned], sink: &Sink) {
 fn set(document: &mut Node, key: &str, value: &Node, sink: &Sink) {
     let Value::Table(table) = &mut document.value else { return };
     if let Err(error) = table.set(key, value.clone()) {
-        sink.push(
-            Diagnostic::new(Code::UnknownKey, format!("`{key}` cannot be varied: {error}")).at(&value.at, "its value"),
-        );
+        let refused = Diagnostic::new(Code::UnknownKey, format!("`{key}` cannot be varied: {error}"));
+        sink.push(refused.at(&value.at, "its value").hint(error.hint()));
     }
 }
 

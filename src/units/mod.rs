@@ -10,7 +10,7 @@ mod quantities;
 mod scalar;
 
 pub use parse::{Quantity, Unit, UnitError};
-pub(crate) use parse::{number, significant};
+pub(crate) use parse::{brief, number, significant};
 pub use quantities::{
     Bandwidth, Bytes, CarbonIntensity, CarbonMass, FlopRate, Flops, Joules, Meters, RequestRate, Seconds, TokenRate,
     Tokens, Usd, UsdPerHour, UsdPerJoule, UsdPerToken, UsdPerWattSecond, Watts,

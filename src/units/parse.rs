@@ -263,6 +263,18 @@ pub(super) fn write_scaled<Q: Quantity>(quantity: Q, f: &mut fmt::Formatter<'_>)
     f.pad_integral(true, "", &text)
 }
 
+/// So many characters of a number are read at a glance; whole numbers of 64 bits have no more.
+const LONGEST_NUMBER: usize = 20;
+
+/// Something as it is written, but for a number whose digits run on: that with an exponent.
+pub(crate) fn brief(written: impl fmt::Display) -> String {
+    let text = written.to_string();
+    match text.parse::<f64>() {
+        Ok(number) if text.len() > LONGEST_NUMBER && number.is_finite() => format!("{number:e}"),
+        _ => text,
+    }
+}
+
 /// A number to so many significant digits, without an exponent and without trailing zeros after the point.
 pub(crate) fn significant(number: f64, digits: usize) -> String {
     if number == 0.0 {
@@ -283,6 +295,14 @@ pub(crate) fn significant(number: f64, digits: usize) -> String {
 mod tests {
     use super::super::{Bandwidth, Bytes, Flops, Seconds, Tokens, Usd, UsdPerJoule, UsdPerWattSecond, Watts};
     use super::*;
+
+    #[test]
+    fn digits_that_run_on_become_an_exponent() {
+        assert_eq!([brief(1e300), brief(-2.5e40)], ["1e300", "-2.5e40"]);
+        assert_eq!([brief(100.5), brief(0.1)], ["100.5", "0.1"]);
+        assert_eq!([brief(i64::MIN), brief(u64::MAX)], ["-9223372036854775808", "18446744073709551615"]);
+        assert_eq!(brief("a text of many more than twenty letters"), "a text of many more than twenty letters");
+    }
 
     #[test]
     fn datasheet_text_is_read_verbatim() {

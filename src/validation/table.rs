@@ -47,10 +47,11 @@ impl TableError {
     pub fn diagnostic(&self, table: &str) -> Diagnostic {
         let code = if matches!(self, Self::Cell { .. }) { Code::OutOfRange } else { Code::Syntax };
         let diagnostic = Diagnostic::new(code, format!("{table}: {self}"));
-        if code == Code::Syntax {
-            return diagnostic;
-        }
-        diagnostic.hint("correct the cell, or leave its row out; a cell that is not known is empty")
+        diagnostic.hint(match self {
+            Self::Csv(_) | Self::Ragged { .. } => "write it as CSV: a header, and a row a case with as many cells",
+            Self::MissingColumns { .. } => "add them to the first row; a cell that is not known is empty",
+            Self::Cell { .. } => "correct the cell, or leave its row out; a cell that is not known is empty",
+        })
     }
 }
 

@@ -7,10 +7,10 @@ use crate::workload::{block_parameters, census, module_bits};
 
 /// Weights of the fullest rank: its part of the layers of a stage, and the tables.
 ///
-/// Attention, MLPs and tables, padded to whole rows, are split by `tensor`; norms, routers, towers and latent attention's projections to the
-/// latent vector are held whole; key and value heads are held again beyond one a rank. Experts are split by `expert`, or
-/// by `tensor` where that is 1. Stages hold as many layers of each kind, rounded up, so that with several kinds and
-/// stages this is an upper bound.
+/// Attention, MLPs and tables, padded to whole rows, are split by `tensor`; norms, routers, towers and latent attention's
+/// projections to the latent vector are held whole; key and value heads are held again beyond one a rank. Experts are split
+/// by `expert`, or by `tensor` where that is 1. Stages hold as many layers of each kind, rounded up, so that with several
+/// kinds and stages this is an upper bound.
 pub fn rank_weights(model: &Model, layout: &ServingLayout) -> Bytes {
     let bytes = |module: Module, parameters: f64| Bytes::new(parameters * module_bits(model, module) / 8.0);
     let tensor = f64::from(layout.tensor);

@@ -211,9 +211,12 @@ fn layout(r: &mut Reader<'_>) -> ServingLayoutFile {
     if node.as_ref().is_some_and(pools) {
         return r.table("layout", ServingLayoutFile::read_pools);
     }
-    let Some(node) = node.filter(|node| node.as_str() == Some("auto")) else {
+    let Some(node) = node.filter(|node| node.as_str().is_some()) else {
         return r.table("layout", ServingLayoutFile::read);
     };
+    if node.as_str() != Some("auto") {
+        node.wrong_type(&r.path_of("layout"), "\"auto\" or a table", r.sink());
+    }
     ServingLayoutFile { search: true, tensor: 1, at: node.at.clone(), ..ServingLayoutFile::default() }
 }
 

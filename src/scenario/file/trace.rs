@@ -2,7 +2,7 @@
 
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{FromNode, Node, Rows, Schema, Value};
-use crate::units::Seconds;
+use crate::units::{Seconds, brief};
 
 /// The columns that a trace may have; the first two it must.
 const COLUMNS: [&str; 3] = ["input_tokens", "output_tokens", "arrival_s"];
@@ -92,16 +92,20 @@ fn check_rows(rows: &Rows, sink: &Sink) {
     for name in &COLUMNS[..2] {
         for (row, tokens) in rows.column(name).unwrap_or_default().iter().enumerate() {
             if !(1.0..=MOST_TOKENS).contains(tokens) {
-                mistake(row, format!("{tokens} under `{name}`"), "tokens of a request, at least 1");
+                mistake(row, format!("{} under `{name}`", brief(tokens)), "tokens of a request, at least 1");
             }
         }
     }
     let mut before = f64::NEG_INFINITY;
     for (row, time) in rows.column(COLUMNS[2]).unwrap_or_default().iter().enumerate() {
         if *time < 0.0 {
-            mistake(row, format!("a time of {time} s, before the beginning"), "times begin at 0 s or later");
+            mistake(row, format!("a time of {} s, before the beginning", brief(time)), "times begin at 0 s or later");
         } else if *time < before {
-            mistake(row, format!("a time of {time} s after one of {before} s"), "rows stand in the order of coming");
+            mistake(
+                row,
+                format!("a time of {} s after one of {} s", brief(time), brief(before)),
+                "rows stand in the order of coming",
+            );
         }
         before = *time;
     }

@@ -140,7 +140,8 @@ pub(super) fn requests(wanted: &ServingFile, agents: Option<(&AgentsFile, &Agent
         for (key, given) in &given[..2] {
             if !given && wanted.at != Span::default() {
                 let message = format!("`serving.{key}` is missing");
-                sink.push(Diagnostic::new(Code::MissingKey, message).at(&wanted.at, "in this table"));
+                let hint = "tokens of a request, such as 2048; a trace or [agents] says them too";
+                sink.push(Diagnostic::new(Code::MissingKey, message).at(&wanted.at, "in this table").hint(hint));
             }
         }
         return Requests {

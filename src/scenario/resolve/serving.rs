@@ -120,7 +120,8 @@ pub(super) fn bind(
     let efficiency = catalog.serving_efficiency.find("published-points", &wanted.model.at, sink)?;
     let Some(mut engine_memory) = memory.engines.get(wanted.engine.word()).copied() else {
         let message = format!("no memory rules of engine \"{}\"", wanted.engine);
-        sink.push(Diagnostic::new(Code::NotInCatalog, message).at(&wanted.model.at, "needed for this"));
+        let hint = "choose another engine, or add it to an overlay of catalogs/efficiency/memory";
+        sink.push(Diagnostic::new(Code::NotInCatalog, message).at(&wanted.model.at, "needed for this").hint(hint));
         return None;
     };
     if let Some(cluster) = cluster.filter(|cluster| efficiency.generation(&cluster.accelerator.generation).is_none()) {

@@ -243,8 +243,9 @@ pub(super) fn framework_memory(
     let found = memory.with_loss(software.framework, software.loss);
     if found.is_none() {
         let message = format!("no measured memory allowance for framework \"{}\"", software.framework);
+        let hint = "choose another framework, or add it to an overlay of catalogs/efficiency/memory";
         let at = file.software.places.framework.as_ref().unwrap_or(&file.cluster.node.at);
-        sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "needed for this"));
+        sink.push(Diagnostic::new(Code::NotInCatalog, message).at(at, "needed for this").hint(hint));
     }
     found
 }

@@ -199,7 +199,7 @@ fn with(job: &Node, set: &[(String, Node)], sink: &Sink) -> Node {
         for (key, value) in set {
             if let Err(error) = table.set(key, value.clone()) {
                 let message = format!("`{key}` cannot be set: {error}");
-                sink.push(Diagnostic::new(Code::UnknownKey, message).at(&value.at, "its value"));
+                sink.push(Diagnostic::new(Code::UnknownKey, message).at(&value.at, "its value").hint(error.hint()));
             }
         }
     }

@@ -122,7 +122,7 @@ fn mistake(key: &str, node: Node, document: &Node, catalog: &Catalog) -> Option<
         let mut document = document.clone();
         let Value::Table(table) = &mut document.value else { return None };
         if let Err(error) = table.set(key, node.clone()) {
-            return Some((node, Diagnostic::new(Code::WrongType, error.to_string())));
+            return Some((node, Diagnostic::new(Code::WrongType, error.to_string()).hint(error.hint())));
         }
         Scenario::resolve(&ScenarioFile::read(&document, &own), catalog, &own);
     }

@@ -108,7 +108,11 @@ impl StudyFile {
         for (index, offer) in study.offers.iter().enumerate() {
             if study.offers[..index].iter().any(|earlier| earlier.name == offer.name) && !offer.name.is_empty() {
                 let message = format!("two offers are called \"{}\"", offer.name);
-                sink.push(crate::diagnostics::Diagnostic::new(Code::Duplicate, message).at(&offer.at, "the second"));
+                sink.push(
+                    crate::diagnostics::Diagnostic::new(Code::Duplicate, message)
+                        .at(&offer.at, "the second")
+                        .hint("name each once"),
+                );
             }
         }
         for (index, path) in study.paths.iter().enumerate() {
