@@ -459,7 +459,7 @@ fn part_of_a_mesh_has_part_of_its_links() {
     let mesh = Wires { scale_up: ScaleUp { peer_rate: gb_per_s(64.0), ..plain.scale_up }, ..plain };
     let payload = Bytes::new(4.0 * GIB);
     let bus = |ranks: u32, wires: &Wires| {
-        let group = group(ranks, ranks, 0.0);
+        let group = Group::filling(ranks, ranks, 0.0);
         let time = estimate(Algorithm::RingSimple, Collective::AllReduce, payload, &group, wires).unwrap().time;
         bus_bandwidth(Collective::AllReduce, ranks, payload, time) / gb_per_s(1.0)
     };
