@@ -3,10 +3,12 @@
 mod bands;
 mod caching;
 mod engine;
+mod figures;
 mod holding;
 mod joined;
 mod load;
 mod sessions;
+mod shares;
 
 use std::borrow::Cow;
 
@@ -21,12 +23,13 @@ use super::pools::{transfer, workers};
 use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Scratch, Separate, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{Fits, ServingLayout};
-use crate::scenario::{Arrivals, Cluster, Limits, Serving};
-use crate::units::{Bytes, RequestRate, Seconds, TokenRate};
+use crate::scenario::{Arrivals, Cluster, Serving};
+use crate::units::{Bytes, RequestRate, Seconds};
 
 pub use bands::Bands;
 pub use caching::CachePoint;
 pub use engine::{AdapterPoint, EnginePoint, TenantsPoint};
+pub use shares::{CapacityShares, TimeShares};
 
 /// Figures of serving.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,149 +93,6 @@ pub struct PoolPoint {
     pub transfer: Seconds,
     /// The most that it takes in.
     pub most: RequestRate,
-}
-
-/// Shares of an engine's time; they add up to one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TimeShares {
-    /// Reading weights in decode.
-    pub weights: f64,
-    /// Reading keys, values and states in decode.
-    pub cache: f64,
-    /// Multiplying: prefill, and what decode takes beyond reading.
-    pub compute: f64,
-    /// Messages between ranks in decode.
-    pub network: f64,
-    /// Waiting: for the host and between kernels, and without a request.
-    pub idle: f64,
-}
-
-impl TimeShares {
-    /// Of a steady state: the step's parts and the wait for prefills are shares of the time between tokens; at a rate that
-    /// leaves the engine empty now and then, that part of the time is idle.
-    fn of(state: &SteadyState, random: bool) -> Self {
-        // Sequences in decode at random times are Poisson: none with this probability.
-        let empty = if random { (-state.batch).exp() } else { 0.0 };
-        let share = |time: Seconds| time / state.tpot * (1.0 - empty);
-        let step = &state.step;
-        Self {
-            weights: share(step.weights),
-            cache: share(step.cache),
-            compute: share(step.arithmetic + state.stall),
-            network: share(step.network),
-            idle: share(step.overhead) + empty,
-        }
-    }
-}
-
-impl TimeShares {
-    /// The mean over replicas of which the busiest has so much more to do.
-    fn beside_idle(self, busiest: f64) -> Self {
-        let share = |time: f64| time / busiest;
-        Self {
-            weights: share(self.weights),
-            cache: share(self.cache),
-            compute: share(self.compute),
-            network: share(self.network),
-            idle: share(self.idle) + 1.0 - busiest.recip(),
-        }
-    }
-}
-
-impl ServingPoint {
-    /// Requests that end in a second, in all replicas; at the peak of a day.
-    pub fn request_rate(&self) -> RequestRate {
-        RequestRate::new(self.state.requests_per_second * self.replicas as f64)
-    }
-
-    /// The same on the mean of a day.
-    pub fn mean_rate(&self) -> RequestRate {
-        self.request_rate() / self.peak_to_mean
-    }
-
-    /// Where what could be served goes.
-    pub fn capacity(&self) -> CapacityShares {
-        let all = self.most;
-        let of_replicas = self.replicas as f64 / (self.replicas + self.spares) as f64;
-        let peak = self.request_rate() / all;
-        let used = peak / self.peak_to_mean;
-        CapacityShares { used, off_peak: peak - used, headroom: of_replicas - peak, standby: 1.0 - of_replicas }
-    }
-
-    /// Requests open at once in one replica, from their coming to their last token, on average (Little's law).
-    pub fn open_per_replica(&self) -> f64 {
-        let whole = self.state.ttft + self.state.tpot * self.request.output;
-        RequestRate::new(self.state.requests_per_second).over(whole)
-    }
-
-    /// The first limit that is not kept: its key, the limit, and what it comes to.
-    pub fn missed(&self, limits: &Limits) -> Option<(&'static str, Seconds, Seconds)> {
-        let of = |key: &str| {
-            let spread = self.latencies.as_ref();
-            match key {
-                "ttft" => Some(self.state.ttft),
-                "tpot" => Some(self.state.tpot),
-                "ttft_p95" => spread.map(|of| of.first_token.p95),
-                "ttft_p99" => spread.map(|of| of.first_token.p99),
-                "tpot_p95" => spread.map(|of| of.token.p95),
-                "tpot_p99" => spread.map(|of| of.token.p99),
-                _ => spread.map(|of| of.whole.p95),
-            }
-        };
-        limits
-            .named()
-            .into_iter()
-            .find_map(|(key, limit)| Some((key, limit?, of(key)?)).filter(|(_, limit, got)| got > limit))
-    }
-
-    /// Answers' tokens of one accelerator in a second.
-    pub fn output_rate(&self) -> TokenRate {
-        TokenRate::new(self.state.requests_per_second * self.request.output / self.accelerators_per_replica())
-    }
-
-    /// Accelerators of prefill's own pool.
-    pub fn prefill_accelerators(&self) -> u64 {
-        self.pool.map_or(0, |pool| pool.workers * pool.layout.ranks())
-    }
-
-    /// Accelerators for each replica that serves, its part of prefill's pool, of spares and of what is left over among them.
-    pub fn accelerators_per_replica(&self) -> f64 {
-        self.accelerators as f64 / self.replicas as f64
-    }
-
-    /// Accelerators that make no whole replica or prefill worker.
-    pub fn left_over(&self) -> u64 {
-        let slices = u64::from(self.slices);
-        let taken = self.layout.ranks() * (self.replicas + self.spares) + self.prefill_accelerators();
-        (self.accelerators * slices - taken) / slices
-    }
-
-    /// Share of the accelerators that serve.
-    pub fn serving_share(&self) -> f64 {
-        let workers = self.pool.map_or(0, |pool| (pool.workers - self.spares) * pool.layout.ranks());
-        (self.layout.ranks() * self.replicas + workers) as f64 / (self.accelerators as f64 * f64::from(self.slices))
-    }
-
-    /// Share of the accelerators' time that is prefill's; the rest is decode's.
-    pub fn prefill_share(&self) -> f64 {
-        if self.pool.is_some() {
-            return self.prefill_accelerators() as f64 / (self.accelerators_per_replica() * self.replicas as f64);
-        }
-        self.state.stall / self.state.tpot
-    }
-}
-
-/// Shares of what the replicas could serve; they add up to one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CapacityShares {
-    /// Served on the mean of a day.
-    pub used: f64,
-    /// Served at the peak and not on the mean.
-    pub off_peak: f64,
-    /// Not served at the peak, so that latencies are what they are.
-    pub headroom: f64,
-    /// That of replicas that stand by.
-    pub standby: f64,
 }
 
 /// Requests in an attention group at most, where nothing else limits them: the usual setting for throughput.

@@ -1,0 +1,88 @@
+//! What follows from a point: rates, limits that are missed, accelerators and their shares.
+
+use super::{CapacityShares, ServingPoint};
+use crate::scenario::Limits;
+use crate::units::{RequestRate, Seconds, TokenRate};
+
+impl ServingPoint {
+    /// Requests that end in a second, in all replicas; at the peak of a day.
+    pub fn request_rate(&self) -> RequestRate {
+        RequestRate::new(self.state.requests_per_second * self.replicas as f64)
+    }
+
+    /// The same on the mean of a day.
+    pub fn mean_rate(&self) -> RequestRate {
+        self.request_rate() / self.peak_to_mean
+    }
+
+    /// Where what could be served goes.
+    pub fn capacity(&self) -> CapacityShares {
+        let all = self.most;
+        let of_replicas = self.replicas as f64 / (self.replicas + self.spares) as f64;
+        let peak = self.request_rate() / all;
+        let used = peak / self.peak_to_mean;
+        CapacityShares { used, off_peak: peak - used, headroom: of_replicas - peak, standby: 1.0 - of_replicas }
+    }
+
+    /// Requests open at once in one replica, from their coming to their last token, on average (Little's law).
+    pub fn open_per_replica(&self) -> f64 {
+        let whole = self.state.ttft + self.state.tpot * self.request.output;
+        RequestRate::new(self.state.requests_per_second).over(whole)
+    }
+
+    /// The first limit that is not kept: its key, the limit, and what it comes to.
+    pub fn missed(&self, limits: &Limits) -> Option<(&'static str, Seconds, Seconds)> {
+        let of = |key: &str| {
+            let spread = self.latencies.as_ref();
+            match key {
+                "ttft" => Some(self.state.ttft),
+                "tpot" => Some(self.state.tpot),
+                "ttft_p95" => spread.map(|of| of.first_token.p95),
+                "ttft_p99" => spread.map(|of| of.first_token.p99),
+                "tpot_p95" => spread.map(|of| of.token.p95),
+                "tpot_p99" => spread.map(|of| of.token.p99),
+                _ => spread.map(|of| of.whole.p95),
+            }
+        };
+        limits
+            .named()
+            .into_iter()
+            .find_map(|(key, limit)| Some((key, limit?, of(key)?)).filter(|(_, limit, got)| got > limit))
+    }
+
+    /// Answers' tokens of one accelerator in a second.
+    pub fn output_rate(&self) -> TokenRate {
+        TokenRate::new(self.state.requests_per_second * self.request.output / self.accelerators_per_replica())
+    }
+
+    /// Accelerators of prefill's own pool.
+    pub fn prefill_accelerators(&self) -> u64 {
+        self.pool.map_or(0, |pool| pool.workers * pool.layout.ranks())
+    }
+
+    /// Accelerators for each replica that serves, its part of prefill's pool, of spares and of what is left over among them.
+    pub fn accelerators_per_replica(&self) -> f64 {
+        self.accelerators as f64 / self.replicas as f64
+    }
+
+    /// Accelerators that make no whole replica or prefill worker.
+    pub fn left_over(&self) -> u64 {
+        let slices = u64::from(self.slices);
+        let taken = self.layout.ranks() * (self.replicas + self.spares) + self.prefill_accelerators();
+        (self.accelerators * slices - taken) / slices
+    }
+
+    /// Share of the accelerators that serve.
+    pub fn serving_share(&self) -> f64 {
+        let workers = self.pool.map_or(0, |pool| (pool.workers - self.spares) * pool.layout.ranks());
+        (self.layout.ranks() * self.replicas + workers) as f64 / (self.accelerators as f64 * f64::from(self.slices))
+    }
+
+    /// Share of the accelerators' time that is prefill's; the rest is decode's.
+    pub fn prefill_share(&self) -> f64 {
+        if self.pool.is_some() {
+            return self.prefill_accelerators() as f64 / (self.accelerators_per_replica() * self.replicas as f64);
+        }
+        self.state.stall / self.state.tpot
+    }
+}
