@@ -69,7 +69,7 @@ fn every_value_of_one_key_meets_every_value_of_the_other() {
     let names: Vec<&str> = comparison.variants.iter().map(|variant| variant.name.as_str()).collect();
     assert_eq!(names, ["quantum-2-ndr, 0.03", "quantum-2-ndr, 0.05", "roce-400g, 0.03", "roce-400g, 0.05"]);
     assert_eq!(comparison.variants[3].settings[1], ("cluster.spares".to_owned(), "0.05".to_owned()));
-    assert!(answer(&comparison, 1).built.nodes > answer(&comparison, 0).built.nodes);
+    assert!(answer(&comparison, 1).built.drivers.nodes > answer(&comparison, 0).built.drivers.nodes);
 }
 
 #[test]

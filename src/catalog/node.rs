@@ -188,6 +188,16 @@ fn sides(reader: &mut Reader<'_>) -> [u32; 3] {
 }
 
 impl Node {
+    /// Hosts: trays, of a node that is a rack.
+    pub fn hosts(&self) -> u32 {
+        self.accelerators / self.accelerators_per_tray
+    }
+
+    /// Scale-out network cards of a host.
+    pub fn cards_of_host(&self) -> u32 {
+        (self.nic_slots.count / self.hosts()).max(1)
+    }
+
     /// Reads the fields of a file.
     pub fn read(reader: &mut Reader<'_>) -> Self {
         let before = reader.sink().len();

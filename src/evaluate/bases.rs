@@ -65,7 +65,7 @@ impl Evidence {
     /// The inputs of a scenario whose cluster is built.
     pub fn new(scenario: &Scenario, built: &BuiltCluster) -> Self {
         let cluster = &scenario.cluster;
-        let accelerator = fields(&cluster.accelerator);
+        let accelerator = cluster.kinds_of_nodes().flat_map(|nodes| fields(nodes.accelerator)).collect::<Vec<_>>();
         let (capacity, accelerator): (Vec<Input>, _) =
             accelerator.into_iter().partition(|input| input.name.ends_with(".memory_capacity"));
         let of_training = scenario.training.as_ref();
@@ -116,7 +116,12 @@ impl Evidence {
             goodput: [fields(&cluster.reliability), fields(&cluster.network_reliability), fields(&cluster.storage)]
                 .concat(),
             fabric: fabric.into_iter().chain(prices).collect(),
-            facility: [fields(&cluster.node), fields(&cluster.site), fields(&cluster.power)].concat(),
+            facility: cluster
+                .kinds_of_nodes()
+                .flat_map(|nodes| fields(nodes.node))
+                .chain(fields(&cluster.site))
+                .chain(fields(&cluster.power))
+                .collect(),
             cost: lines,
         }
     }

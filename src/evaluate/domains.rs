@@ -2,7 +2,7 @@
 
 use super::{Infeasible, Occupancy};
 use crate::memory::serving::ServingLayout;
-use crate::scenario::Cluster;
+use crate::scenario::NodeGroup;
 
 /// Accelerators by scale-up domain.
 #[derive(Clone, Copy, Debug)]
@@ -16,15 +16,15 @@ pub(super) struct Domains {
 }
 
 impl Domains {
-    /// Those of a cluster, as many at work in each, each of so many parts; parts count as accelerators.
+    /// Those of nodes of a kind, as many at work in each, each of so many parts; parts count as accelerators.
     ///
     /// # Errors
     /// When nodes would be part filled.
-    pub(super) fn new(cluster: &Cluster, left_over: bool, parts: u32) -> Result<Self, Infeasible> {
-        let each = Occupancy::new(cluster.accelerators, &cluster.node)?.each;
+    pub(super) fn new(nodes: NodeGroup<'_>, left_over: bool, parts: u32) -> Result<Self, Infeasible> {
+        let each = Occupancy::new(nodes.accelerators, nodes.node)?.each;
         let parts = u64::from(parts);
-        let domain = u64::from(cluster.node.scale_up.domain.min(each).max(1)) * parts;
-        Ok(Self { accelerators: u64::from(cluster.accelerators) * parts, domain, left_over })
+        let domain = u64::from(nodes.node.scale_up.domain.min(each).max(1)) * parts;
+        Ok(Self { accelerators: u64::from(nodes.accelerators) * parts, domain, left_over })
     }
 
     /// Ranks that exchange in every layer.
@@ -44,6 +44,13 @@ impl Domains {
     /// Replicas of a layout, no stage of which lies in two domains where it fits in one.
     pub(super) fn whole(&self, layout: ServingLayout) -> u64 {
         self.stages(Self::stage(layout)) / u64::from(layout.pipeline)
+    }
+
+    /// Replicas of a layout that has all of these to itself; none where accelerators that must not be are left over.
+    pub(super) fn filled(&self, layout: ServingLayout) -> Option<u64> {
+        let whole = self.whole(layout);
+        let filled = whole * layout.ranks() == self.accelerators;
+        (whole > 0 && (self.left_over || filled)).then_some(whole)
     }
 
     /// Decode replicas beside so many prefill workers; none where accelerators that must not be are left over.

@@ -1,11 +1,12 @@
 //! One scenario's answer, with all that a report shows.
 
+use super::token_costs::prefill_share;
 use super::{
-    AgentsPoint, Bases, BuiltCluster, Evidence, Failures, Found, Infeasible, Point, Prepared, Run, ServingPoint,
-    TokenCosts, serving_point,
+    AgentsPoint, Bases, BuiltCluster, Evidence, Failures, Found, Infeasible, NodesBought, Point, Prepared, Run,
+    ServingPoint, TokenCosts, serving_point,
 };
 use crate::memory::MemoryFootprint;
-use crate::scenario::{Assumption, Scenario, Training};
+use crate::scenario::{Assumption, NodeGroup, Scenario, Training};
 use crate::tco::{CostTotals, UnitCosts};
 use crate::topology::{PartKind, Tier};
 use crate::units::{Bytes, CarbonMass, SECONDS_PER_YEAR, Seconds};
@@ -91,7 +92,12 @@ impl Evaluation {
 
     /// Emissions of making the accelerators that are bought, where their maker states them.
     pub fn embodied(&self) -> Option<CarbonMass> {
-        Some(self.scenario.cluster.accelerator.embodied_carbon? * self.built.drivers.accelerators as f64)
+        let of = |(nodes, bought): (NodeGroup<'_>, &NodesBought)| {
+            let accelerators = f64::from(bought.all()) * f64::from(nodes.node.accelerators);
+            Some(nodes.accelerator.embodied_carbon? * accelerators)
+        };
+        let kinds = self.scenario.cluster.kinds_of_nodes().zip(&self.built.kinds);
+        kinds.map(of).try_fold(CarbonMass::ZERO, |all, of_kind| Some(all + of_kind?))
     }
 
     /// Memory of an accelerator: in training, or in serving where nothing is trained.
@@ -208,7 +214,7 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
         |point| point.unit_costs,
     );
     check_finite(&built, point.as_ref(), &unit_costs)?;
-    let agents = agents_point(&scenario, serving.as_ref(), &unit_costs)?;
+    let agents = agents_point(&scenario, serving.as_ref(), (&built, &unit_costs))?;
     Ok(Evaluation { scenario, built, point, run, failures, serving, agents, unit_costs, usable_memory, found: None })
 }
 
@@ -216,11 +222,12 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
 pub(super) fn agents_point(
     scenario: &Scenario,
     serving: Option<&ServingPoint>,
-    unit_costs: &UnitCosts,
+    (built, unit_costs): (&BuiltCluster, &UnitCosts),
 ) -> Result<Option<AgentsPoint>, Infeasible> {
     match (&scenario.agents, &scenario.serving, serving) {
         (Some(agents), Some(served), Some(point)) => {
-            let costs = TokenCosts::new(point, unit_costs.per_useful_gpu_hour);
+            let share = prefill_share(&scenario.cluster, built, point);
+            let costs = TokenCosts::new(point, unit_costs.per_useful_gpu_hour, share);
             AgentsPoint::new(agents, served, point, &costs, &scenario.cluster).map(Some)
         }
         _ => Ok(None),

@@ -49,9 +49,9 @@ impl Failures {
             interruptions = interruptions.in_shared_cluster(&rates.job_level, hosts);
         }
         // Trays of racks at work that the job leaves idle stand by too.
-        let idle =
-            u64::from((cluster.node.accelerators - built.each) / per_tray) * u64::from(built.nodes - built.spare_nodes);
-        let spare_hosts = u64::from(built.spare_nodes) * u64::from(trays) + idle;
+        let nodes = built.main_nodes();
+        let idle = u64::from((cluster.node.accelerators - nodes.each) / per_tray) * u64::from(nodes.at_work);
+        let spare_hosts = u64::from(nodes.spare) * u64::from(trays) + idle;
         let (of_hosts, repair) = (interruptions.of_hosts(), rates.recovery.repair.value);
         // Failures of other kinds need no spare.
         let wait = spare_wait(of_hosts, repair, spare_hosts) * (of_hosts / interruptions.total());

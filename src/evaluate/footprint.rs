@@ -82,7 +82,12 @@ impl Evaluation {
     /// Useful hours of an accelerator that a million tokens take, where anything is served.
     pub fn token_hours(&self) -> Option<ByToken<f64>> {
         // What they cost at a dollar an hour are hours.
-        let costs = TokenCosts::new(&self.serving?, UsdPerHour::new(1.0));
+        self.token_hours_of(self.serving?.prefill_share())
+    }
+
+    /// The same where so large a share of what hours take is prefill's.
+    fn token_hours_of(&self, prefill: f64) -> Option<ByToken<f64>> {
+        let costs = TokenCosts::new(&self.serving?, UsdPerHour::new(1.0), prefill);
         let of = |cost: Usd| cost / Usd::new(1.0);
         Some(ByToken {
             input: of(costs.input),
@@ -95,7 +100,9 @@ impl Evaluation {
     /// Of a million tokens.
     pub fn token_footprint(&self) -> Option<ByToken<Footprint>> {
         let hour = self.useful_hour();
-        Some(self.token_hours()?.map(|hours| hour.times(hours)))
+        let own = self.scenario.cluster.prefill.as_ref();
+        let prefill = own.map_or(self.serving?.prefill_share(), |_| self.built.shares_of_prefill().energy);
+        Some(self.token_hours_of(prefill)?.map(|hours| hour.times(hours)))
     }
 
     /// Of a task of agents on average, runs that fail among them: its tokens, not its tools and machines.

@@ -162,7 +162,7 @@ pub enum Infeasible {
     )]
     PowerBudget {
         /// Nodes bought.
-        nodes: u32,
+        nodes: u64,
         /// Power of the facility that they need, headroom among it.
         needs: Watts,
         /// What the budget holds.

@@ -13,11 +13,13 @@ mod footprint;
 mod found;
 mod infeasible;
 mod line_evidence;
+mod network;
 mod parts;
 mod pools;
 mod prepared;
 mod run;
 mod serving;
+mod shares_of_prefill;
 mod side;
 mod staged;
 mod step;
@@ -26,20 +28,22 @@ mod token_costs;
 
 pub use agents::AgentsPoint;
 pub use bases::{Bases, Evidence, Input};
-pub use cluster::{BuiltCluster, Occupancy, fibre, network, network_as_asked};
+pub use cluster::{BuiltCluster, NodesBought};
 pub use evaluation::{Evaluation, FabricCounts, evaluate};
 pub use failures::Failures;
 pub use footprint::{ByToken, Footprint};
 pub use found::{Candidate, Found, NoLayout, Reason, Tally};
 pub use infeasible::Infeasible;
 pub use line_evidence::LineEvidence;
+pub use network::{Occupancy, fibre, network, network_as_asked};
 pub use parts::{PartLine, parts, racked};
 pub use prepared::{Fit, Point, Prepared};
 pub use run::{Run, StageTime};
 pub use serving::{
     AdapterPoint, Bands, CachePoint, CapacityShares, EnginePoint, PoolPoint, ServingPoint, TenantsPoint, TimeShares,
-    serving_point,
+    WorkerPoint, prefill_worker, serving_point,
 };
+pub use shares_of_prefill::SharesOfPrefill;
 pub use side::{Devices, SideBill, side_bills};
 pub use staged::{Bought, Staged, StagedServing};
 pub use step::{StepInputs, domain, reach, wires, wires_of_cards, with_efficiency};

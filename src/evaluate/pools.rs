@@ -1,34 +1,98 @@
 //! Pools: how many accelerators prefill gets, and handing caches over.
 
 use super::Infeasible;
+use super::domains::Domains;
 use super::step::wires;
-use crate::inference::{Request, Separate};
+use crate::inference::{Replica, Request, Room, Separate};
 use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
-use crate::scenario::{Cluster, Communication, PrefillPool, Serving};
+use crate::scenario::{Cluster, Communication, NodeGroup, PrefillPool, Serving};
 use crate::units::Seconds;
 
-/// Prefill workers: as many as are given, or as many as make the slower pool as fast as can be. `pools` are those with so
-/// many, where whole decode replicas are left; `most` requests at most are in decode in an attention group. Where
-/// accelerators may be left over, every number of workers above the `spares` has its pools up to the most that has.
+/// Where prefill workers and decode replicas go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places {
+    /// The accelerators that decode.
+    pub(super) decode: Domains,
+    /// Those that take prompts in, where they are of another kind; the same otherwise.
+    pub(super) prefill: Option<Domains>,
+}
+
+impl Places {
+    /// Decode replicas beside so many prefill workers; none where they do not fit, or accelerators that must not be are left
+    /// over.
+    pub(super) fn beside(&self, decode: ServingLayout, prefill: ServingLayout, workers: u64) -> Option<u64> {
+        match &self.prefill {
+            None => self.decode.beside(decode, prefill, workers),
+            Some(own) => self.decode.filled(decode).filter(|_| workers <= own.whole(prefill)),
+        }
+    }
+
+    fn accelerators(&self) -> u64 {
+        self.decode.accelerators + self.prefill.map_or(0, |own| own.accelerators)
+    }
+
+    /// Workers where that is not left open: all that prefill's own nodes hold, or as many as are given.
+    fn given(&self, pool: &PrefillPool) -> Result<Option<u64>, Infeasible> {
+        let part = Infeasible::PartPools { accelerators: self.accelerators() };
+        let each = pool.layout.ranks();
+        match (&self.prefill, pool.accelerators.map(u64::from)) {
+            (Some(own), _) => own.filled(pool.layout).map(Some).ok_or(part),
+            (None, Some(given)) if given.is_multiple_of(each) => Ok(Some(given / each)),
+            (None, Some(_)) => Err(part),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// A worker and a replica, and what is between them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sides<'a> {
+    /// A prefill worker.
+    pub(super) prefill: Replica<'a>,
+    /// A decode replica.
+    pub(super) decode: Replica<'a>,
+    /// Room of one of the latter.
+    pub(super) room: Room,
+    /// Handing a request's cache over.
+    pub(super) transfer: Seconds,
+}
+
+impl<'a> Sides<'a> {
+    /// Pools of so many.
+    pub(super) fn pools(&self, workers: u64, replicas: u64) -> Separate<'a> {
+        let Self { prefill, decode, room, transfer } = *self;
+        Separate { prefill, workers: workers as f64, decode, replicas: replicas as f64, room, transfer }
+    }
+}
+
+/// Prefill workers, decode replicas beside them, and the pools without those to spare: as many workers as are given, or as many
+/// as make the slower pool as fast as can be, with at most so many requests in decode in an attention group. Where accelerators
+/// may be left over, every number of workers above those to spare has its pools up to the most that has.
 ///
 /// # Errors
 /// Where the accelerators are not whole workers and whole replicas.
-pub(super) fn workers<'a>(
+pub(super) fn balanced<'a>(
+    serving: &Serving,
     pool: &PrefillPool,
-    accelerators: u64,
-    request: &Request,
-    (most, spares): (f64, Option<u64>),
-    pools: impl Fn(u64) -> Option<Separate<'a>>,
-) -> Result<(u64, Separate<'a>), Infeasible> {
-    let each = pool.layout.ranks();
-    let part = Infeasible::PartPools { accelerators };
-    if let Some(given) = pool.accelerators.map(u64::from) {
-        let whole = given.is_multiple_of(each).then(|| pools(given / each)).flatten();
-        return whole.map(|pools| (given / each, pools)).ok_or(part);
+    places: &Places,
+    sides: &Sides<'a>,
+    (request, most): (&Request, f64),
+) -> Result<(u64, u64, Separate<'a>), Infeasible> {
+    let (each, accelerators, spares) =
+        (pool.layout.ranks(), places.decode.accelerators, u64::from(serving.spare_replicas));
+    let part = Infeasible::PartPools { accelerators: places.accelerators() };
+    let replicas = |workers: u64| places.beside(serving.layout, pool.layout, workers);
+    let pools = |workers: u64| {
+        let replicas = replicas(workers)?;
+        (workers > spares && replicas > spares).then(|| sides.pools(workers - spares, replicas - spares))
+    };
+    let whole = |(workers, pools): (u64, Separate<'a>)| (workers, replicas(workers).unwrap_or(1), pools);
+    if let Some(given) = places.given(pool)? {
+        return pools(given).map(|pools| whole((given, pools))).ok_or(part);
     }
     let rates = |pools: &Separate<'a>| (pools.taken_in(request), pools.finished(request, most));
     let mut tried = 1..=accelerators / each;
-    if let Some(spares) = spares {
+    if serving.search {
         if spares >= *tried.end() {
             return Err(part);
         }
@@ -53,22 +117,27 @@ pub(super) fn workers<'a>(
             best = Some((workers, pools, slower));
         }
     }
-    best.map(|(workers, pools, _)| (workers, pools)).ok_or(part)
+    best.map(|(workers, pools, _)| whole((workers, pools))).ok_or(part)
 }
 
 /// Handing a request's cache to decode: what engines take for it, and its bytes over the links that the ranks of one
-/// attention group of a prefill worker have, scale-up links where all of the cluster is one domain.
+/// attention group have, at the slower of both ends; scale-up links where all of the cluster is one domain.
 pub(super) fn transfer(serving: &Serving, cluster: &Cluster, pool: &PrefillPool, prompt: u64) -> Seconds {
-    let (node, fabric) = (&cluster.node, &cluster.fabric);
     let formats = CacheFormats::of(&serving.model);
     let cache = sequence_bytes(&serving.model, &formats, Pages::BOUND, &ServingLayout::SINGLE, prompt);
-    let rate = if cluster.accelerators <= node.scale_up.domain {
-        node.scale_up.bandwidth_per_direction
-    } else {
-        let card = wires(&cluster.collectives, node, &cluster.accelerator, fabric, Communication::USUAL).network;
+    let (from, to) = (cluster.nodes_of_prefill(), cluster.main_nodes());
+    let in_one_domain = cluster.prefill.is_none() && cluster.accelerators <= to.node.scale_up.domain;
+    let end = |nodes: NodeGroup<'_>, layout: ServingLayout| {
+        let node = nodes.node;
+        let ranks = f64::from(layout.tensor) * f64::from(layout.pipeline);
+        if in_one_domain {
+            return node.scale_up.bandwidth_per_direction * ranks;
+        }
+        let set = &cluster.collectives;
+        let card = wires(set, node, nodes.accelerator, &cluster.fabric, Communication::USUAL).network;
         let cards = f64::from(node.nic_slots.count) / f64::from(node.accelerators);
-        card.line_rate * (card.efficiency.payload.get() * cards)
+        card.line_rate * (card.efficiency.payload.get() * cards * ranks)
     };
-    let ranks = f64::from(pool.layout.tensor) * f64::from(pool.layout.pipeline);
-    serving.efficiency.part.batching.transfer.value + cache / (rate * ranks)
+    let rate = end(from, pool.layout).min(end(to, serving.layout));
+    serving.efficiency.part.batching.transfer.value + cache / rate
 }

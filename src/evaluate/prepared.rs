@@ -96,7 +96,7 @@ impl Prepared {
                 transformer: training.transformer,
                 job: training.job,
                 node: &cluster.node,
-                at_work: built.each,
+                at_work: built.main_nodes().each,
                 accelerators: cluster.accelerators,
                 accelerator: &cluster.accelerator,
                 fabric: &cluster.fabric,

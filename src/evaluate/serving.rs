@@ -9,6 +9,7 @@ mod joined;
 mod load;
 mod sessions;
 mod shares;
+mod worker;
 
 use std::borrow::Cow;
 
@@ -19,17 +20,18 @@ use load::{apart, together};
 
 use super::Infeasible;
 use super::domains::Domains;
-use super::pools::{transfer, workers};
-use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Scratch, Separate, Spread, SteadyState};
+use super::pools::{Places, Sides, balanced, transfer};
+use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Scratch, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{Fits, ServingLayout};
-use crate::scenario::{Arrivals, Cluster, Serving};
+use crate::scenario::{Arrivals, Cluster, PrefillPool, Serving};
 use crate::units::{Bytes, RequestRate, Seconds};
 
 pub use bands::Bands;
 pub use caching::CachePoint;
 pub use engine::{AdapterPoint, EnginePoint, TenantsPoint};
 pub use shares::{CapacityShares, TimeShares};
+pub use worker::{WorkerPoint, prefill_worker};
 
 /// Figures of serving.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,6 +95,8 @@ pub struct PoolPoint {
     pub transfer: Seconds,
     /// The most that it takes in.
     pub most: RequestRate,
+    /// The most that decode finishes.
+    pub finished: RequestRate,
 }
 
 /// Requests in an attention group at most, where nothing else limits them: the usual setting for throughput.
@@ -143,10 +147,12 @@ impl BoundServing {
     /// # Errors
     /// When constants are missing, or the ranks' network cannot be built.
     pub(super) fn new(serving: &Serving, cluster: &Cluster) -> Result<Self, Infeasible> {
-        let prefill = serving.prefill.map(|pool| joined(pool.layout, serving, cluster)).transpose()?;
+        let of_prefill = |pool: PrefillPool| joined(pool.layout, serving, cluster, cluster.nodes_of_prefill());
+        let prefill = serving.prefill.map(of_prefill).transpose()?;
+        let decode = joined(serving.layout, serving, cluster, cluster.main_nodes())?;
         let shapes = Shapes::new(serving);
         let bands = [false, true].map(|coming| Bands::new(serving, cluster, shapes.model.architecture(), coming));
-        Ok(Self { decode: joined(serving.layout, serving, cluster)?, shapes, prefill, bands })
+        Ok(Self { shapes, decode, prefill, bands })
     }
 }
 
@@ -170,14 +176,14 @@ fn answered(
 ) -> Result<ServingPoint, Infeasible> {
     let (layout, each) = (serving.layout, serving.layout.ranks());
     let slices = slices(serving, layout)?;
-    let site = Domains::new(cluster, serving.search, slices)?;
+    let site = Domains::new(cluster.main_nodes(), serving.search, slices)?;
     let accelerators = site.accelerators;
     let spares = u64::from(serving.spare_replicas);
     if serving.prefill.is_none() && !serving.search && !accelerators.is_multiple_of(each) {
         return Err(Infeasible::PartReplica { accelerators, each });
     }
     draft_fits(serving, layout)?;
-    let holding = Holding::new(serving, cluster);
+    let holding = Holding::new(serving, cluster.main_nodes());
     let usable = holding.usable;
     let (input, output) = (serving.input.mean, serving.output.mean);
     let found = fitting(serving, &holding)?;
@@ -198,33 +204,20 @@ fn answered(
     let too_few = Infeasible::NoReplicaLeft { accelerators, each, spares };
     let (mut pool, mut joined_prefill, mut takes_in) = (None, None, replica);
     let (replicas, most, mut state, latencies) = if let Some(wanted) = &serving.prefill {
-        let prompt = tokens_up(input);
-        draft_fits(serving, wanted.layout)?;
-        holds(&holding.fits(&wanted.layout, prompt), prompt, usable)?;
+        worker::fits(serving, cluster, wanted.layout)?;
         let hardware = joined_prefill.insert(bound.prefill.unwrap_or(bound.decode).after(wait));
-        let worker = Replica::new(&shapes.model, hardware, Spread::from(wanted.layout)).with(shapes.features(
-            serving,
-            wanted.layout,
-            false,
-        ));
-        takes_in = worker;
-        let transfer = transfer(serving, cluster, wanted, prompt);
-        let replicas = |workers: u64| site.beside(layout, wanted.layout, workers);
-        let with = |workers: u64, replicas: u64| {
-            let (prefill, decode) = (worker, replica);
-            Separate { prefill, workers: workers as f64, decode, replicas: replicas as f64, room, transfer }
-        };
-        let pools = |workers: u64| {
-            let replicas = replicas(workers)?;
-            (workers > spares && replicas > spares).then(|| with(workers - spares, replicas - spares))
-        };
-        let (workers, pools) =
-            workers(wanted, accelerators, &request, (MOST, serving.search.then_some(spares)), pools)?;
-        let all = replicas(workers).unwrap_or(1);
+        takes_in = shapes.worker(serving, hardware, wanted.layout);
+        let transfer = transfer(serving, cluster, wanted, tokens_up(input));
+        let theirs = cluster.own_nodes_of_prefill();
+        let theirs = theirs.map(|nodes| Domains::new(nodes, serving.search, slices)).transpose()?;
+        let places = Places { decode: site, prefill: theirs };
+        let sides = Sides { prefill: takes_in, decode: replica, room, transfer };
+        let (workers, all, pools) = balanced(serving, wanted, &places, &sides, (&request, MOST))?;
+        let (most, finished) = (pools.taken_in(&request), pools.finished(&request, MOST));
+        pool = Some(PoolPoint { layout: wanted.layout, workers, transfer, most, finished });
         let replicas = all - spares;
-        pool = Some(PoolPoint { layout: wanted.layout, workers, transfer, most: pools.taken_in(&request) });
         let (state, latencies) = apart(&pools, serving, &request, (replicas, reuse.busiest), (&coming, scratch))?;
-        let most = with(workers, all).most(&request, MOST).requests_per_second * all as f64;
+        let most = sides.pools(workers, all).most(&request, MOST).requests_per_second * all as f64;
         (replicas, most, state, latencies)
     } else {
         let all = site.whole(layout);
@@ -246,7 +239,7 @@ fn answered(
         layout,
         replicas,
         spares,
-        accelerators: accelerators / u64::from(slices),
+        accelerators: cluster.accelerators.into(),
         most: RequestRate::new(most / reuse.busiest),
         peak_to_mean: serving.peak_to_mean,
         pool,
@@ -263,7 +256,7 @@ fn answered(
         prompt_logits: holding.prompt_logits(),
         slices,
         adapters,
-        tenants: TenantsPoint::of(serving, most / reuse.busiest, accelerators / u64::from(slices), replicas + spares),
+        tenants: TenantsPoint::of(serving, most / reuse.busiest, cluster.accelerators.into(), replicas + spares),
         caching: None,
         bands: bound.bands[usize::from(!matches!(serving.arrivals, Arrivals::Most))],
     })

@@ -11,10 +11,8 @@ use crate::units::{Fraction, Usd, Watts};
 /// What plugs into the networks.
 #[derive(Clone, Copy, Debug)]
 pub struct Devices<'a> {
-    /// Hosts: nodes, or trays where the node is a rack.
-    pub hosts: u64,
-    /// Ports of a host towards storage.
-    pub storage_ports: u32,
+    /// Hosts of each kind (nodes, or trays where the node is a rack), and ports of one towards storage.
+    pub hosts: &'a [(u64, u32)],
     /// The storage.
     pub storage: &'a Storage,
     /// Units of it.
@@ -128,12 +126,17 @@ fn bill(
     spares: Fraction,
 ) -> Result<SideBill, Infeasible> {
     let entry: &SideNetwork = &network.entry;
-    let (per_host, per_unit) = match entry.purpose {
-        Purpose::Storage => (devices.storage_ports, storage_unit_ports(entry, devices.storage)),
-        _ => (entry.ports.host, entry.ports.storage_unit),
+    let per_unit = match entry.purpose {
+        Purpose::Storage => storage_unit_ports(entry, devices.storage),
+        _ => entry.ports.storage_unit,
+    };
+    let of_host = |storage_ports: u32| match entry.purpose {
+        Purpose::Storage => storage_ports,
+        _ => entry.ports.host,
     };
     let times = |count: u64, ports: u32| count * u64::from(ports);
-    let hosts = times(devices.hosts, per_host);
+    let mut boxes: Vec<(u64, u32)> = devices.hosts.iter().map(|(count, ports)| (*count, of_host(*ports))).collect();
+    let hosts: u64 = boxes.iter().map(|(count, ports)| times(*count, *ports)).sum();
     let units = times(devices.storage_units, per_unit);
     let rest = times(devices.servers, entry.ports.server)
         + times(around.switches, entry.ports.switch)
@@ -147,7 +150,7 @@ fn bill(
     let spec = SideSpec { ports, radix: network.radix, oversubscription };
     let tree = SideTree::count(&spec)
         .ok_or_else(|| Infeasible::SideNetwork { id: network.entry.id.clone(), radix: network.radix })?;
-    let boxes = [(devices.hosts, per_host), (devices.storage_units, per_unit)];
+    boxes.push((devices.storage_units, per_unit));
     let mut parts = lines(network, &tree, &boxes, ports, prices);
     add_spares(&mut parts, spares);
     Ok(SideBill { purpose: entry.purpose, id: network.entry.id.clone(), ports, radix: network.radix, tree, parts })

@@ -206,7 +206,7 @@ impl StagedServing {
     /// # Errors
     /// As [`super::evaluate`].
     pub fn at(&mut self) -> Result<&Evaluation, Infeasible> {
-        let Evaluation { scenario, unit_costs, .. } = &self.evaluation;
+        let Evaluation { scenario, unit_costs, built, .. } = &self.evaluation;
         let Some(serving) = &scenario.serving else { return Ok(&self.evaluation) };
         let timed = Some(Timed::of(serving));
         if self.timed != timed {
@@ -216,7 +216,7 @@ impl StagedServing {
         let point = serving_point_of(serving, &scenario.cluster, self.bound.as_ref(), &mut self.scratch)?;
         self.totals.clone()?;
         check_finite_hour(unit_costs)?;
-        let agents = agents_point(scenario, Some(&point), unit_costs)?;
+        let agents = agents_point(scenario, Some(&point), (built, unit_costs))?;
         let evaluation = &mut self.evaluation;
         evaluation.usable_memory = point.usable;
         (evaluation.serving, evaluation.agents) = (Some(point), agents);

@@ -168,7 +168,9 @@ pub fn reach(topology: &Topology, node: &Node, at_work: u32, fabric: &BoundFabri
     let domain = domain(topology, node, at_work);
     // Nodes of a torus of accelerators are whole nodes, otherwise trays.
     let whole = topology.torus.is_some_and(|torus| torus.of_accelerators);
-    let accelerators_per_node = if whole { node.accelerators } else { node.accelerators_per_tray };
+    // Hosts beside others of fewer cards are joined to the leaves in parts.
+    let parts = (node.cards_of_host() / topology.spec.nics_per_node.max(1)).max(1);
+    let accelerators_per_node = if whole { node.accelerators } else { node.accelerators_per_tray / parts };
     let scale_up = topology::ScaleUp { accelerators_per_node, domain };
     topology.reach(scale_up, Balance::of(&fabric.entry))
 }

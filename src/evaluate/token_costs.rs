@@ -1,7 +1,8 @@
 //! What a million tokens cost.
 
-use super::{Evaluation, ServingPoint};
+use super::{BuiltCluster, Evaluation, ServingPoint};
 use crate::catalog::pricebook::Driver;
+use crate::scenario::Cluster;
 use crate::tco::{TokenPrices, TokenSales};
 use crate::units::{Joules, Seconds, Tokens, Usd, UsdPerHour, UsdPerToken};
 
@@ -23,8 +24,20 @@ pub struct TokenCosts {
 impl Evaluation {
     /// What tokens cost, where anything is served.
     pub fn token_costs(&self) -> Option<TokenCosts> {
-        Some(TokenCosts::new(&self.serving?, self.unit_costs.per_useful_gpu_hour))
+        self.token_costs_at(self.unit_costs.per_useful_gpu_hour)
     }
+
+    /// The same at another cost of an accelerator's hour, on the mean of all accelerators.
+    pub fn token_costs_at(&self, gpu: UsdPerHour) -> Option<TokenCosts> {
+        let point = self.serving?;
+        Some(TokenCosts::new(&point, gpu, prefill_share(&self.scenario.cluster, &self.built, &point)))
+    }
+}
+
+/// Prefill's share of what serving costs: of the accelerators' time, or of their cost where prefill has nodes of another kind.
+pub(super) fn prefill_share(cluster: &Cluster, built: &BuiltCluster, point: &ServingPoint) -> f64 {
+    let share = || point.prefill_share();
+    cluster.prefill.as_ref().map_or_else(share, |_| built.shares_of_prefill().cost)
 }
 
 /// What a million tokens of answers cost by what the time goes into, and the energy that they take.
@@ -71,8 +84,9 @@ impl Evaluation {
         let tokens = point.mean_rate().over(Seconds::new(1.0)) * point.request.output;
         // What stands by, or is there for the peak, waits.
         let at_work = point.serving_share() / point.peak_to_mean;
+        let share = prefill_share(&self.scenario.cluster, &self.built, &point);
         let (prefill, busy) =
-            point.pool.map_or((0.0, 0.0), |pool| (point.prefill_share(), (point.request_rate() / pool.most).min(1.0)));
+            point.pool.map_or((0.0, 0.0), |pool| (share, (point.request_rate() / pool.most).min(1.0)));
         let of = |share: f64| million * (share * at_work * (1.0 - prefill));
         let of_prefill = |share: f64| million * (share * at_work * prefill);
         Some(CostElements {
@@ -134,12 +148,13 @@ impl Evaluation {
 impl TokenCosts {
     /// A replica's time is prefill's while decode waits for it, and decode's else; prefill's is the prompt's own tokens'
     /// but for what attention to cached ones adds.
-    pub fn new(point: &ServingPoint, gpu: UsdPerHour) -> Self {
+    ///
+    /// `gpu` is the cost of an accelerator's hour on the mean of all, of which so large a share is prefill's.
+    pub fn new(point: &ServingPoint, gpu: UsdPerHour, prefill: f64) -> Self {
         let second = gpu.over(Seconds::new(1.0)) * point.accelerators_per_replica();
         let (request, state) = (&point.request, &point.state);
         let rate = state.requests_per_second / point.peak_to_mean;
         let of = |share: f64, tokens: f64| second * (share / (rate * tokens) * MILLION);
-        let prefill = point.prefill_share();
         let to_cached = prefill * point.cached_share;
         Self {
             input: of(prefill - to_cached, request.input.max(f64::MIN_POSITIVE)),

@@ -21,13 +21,13 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// Of nodes with so many accelerators and so much IT power provisioned for each.
-    pub fn new(budget: &PowerBudget, it_of_a_node: Watts, pue: Factor, accelerators: u32) -> Self {
+    /// Of nodes with so much IT power provisioned for each on average, which have so many accelerators over so many nodes.
+    pub fn new(budget: &PowerBudget, it_of_a_node: Watts, pue: Factor, (accelerators, of_nodes): (u64, u64)) -> Self {
         let node = it_of_a_node * pue.get() * budget.headroom.get();
         // A budget of whole nodes holds the last of them, whatever rounding says.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a quotient of powers, floored")]
         let nodes = (budget.budget / node + 1e-9).floor() as u64;
-        Self { budget: budget.budget, node, nodes, accelerators: nodes * u64::from(accelerators) }
+        Self { budget: budget.budget, node, nodes, accelerators: nodes * accelerators / of_nodes.max(1) }
     }
 }
 
@@ -44,10 +44,10 @@ mod tests {
         // SemiAnalysisAI/InferenceX-app, issues 564 and 1113: a chassis of 4,837.2 W, x 1.3 = 6,288.36, x 1.1 = 6,917.196 W.
         // 1e9 / 6,917.196 = 144,567.25; from 6,288.4 as the thread rounds it, 6,917.24 and 144,566.
         let budget = PowerBudget { budget: Watts::new(1e9), headroom: factor(1.1) };
-        let exact = Capacity::new(&budget, Watts::new(4_837.2), factor(1.3), 8);
+        let exact = Capacity::new(&budget, Watts::new(4_837.2), factor(1.3), (8, 1));
         assert!((exact.node.value() - 6_917.196).abs() < 1e-9);
         assert_eq!((exact.nodes, exact.accelerators), (144_567, 8 * 144_567));
-        let rounded = Capacity::new(&budget, Watts::new(6_288.4), factor(1.0), 8);
+        let rounded = Capacity::new(&budget, Watts::new(6_288.4), factor(1.0), (8, 1));
         assert!((rounded.node.value() - 6_917.24).abs() < 1e-9);
         assert_eq!(rounded.nodes, 144_566);
     }
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn nodes_are_whole_and_the_last_one_counts() {
         let budget = |watts: f64| PowerBudget { budget: Watts::new(watts), headroom: Factor::ONE };
-        let held = |watts: f64| Capacity::new(&budget(watts), Watts::new(1_000.0), factor(1.1), 8).accelerators;
+        let held = |watts: f64| Capacity::new(&budget(watts), Watts::new(1_000.0), factor(1.1), (8, 1)).accelerators;
         // 1.1 kW each: 9.9 kW are nine, a watt less is eight.
         assert_eq!((held(9_900.0), held(9_899.0), held(1_099.0)), (72, 64, 0));
     }

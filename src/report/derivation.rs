@@ -11,6 +11,7 @@ use super::settings::{Origin, Setting, settings};
 use crate::catalog::currency::Rates;
 use crate::catalog::{Catalog, Figure};
 use crate::evaluate::Evaluation;
+use crate::scenario::NodeGroup;
 
 /// Figures of the catalog that a leaf names, at most; the rest is counted.
 const MOST: usize = 16;
@@ -186,6 +187,7 @@ fn bound(evaluation: &Evaluation) -> Vec<(&'static str, String)> {
         ("reliability", &cluster.reliability.id),
         ("network_reliability", &cluster.network_reliability.id),
     ];
+    all.extend(cluster.prefill.iter().flat_map(|own| [("accelerators", &own.accelerator.id), ("nodes", &own.node.id)]));
     all.extend(fabric.switches.iter().map(|switch| ("switches", &switch.id)));
     all.extend(evaluation.built.parts.iter().map(|part| ("optics", &part.id)));
     all.extend(cluster.networks.iter().map(|network| ("networks", &network.entry.id)));
@@ -212,8 +214,9 @@ fn bound(evaluation: &Evaluation) -> Vec<(&'static str, String)> {
 fn words(evaluation: &Evaluation) -> [BTreeSet<String>; 2] {
     let scenario = &evaluation.scenario;
     let cluster = &scenario.cluster;
-    let mut words =
-        BTreeSet::from([&cluster.accelerator.generation, &cluster.node.id, &cluster.accelerator.id].map(Clone::clone));
+    let of_kind =
+        |nodes: NodeGroup<'_>| [&nodes.accelerator.generation, &nodes.node.id, &nodes.accelerator.id].map(Clone::clone);
+    let mut words: BTreeSet<String> = cluster.kinds_of_nodes().flat_map(of_kind).collect();
     words.extend(evaluation.built.parts.iter().map(|part| part.id.clone()));
     words.extend(evaluation.built.costs.lines.iter().map(|line| line.name.clone()));
     words.extend(scenario.training.iter().map(|training| training.software.framework.to_string()));

@@ -249,10 +249,13 @@ fn uncalibrated(evaluation: &Evaluation) -> Option<String> {
     if !bands.uncalibrated {
         return None;
     }
-    let (engine, generation) = (serving.engine.word(), &evaluation.scenario.cluster.accelerator.generation);
+    let cluster = &evaluation.scenario.cluster;
+    let (engine, generation) = (serving.engine.word(), &cluster.accelerator.generation);
     let pools = |pools: bool| if pools { ", in pools" } else { "" };
-    let kind =
-        format!("{engine} on {generation} with {} models{}", bands.architecture, pools(serving.prefill.is_some()));
+    let own = cluster.prefill.as_ref().map(|own| format!(", prefill's on {}", own.accelerator.generation));
+    let own = own.filter(|_| cluster.nodes_of_prefill().accelerator.generation != *generation).unwrap_or_default();
+    let pooled = pools(serving.prefill.is_some());
+    let kind = format!("{engine} on {generation} with {} models{pooled}{own}", bands.architecture);
     let near = serving.efficiency.coverage.iter().filter(|cell| {
         let same = [cell.engine == engine, cell.generation == *generation, cell.architecture == bands.architecture];
         same.into_iter().filter(|same| *same).count() >= 2
@@ -332,7 +335,8 @@ pub(super) fn price_note(evaluation: &Evaluation) -> String {
         .iter()
         .chain(built.side.iter().flat_map(|network| &network.parts))
         .map(|part| part.id.as_str())
-        .chain([cluster.node.id.as_str(), cluster.storage.id.as_str()]);
+        .chain(cluster.kinds_of_nodes().map(|nodes| nodes.node.id.as_str()))
+        .chain([cluster.storage.id.as_str()]);
     let dates: Vec<&str> =
         parts.filter_map(|part| cluster.prices.price(part)).map(|price| price.evidence.date.as_str()).collect();
     let (first, last) = (dates.iter().min(), dates.iter().max());

@@ -6,7 +6,7 @@ use super::evaluation_object;
 use super::figure::{grouped, percent};
 use super::metrics::metric;
 use super::page::{Block, Grid, Page, Section};
-use super::settings::settings;
+use super::settings::{degrees, settings};
 use crate::evaluate::Evaluation;
 use crate::inference::Short;
 use crate::scenario::{Cluster, TopologyChoice};
@@ -34,6 +34,7 @@ fn in_words(binding: &Binding) -> String {
         Binding::Throughput(Short::Prefill) => "requests served: time for their prompts".to_owned(),
         Binding::Smallest => "memory: no smaller cluster holds a replica".to_owned(),
         Binding::Fewest => "the numbers of GPUs to choose from: none is smaller".to_owned(),
+        Binding::Of(pool, of) => format!("{pool}: {}", in_words(of)),
         Binding::Time(what, share) => format!("{what}, {} of a replica's time", percent(*share)),
     }
 }
@@ -43,11 +44,11 @@ pub fn plan_page(plan: &Plan) -> Page {
     let mut sections = Vec::new();
     if let Some(best) = plan.answers.first() {
         let cluster = &best.evaluation.scenario.cluster;
-        let (node, mut fabric) = (&cluster.node.id, cluster.fabric.entry.id.clone());
+        let (node, mut fabric) = (nodes(cluster), cluster.fabric.entry.id.clone());
         if plan.topologies {
             fabric = format!("{fabric} ({})", topology(cluster));
         }
-        let count = grouped(cluster.accelerators.into());
+        let count = counts(cluster);
         let layout = best.evaluation.serving.map_or_else(String::new, |point| layout(&best.evaluation, point.replicas));
         let bound: Vec<String> = best.binding.iter().map(in_words).collect();
         let blocks = vec![
@@ -65,22 +66,26 @@ pub fn plan_page(plan: &Plan) -> Page {
     Page { title: plan.title.clone(), sections }
 }
 
+/// The kinds of nodes, those of prefill last where it has its own.
+fn nodes(cluster: &Cluster) -> String {
+    let own = cluster.own_nodes_of_prefill().map(|own| format!(", prefill {}", own.node.id));
+    format!("{}{}", cluster.node.id, own.unwrap_or_default())
+}
+
+/// The accelerators of each kind.
+fn counts(cluster: &Cluster) -> String {
+    let own = cluster.own_nodes_of_prefill().map(|own| format!(" + {}", grouped(own.accelerators.into())));
+    format!("{}{}", grouped(cluster.main_nodes().accelerators.into()), own.unwrap_or_default())
+}
+
 fn layout(evaluation: &Evaluation, replicas: u64) -> String {
     let Some(point) = &evaluation.serving else { return String::new() };
     let layout = &point.layout;
     let spare = if point.spares > 0 { format!(" and {} to spare", grouped(point.spares)) } else { String::new() };
-    let mut ways =
-        format!("{} replicas{spare} of {} GPUs: tensor {}", grouped(replicas), layout.ranks(), layout.tensor);
-    for (name, degree) in
-        [("attention_data", layout.attention_data), ("expert", layout.expert), ("pipeline", layout.pipeline)]
-    {
-        if degree > 1 {
-            ways = format!("{ways}, {name} {degree}");
-        }
-    }
+    let mut ways = format!("{} replicas{spare} of {} GPUs: {}", grouped(replicas), layout.ranks(), degrees(layout));
     if let Some(pool) = point.pool {
         let (workers, ranks) = (grouped(pool.workers - point.spares), pool.layout.ranks());
-        ways = format!("{ways}; {workers} prefill workers{spare} of {ranks}");
+        ways = format!("{ways}; {workers} prefill workers{spare} of {ranks}: {}", degrees(&pool.layout));
     }
     if point.left_over() > 0 {
         ways = format!("{ways}; {} GPUs left over", grouped(point.left_over()));
@@ -113,10 +118,10 @@ pub fn plan_grid(plan: &Plan) -> Grid {
             Some(metric.text(metric.value(evaluation)?))
         };
         let ways = evaluation.serving.map_or_else(String::new, |point| layout(evaluation, point.replicas));
-        let mut row = vec![cluster.node.id.clone(), cluster.fabric.entry.id.clone()];
+        let mut row = vec![nodes(cluster), cluster.fabric.entry.id.clone()];
         row.extend(plan.topologies.then(|| topology(cluster)));
         row.push(ways.split_once(": ").map_or_else(String::new, |(_, ways)| ways.to_owned()));
-        row.push(grouped(cluster.accelerators.into()));
+        row.push(counts(cluster));
         row.extend(COLUMNS.iter().map(|(_, key)| figure(key).unwrap_or_default()));
         row.push(answer.binding.first().map_or_else(String::new, in_words));
         grid.rows.push(row);

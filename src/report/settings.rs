@@ -3,10 +3,10 @@
 use crate::catalog::memory_allowance::Loss;
 use crate::catalog::side_network::Purpose;
 use crate::evaluate::{Evaluation, ServingPoint};
-use crate::parallelism::Layout;
+use crate::parallelism::{Layout, ServingLayout};
 use crate::scenario::{
-    Agents, KEYS, Kept, Lengths, PrefixCaching, RunPlan, Scenario, Serving, Software, TierCount, TokenPricesFile,
-    Training,
+    Agents, KEYS, Kept, Lengths, PrefillNodes, PrefixCaching, RunPlan, Scenario, Serving, Software, TierCount,
+    TokenPricesFile, Training,
 };
 use crate::units::{Fraction, Tokens, significant};
 
@@ -68,7 +68,8 @@ pub fn settings(evaluation: &Evaluation) -> Vec<Setting> {
     all.extend(scenario.token_prices.iter().flat_map(prices));
     let origin = |key: &str| {
         let search = scenario.training.as_ref().and_then(|training| training.search);
-        if search.is_some_and(|search| search.settles(key)) {
+        let of_serving = scenario.serving.as_ref().is_some_and(|serving| serving.search);
+        if search.is_some_and(|search| search.settles(key)) || (of_serving && key.starts_with("serving.layout.")) {
             Origin::Found
         } else if of_book(scenario, key) {
             Origin::Book
@@ -103,9 +104,15 @@ fn cluster(scenario: &Scenario) -> Vec<(&'static str, String)> {
         let found = cluster.networks.iter().find(|network| network.entry.purpose == purpose);
         found.map_or("none", |network| network.entry.id.as_str()).to_owned()
     };
-    let mut all = vec![
-        ("cluster.node", cluster.node.id.clone()),
-        ("cluster.accelerators", cluster.accelerators.to_string()),
+    let mut all =
+        vec![("cluster.node", cluster.node.id.clone()), ("cluster.accelerators", cluster.accelerators.to_string())];
+    if let Some(own) = &cluster.prefill {
+        all.extend([
+            ("cluster.prefill.node", own.node.id.clone()),
+            ("cluster.prefill.accelerators", own.accelerators.to_string()),
+        ]);
+    }
+    all.extend([
         ("cluster.spares", cluster.spares.get().to_string()),
         ("cluster.fabric", cluster.fabric.entry.id.clone()),
         ("cluster.topology.kind", topology.kind.to_string()),
@@ -122,7 +129,7 @@ fn cluster(scenario: &Scenario) -> Vec<(&'static str, String)> {
         ("cluster.reliability", cluster.reliability.id.clone()),
         ("cluster.network_reliability", cluster.network_reliability.id.clone()),
         ("cluster.tenancy", cluster.tenancy.to_string()),
-    ];
+    ]);
     if let Some(sites) = &topology.sites {
         all.extend([
             ("cluster.topology.sites.count", sites.count.to_string()),
@@ -397,21 +404,29 @@ pub(super) fn work_in_words(evaluation: &Evaluation) -> Vec<String> {
     let scenario = &evaluation.scenario;
     let trained =
         scenario.training.as_ref().zip(evaluation.point).map(|(job, point)| training_in_words(job, &point.layout));
-    let served =
-        scenario.serving.as_ref().zip(evaluation.serving).map(|(serving, point)| serving_in_words(serving, &point));
+    let served = scenario
+        .serving
+        .as_ref()
+        .zip(evaluation.serving)
+        .map(|(serving, point)| serving_in_words(serving, &point, scenario.cluster.prefill.as_ref()));
     trained.into_iter().chain(served).collect()
 }
 
-fn serving_in_words(serving: &Serving, point: &ServingPoint) -> String {
-    let layout = &point.layout;
-    let mut degrees = vec![format!("tensor {}", layout.tensor)];
+/// The degrees of a serving layout, but for those of one.
+pub(super) fn degrees(layout: &ServingLayout) -> String {
     let others = [("attention data", layout.attention_data), ("expert", layout.expert), ("pipeline", layout.pipeline)];
-    degrees.extend(others.iter().filter(|(_, degree)| *degree > 1).map(|(axis, degree)| format!("{axis} {degree}")));
+    let others = others.iter().filter(|(_, degree)| *degree > 1).map(|(axis, degree)| format!(", {axis} {degree}"));
+    format!("tensor {}{}", layout.tensor, others.collect::<String>())
+}
+
+fn serving_in_words(serving: &Serving, point: &ServingPoint, own: Option<&PrefillNodes>) -> String {
+    let layout = &point.layout;
     let grouped = super::figure::grouped;
     let spare = if point.spares > 0 { format!(" and {} to spare", grouped(point.spares)) } else { String::new() };
     let workers = point.pool.map_or_else(String::new, |pool| {
         let (workers, ranks) = (grouped(pool.workers - point.spares), pool.layout.ranks());
-        format!(", {workers} prefill workers{spare} of {ranks} (tensor {})", pool.layout.tensor)
+        let on = own.map_or_else(String::new, |own| format!(" {}", own.accelerator.name));
+        format!(", {workers} prefill workers{spare} of {ranks}{on} ({})", degrees(&pool.layout))
     });
     format!(
         "{} on {}: {} replicas{spare} of {} GPUs each ({}){workers}, {} requests at once at most, {} a replica.",
@@ -419,7 +434,7 @@ fn serving_in_words(serving: &Serving, point: &ServingPoint) -> String {
         serving.engine,
         grouped(point.replicas),
         layout.ranks(),
-        degrees.join(", "),
+        degrees(layout),
         grouped(point.max_concurrency),
         grouped(point.max_concurrency / point.replicas),
     )

@@ -11,10 +11,13 @@ mod nearest;
 mod plan;
 mod serving;
 mod shared;
+mod tried;
+mod variants;
 mod walk;
 
 pub use answer::{evaluate, settle};
 pub use layouts::{Variant, Variants, search};
 pub use nearest::{Nearest, nearest};
-pub use plan::{Answer as PlanAnswer, Binding, Plan, plan};
-pub use serving::{best_serving_layout, serving_layouts};
+pub use plan::{Answer as PlanAnswer, Plan, plan};
+pub use serving::{Deployment, best_deployment, deployments, serving_layouts};
+pub use tried::Binding;

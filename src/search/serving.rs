@@ -1,9 +1,34 @@
-//! Layouts of serving: all that an engine can take, and the best of them on given accelerators.
+//! Ways to serve with a model: all that an engine can take, together or in pools, and the best of them on given accelerators.
 
 use crate::catalog::model::Model;
-use crate::evaluate::{Infeasible, ServingPoint, serving_point};
+use crate::evaluate::{Infeasible, ServingPoint, WorkerPoint, prefill_worker, serving_point};
 use crate::parallelism::ServingLayout;
-use crate::scenario::{Arrivals, Cluster, Scenario, Serving};
+use crate::scenario::{Arrivals, Cluster, NodeGroup, PrefillPool, Scenario, Serving};
+
+/// The most ranks of a replica whose experts lie in several scale-up domains; models have no more experts.
+const MOST_RANKS: u32 = 512;
+
+/// A way to serve: how replicas are spread, and prefill's own pool where it has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deployment {
+    /// Of replicas; of decode, where prefill has a pool.
+    pub layout: ServingLayout,
+    /// Prefill's pool.
+    pub prefill: Option<PrefillPool>,
+}
+
+impl Deployment {
+    /// That which a scenario has.
+    pub fn given(serving: &Serving) -> Self {
+        Self { layout: serving.layout, prefill: serving.prefill }
+    }
+
+    /// Serving in this way.
+    #[must_use]
+    pub fn of(self, serving: &Serving) -> Serving {
+        Serving { layout: self.layout, prefill: self.prefill, ..serving.clone() }
+    }
+}
 
 /// Layouts of a model on at most so many accelerators in scale-up domains of so many: tensor parallelism within a domain, and
 /// for models with experts also attention in groups of their own with the experts spread over all ranks, of several domains
@@ -28,51 +53,91 @@ pub fn serving_layouts(model: &Model, domain: u32, most: u32) -> Vec<ServingLayo
     all
 }
 
-/// A layout on a cluster, and whether limits are kept.
-fn tried(serving: &Serving, cluster: &Cluster, layout: ServingLayout) -> Result<ServingPoint, Infeasible> {
-    serving_point(&Serving { layout, ..serving.clone() }, cluster)
+/// All ways that are worth trying where the layout is left to a search, on at most so many accelerators: replicas that prefill
+/// and decode, but where prefill has nodes to itself; then pools, with the prefill workers that no other beats.
+pub fn deployments(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<Deployment> {
+    let most = most.min(MOST_RANKS);
+    let on = |nodes: NodeGroup<'_>| serving_layouts(&serving.model, nodes.node.scale_up.domain, most);
+    let layouts = on(cluster.main_nodes());
+    let together = layouts.iter().filter(|_| cluster.prefill.is_none());
+    let together = together.map(|&layout| Deployment { layout, prefill: None });
+    let workers = if serving.features.slice.is_some() { Vec::new() } else { workers(serving, cluster, most) };
+    let pools = workers.into_iter().flat_map(|layout| {
+        let prefill = Some(PrefillPool { layout, accelerators: None });
+        layouts.iter().map(move |&layout| Deployment { layout, prefill })
+    });
+    together.chain(pools).collect()
 }
 
-/// The scenario with the best layout on its accelerators where that is left to a search.
+/// Layouts of prefill workers that no other beats, each looked at on as few nodes as hold it: what pools are tried does not
+/// depend on how many there are. Workers lie in one scale-up domain: what prompts of one would exchange with experts in others
+/// is not in the time of a prefill.
+fn workers(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<ServingLayout> {
+    let nodes = cluster.nodes_of_prefill();
+    let domain = nodes.node.scale_up.domain;
+    let layouts = serving_layouts(&serving.model, domain, most.min(domain));
+    let all: Vec<(ServingLayout, WorkerPoint)> =
+        layouts.into_iter().filter_map(|layout| Some((layout, worker_alone(serving, cluster, layout)?))).collect();
+    let beaten = |place: usize, point: &WorkerPoint| {
+        // Of equals the first stays.
+        all.iter()
+            .enumerate()
+            .any(|(other, (_, by))| other != place && by.beats(point) && !(point.beats(by) && place < other))
+    };
+    let kept = all.iter().enumerate().filter(|(place, (_, point))| !beaten(*place, point));
+    kept.map(|(_, (layout, _))| *layout).collect()
+}
+
+/// A prefill worker of a layout on as few nodes as hold it; none where it cannot be.
+pub(super) fn worker_alone(serving: &Serving, cluster: &Cluster, layout: ServingLayout) -> Option<WorkerPoint> {
+    let each = cluster.nodes_of_prefill().node.accelerators;
+    let accelerators = u32::try_from(layout.ranks()).ok()?.checked_next_multiple_of(each)?;
+    let others = cluster.prefill.as_ref().map_or(0, |_| cluster.main_nodes().accelerators);
+    prefill_worker(serving, &cluster.with_accelerators(others.checked_add(accelerators)?, accelerators), layout).ok()
+}
+
+/// The scenario with the best way to serve on its accelerators where that is left to a search.
 ///
 /// # Errors
-/// As [`best_serving_layout`].
+/// As [`best_deployment`].
 pub(super) fn settle_serving(scenario: Scenario) -> Result<Scenario, Infeasible> {
     let Some(serving) = scenario.serving.as_ref().filter(|serving| serving.search) else { return Ok(scenario) };
-    let layout = best_serving_layout(serving, &scenario.cluster)?;
-    let serving = Serving { layout, ..serving.clone() };
+    let serving = best_deployment(serving, &scenario.cluster)?.of(serving);
     Ok(Scenario { serving: Some(serving), ..scenario })
 }
 
-/// The best layout on a cluster's accelerators: of those that keep the limits (of all where none does), the one that answers
-/// soonest where requests come at a rate, and the one that serves most else.
+/// The best way to serve on a cluster's accelerators: of those that keep the limits (of all where none does), the one that
+/// answers soonest where requests come at a rate, and the one that serves most else.
 ///
 /// # Errors
-/// That of the layout that comes nearest, where none works.
-pub fn best_serving_layout(serving: &Serving, cluster: &Cluster) -> Result<ServingLayout, Infeasible> {
-    let mut best: Option<(bool, f64, ServingLayout)> = None;
+/// That of the way that comes nearest, where none works.
+pub fn best_deployment(serving: &Serving, cluster: &Cluster) -> Result<Deployment, Infeasible> {
+    let mut best: Option<(bool, f64, Deployment)> = None;
     let mut nearest: Option<Infeasible> = None;
-    for layout in serving_layouts(&serving.model, cluster.node.scale_up.domain, cluster.accelerators) {
-        match tried(serving, cluster, layout) {
+    for deployment in deployments(serving, cluster, cluster.accelerators) {
+        match serving_point(&deployment.of(serving), cluster) {
             Ok(point) => {
-                let kept = point.missed(&serving.limits).is_none();
-                let replicas = point.replicas as f64;
-                let merit = match serving.arrivals {
-                    // Of so many a second, the fewest are open at once where each is answered soonest.
-                    Arrivals::Rate(_) => -point.open_per_replica() * replicas,
-                    Arrivals::Most | Arrivals::Concurrency(_) => point.state.requests_per_second * replicas,
-                };
+                let (kept, merit) = (point.missed(&serving.limits).is_none(), merit(serving, &point));
                 if best.is_none_or(|(was_kept, was, _)| (kept, merit) > (was_kept, was)) {
-                    best = Some((kept, merit, layout));
+                    best = Some((kept, merit, deployment));
                 }
             }
             Err(infeasible) => nearest = Some(nearer(nearest, infeasible)),
         }
     }
     match (best, nearest) {
-        (Some((_, _, layout)), _) => Ok(layout),
+        (Some((_, _, deployment)), _) => Ok(deployment),
         (None, Some(infeasible)) => Err(infeasible),
-        (None, None) => Ok(serving.layout),
+        (None, None) => Ok(Deployment::given(serving)),
+    }
+}
+
+/// What makes one way better than another on the same accelerators: base numbers, because they only order.
+fn merit(serving: &Serving, point: &ServingPoint) -> f64 {
+    match serving.arrivals {
+        // Of so many a second, the fewest are open at once where each is answered soonest.
+        Arrivals::Rate(_) => -point.open_per_replica() * point.replicas as f64,
+        Arrivals::Most | Arrivals::Concurrency(_) => point.request_rate().value(),
     }
 }
 
@@ -89,7 +154,8 @@ fn nearer(earlier: Option<Infeasible>, later: Infeasible) -> Infeasible {
                 Infeasible::Overload { asked, most, replicas, short }
             }
         }
-        (Some(earlier @ Infeasible::Overload { .. }), _) | (Some(earlier), Infeasible::PartReplica { .. }) => earlier,
+        (Some(earlier @ Infeasible::Overload { .. }), _)
+        | (Some(earlier), Infeasible::PartReplica { .. } | Infeasible::PartPools { .. }) => earlier,
         (_, later) => later,
     }
 }

@@ -128,10 +128,8 @@ pub fn quote(inputs: &QuoteInputs<'_>) -> Result<FabricQuote, Infeasible> {
         shared.push(storage);
         shared_racks(&shared, site.rack).map_err(Infeasible::from)
     };
-    let trays = node.accelerators / node.accelerators_per_tray;
     let devices = Devices {
-        hosts,
-        storage_ports: node.storage_ports.count / trays,
+        hosts: &[(hosts, node.storage_ports.count / node.hosts())],
         storage: inputs.storage,
         storage_units,
         servers: u64::from(topology.spec.managers.servers) * sites,

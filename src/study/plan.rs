@@ -116,6 +116,12 @@ type Allowed = (Limit, f64, fn(&Figures) -> f64);
 /// Plans a training run; mistakes go to the sink.
 pub fn training_plan(document: &Node, wanted: &PlanFile, catalog: &Catalog, sink: &Sink) -> Option<TrainingPlan> {
     let minimise = wanted.minimise.unwrap_or(Minimise::Cost);
+    if wanted.prefill_nodes.is_some() {
+        let message = "a training job runs on nodes of one kind";
+        let hint = "leave \"cluster.prefill.node\" out of `plan.vary`: it is for serving";
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&document.at, "in this scenario").hint(hint));
+        return None;
+    }
     let sweep = Sweep::bind(document, &axes(wanted, document), catalog, Vec::new(), sink)?;
     let tried = sweep.axes.size();
     if tried > MOST_POINTS {

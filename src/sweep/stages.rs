@@ -470,7 +470,8 @@ impl Sweep<'_> {
         let [input, output] = lengths;
         serving.set_lengths(input, output, shapes);
         if serving.search {
-            serving.layout = search::best_serving_layout(serving, cluster).map_err(Unserved::Not)?;
+            let found = search::best_deployment(serving, cluster).map_err(Unserved::Not)?;
+            (serving.layout, serving.prefill) = (found.layout, found.prefill);
         }
         staged.at().map_err(Unserved::Not)
     }

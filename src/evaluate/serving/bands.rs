@@ -24,20 +24,24 @@ impl Bands {
     ///
     /// A figure that was measured for this generation, engine and kind of model, in pools or not, has the factor of those
     /// measurements. Any other has the widest of the nearest kinds that were (those with most of the four alike) twice over:
-    /// once as they are missed themselves, and as much again, a judgement, for what was never looked at.
+    /// once as they are missed themselves, and as much again, a judgement, for what was never looked at. Pools on accelerators
+    /// of two generations were not measured: the time to the first token is of prefill's, all else of decode's.
     pub(super) fn new(serving: &Serving, cluster: &Cluster, architecture: Architecture, coming: bool) -> Option<Self> {
         let cells = &serving.efficiency.coverage;
-        let near = |cell: &ServingCoverage| alike(cell, serving, cluster, architecture);
-        let measured = !serving.features.is_unmeasured();
-        let band = |of: fn(&ServingCoverage) -> Option<Factor>| {
+        let [decode, prefill] =
+            [cluster.main_nodes(), cluster.nodes_of_prefill()].map(|nodes| nodes.accelerator.generation.as_str());
+        let measured = !serving.features.is_unmeasured() && decode == prefill;
+        let band_on = |generation: &str, of: fn(&ServingCoverage) -> Option<Factor>| {
+            let near = |cell: &ServingCoverage| alike(cell, serving, generation, architecture);
             let own = cells.iter().find(|cell| measured && near(cell) == ALL).and_then(of);
             let nearest = cells.iter().filter(|cell| of(cell).is_some()).map(near).max();
             let others = cells.iter().filter(|cell| Some(near(cell)) == nearest).filter_map(of);
             let widest = others.map(|factor| factor.get().powi(2)).reduce(f64::max);
             (own.map(Factor::get).or(widest), own.is_some())
         };
+        let band = |of| band_on(decode, of);
         let (tpot, tpot_known) = band(|cell| cell.tpot);
-        let (ttft, ttft_known) = band(|cell| cell.ttft);
+        let (ttft, ttft_known) = band_on(prefill, |cell| cell.ttft);
         // Throughput at a concurrency or a rate follows from the time between tokens.
         let ((throughput, known), latencies) = if coming {
             ((tpot, tpot_known), ttft_known)
@@ -54,9 +58,9 @@ impl Bands {
 const ALL: usize = 4;
 
 /// How much of that a measured kind has in common with a scenario.
-fn alike(cell: &ServingCoverage, serving: &Serving, cluster: &Cluster, architecture: Architecture) -> usize {
+fn alike(cell: &ServingCoverage, serving: &Serving, generation: &str, architecture: Architecture) -> usize {
     let same = [
-        cell.generation == cluster.accelerator.generation,
+        cell.generation == generation,
         cell.engine == serving.engine.word(),
         cell.architecture == architecture,
         cell.pools == serving.prefill.is_some(),

@@ -60,7 +60,7 @@ fn prefixes(
     (bound, scratch): (&BoundServing, &mut Scratch),
 ) -> Result<ServingPoint, Infeasible> {
     let layout = serving.prefill.map_or(serving.layout, |pool| pool.layout);
-    let mut groups = groups_of(layout, u64::from(cluster.accelerators) / layout.ranks());
+    let mut groups = groups_of(layout, u64::from(cluster.nodes_of_prefill().accelerators) / layout.ranks());
     let recompute = recompute(serving, layout, bound, (serving.input.mean, 0.0, tokens));
     let (own, tiers) = room(serving, caching, layout, cluster, tokens);
     let links = TierLinks { tiers, recompute, scatter: 0.0 };
@@ -140,7 +140,7 @@ pub(super) fn room(
     let once = sequence_bytes(&serving.model, &formats, Pages::BOUND, &ServingLayout::SINGLE, tokens);
     let ranks = f64::from(layout.tensor) * f64::from(layout.pipeline);
     let prefixes = |held: Bytes, each: Bytes| if each > Bytes::ZERO { held / each } else { 0.0 };
-    let holding = Holding::new(serving, cluster);
+    let holding = Holding::new(serving, cluster.nodes_of_prefill());
     let found = holding.fits(&layout, tokens);
     let mut tiers = [CacheTier::default(); MOST_TIERS];
     for (tier, bound) in tiers.iter_mut().zip(&caching.tiers) {

@@ -2,7 +2,8 @@
 
 use super::holding::adapter_numbers;
 use crate::inference::{
-    Adapters, Chunks, Features, ModelShape, Popularity, Replica, Request, Room, Speculation, SteadyState,
+    Adapters, Chunks, Features, Hardware, ModelShape, Popularity, Replica, Request, Room, Speculation, Spread,
+    SteadyState,
 };
 use crate::memory::serving::ServingLayout;
 use crate::scenario::{Serving, Tenants};
@@ -44,6 +45,16 @@ impl Shapes {
             kernel: serving.efficiency.adapter_kernel,
         });
         Features { speculation, chunks, two_batches: asked.two_batch_overlap, adapters }
+    }
+
+    /// A worker that only takes prompts in.
+    pub(super) fn worker<'a>(
+        &'a self,
+        serving: &'a Serving,
+        hardware: &'a Hardware,
+        layout: ServingLayout,
+    ) -> Replica<'a> {
+        Replica::new(&self.model, hardware, Spread::from(layout)).with(self.features(serving, layout, false))
     }
 
     /// What becomes of requests whose adapter is not in the accelerators' memory.

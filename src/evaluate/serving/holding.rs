@@ -9,7 +9,7 @@ use crate::memory::MemoryFootprint;
 use crate::memory::serving::{
     CacheFormats, Engine, Fits, Pages, ServingLayout, fits, rank_layers, rank_weights, sequence_bytes,
 };
-use crate::scenario::{AdapterSet, Cluster, Serving, Speculation};
+use crate::scenario::{AdapterSet, NodeGroup, Serving, Speculation};
 use crate::units::Bytes;
 use crate::workload::{module_bits, prediction_inputs};
 
@@ -25,12 +25,13 @@ pub(super) struct Holding<'a> {
 }
 
 impl<'a> Holding<'a> {
-    pub(super) fn new(serving: &'a Serving, cluster: &Cluster) -> Self {
+    /// Of ranks on nodes of a kind.
+    pub(super) fn new(serving: &'a Serving, nodes: NodeGroup<'_>) -> Self {
         Self {
             serving,
             engine: Engine { prompt_logprobs: serving.features.prompt_logprobs, ..Engine::new(&serving.engine_memory) },
             formats: CacheFormats::of(&serving.model),
-            usable: accelerator(serving, cluster).memory_capacity.saturating_sub(serving.memory.driver_reserve.value),
+            usable: accelerator(serving, nodes).memory_capacity.saturating_sub(serving.memory.driver_reserve.value),
             kept: serving
                 .cache
                 .as_ref()

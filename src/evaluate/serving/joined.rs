@@ -2,41 +2,54 @@
 
 use crate::catalog::Accelerator;
 use crate::evaluate::Infeasible;
-use crate::evaluate::cluster::{Occupancy, network};
+use crate::evaluate::network::{Occupancy, network_of};
 use crate::evaluate::step::{reach, wires};
 use crate::inference::{Across, Hardware};
 use crate::memory::serving::ServingLayout;
 use crate::parallelism::RankGroup;
-use crate::scenario::{Cluster, Communication, Serving};
+use crate::scenario::{Cluster, Communication, NodeGroup, Serving};
 
-/// The accelerator of a rank: the cluster's, or a slice of it.
-pub(super) fn accelerator<'a>(serving: &'a Serving, cluster: &'a Cluster) -> &'a Accelerator {
-    serving.features.slice.as_ref().map_or(&cluster.accelerator.part, |slice| &slice.accelerator)
+/// The accelerator of a rank on nodes of a kind, or a slice of it.
+pub(super) fn accelerator<'a>(serving: &'a Serving, nodes: NodeGroup<'a>) -> &'a Accelerator {
+    serving.features.slice.as_ref().map_or(&nodes.accelerator.part, |slice| &slice.accelerator)
 }
 
-/// An accelerator among the ranks of a layout.
+/// An accelerator among the ranks of a layout on nodes of a kind.
 ///
 /// # Errors
 /// When constants are missing, or the ranks' network cannot be built.
-pub(super) fn joined(layout: ServingLayout, serving: &Serving, cluster: &Cluster) -> Result<Hardware, Infeasible> {
-    let links = cluster.node.scale_up.bandwidth_per_direction;
-    let hardware = Hardware::bind(&serving.efficiency, accelerator(serving, cluster), links, serving.engine.word())?;
-    Ok(across(layout, serving, cluster)?.map_or(hardware, |over| hardware.across(over)))
+pub(super) fn joined(
+    layout: ServingLayout,
+    serving: &Serving,
+    cluster: &Cluster,
+    nodes: NodeGroup<'_>,
+) -> Result<Hardware, Infeasible> {
+    let links = nodes.node.scale_up.bandwidth_per_direction;
+    let hardware = Hardware::bind(&serving.efficiency, accelerator(serving, nodes), links, serving.engine.word())?;
+    Ok(across(layout, serving, cluster, nodes)?.map_or(hardware, |over| hardware.across(over)))
 }
 
 /// The network that joins the ranks of a replica, where they lie in several scale-up domains.
-fn across(layout: ServingLayout, serving: &Serving, cluster: &Cluster) -> Result<Option<Across>, Infeasible> {
-    let (node, fabric) = (&cluster.node, &cluster.fabric);
+fn across(
+    layout: ServingLayout,
+    serving: &Serving,
+    cluster: &Cluster,
+    nodes: NodeGroup<'_>,
+) -> Result<Option<Across>, Infeasible> {
+    let (node, fabric) = (nodes.node, &cluster.fabric);
     let stage = layout.tensor.saturating_mul(layout.attention_data);
-    let domain = node.scale_up.domain;
-    if stage <= domain {
+    if stage <= node.scale_up.domain {
         return Ok(None);
     }
-    let at_work = Occupancy::new(cluster.accelerators, node)?;
-    let topology = network(node, fabric, &cluster.topology, at_work.nodes)?;
+    let each = Occupancy::new(nodes.accelerators, node)?.each;
+    let mut kinds = Vec::with_capacity(2);
+    for kind in cluster.kinds_of_nodes() {
+        kinds.push((&kind.node.part, Occupancy::new(kind.accelerators, kind.node)?.nodes));
+    }
+    let topology = network_of(&kinds, fabric, &cluster.topology)?;
     let group = RankGroup { size: stage, stride: 1 };
-    let placed = reach(&topology, node, at_work.each, fabric).of_job(cluster.accelerators).place(group);
-    let card = wires(&cluster.collectives, node, &cluster.accelerator, fabric, Communication::USUAL).network;
+    let placed = reach(&topology, node, each, fabric).of_job(cluster.accelerators).place(group);
+    let card = wires(&cluster.collectives, node, nodes.accelerator, fabric, Communication::USUAL).network;
     let cards = placed.nics_per_domain / f64::from(placed.ranks_per_domain);
     Ok(Some(Across {
         domain: f64::from(placed.ranks_per_domain),

@@ -62,7 +62,7 @@ pub(super) fn settled(
     let recompute = recompute(serving, layout, bound, (step.prompt, step.shared, step.resumed));
     let links = TierLinks { tiers, recompute, scatter: task.success.prompt_scatter().powi(2) };
     let aware = caching.routing == Routing::Aware;
-    let mut groups = groups_of(layout, u64::from(cluster.accelerators) / layout.ranks());
+    let mut groups = groups_of(layout, u64::from(cluster.nodes_of_prefill().accelerators) / layout.ranks());
     let (mut waits, mut settling) = ([Waits::default(); 2], Settling::default());
     loop {
         let most = step.of_calls * task.reuse.session.get();

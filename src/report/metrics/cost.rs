@@ -40,7 +40,10 @@ figures! {
     "cost.usd_per_mtok_trained": Usd, "Million tokens trained on", "The run's cost over its tokens.";
         "cost of the run / tokens of the run"
         from ["cost.usd_per_run", "training.tokens"] => |e| per_trained_mtok(e)?;
-    "cost.usd_per_mtok_input": Usd, "Million tokens of prompts", "That are not cached: their part of prefill's share of the time.";
+    "cost.prefill_share_ratio": Ratio, "Prefill's share of the cost", "Where it has nodes of another kind: their own lines, and of all others its share of power, price or number, whichever they are paid by.";
+        "annualised lines x share of prefill's nodes / annualised" from ["cluster.prefill.node", "cluster.prefill.accelerators", "cost.annualised_per_year_usd"]
+        => |e| { e.scenario.cluster.prefill.as_ref()?; e.built.shares_of_prefill().cost };
+    "cost.usd_per_mtok_input": Usd, "Million tokens of prompts", "That are not cached: their part of prefill's share of the time, or of the cost where it has nodes of another kind.";
         "useful hour of a GPU x prefill's share of the time x share of the prompt's work / tokens an hour"
         from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.input_tokens", "serving.prefill_stall_s"] => |e| e.token_costs()?.input;
     "cost.usd_per_mtok_cached": Usd, "Million cached tokens of prompts", "Their part of prefill's share of the time: attention to them.";

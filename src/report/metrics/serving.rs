@@ -54,8 +54,14 @@ figures! {
     "serving.prefill_accelerators_count": Count, "Accelerators of prefill's pool", "The others decode.";
         "prefill workers x accelerators of one" from ["serving.prefill_workers_count", "serving.layout.prefill"]
         => |e| { let point = e.serving?; point.pool?; point.prefill_accelerators() };
+    "serving.prefill_most_requests_per_s": PerSecond, "Requests that prefill takes in, at most", "All of its workers but those to spare.";
+        "workers x attention groups of one / prefill of a request among others" from ["serving.prefill_workers_count", "serving.prefill_s"]
+        => |e| e.serving?.pool?.most;
+    "serving.decode_most_requests_per_s": PerSecond, "Requests that decode finishes, at most", "All of its replicas but those to spare, with as many at once as fit.";
+        "replicas x sequences in decode / (time between tokens x tokens of an answer)" from ["serving.replicas_count", "serving.max_concurrency_count", "serving.output_tokens"]
+        => |e| e.serving?.pool?.finished;
     "serving.kv_transfer_s": Seconds, "Handing a cache over", "From a prefill worker to decode.";
-        "fixed part of engines + bytes of the cache / rate of the links of an attention group" from ["serving.layout.prefill", "fabrics.link_speed", "efficiency/serving.batching"]
+        "fixed part of engines + bytes of the cache / rate of the links of an attention group, the slower of both pools" from ["serving.layout.prefill", "fabrics.link_speed", "efficiency/serving.batching"]
         => |e| e.serving?.pool?.transfer;
     "serving.limits_kept": Flag, "Limits kept", "Whether every limit of a latency is.";
         "each latency <= its limit" from ["serving.limits", "serving.ttft_s", "serving.tpot_s"]

@@ -46,6 +46,7 @@ const ROWS: &[Row] = &[
         owned(answer).map(|_| answer.evaluation.built.drivers.accelerators.to_string())
     }),
     ("Node", |answer, _| Some(answer.evaluation.scenario.cluster.node.id.clone())),
+    ("  prefill's own", |answer, _| Some(answer.evaluation.scenario.cluster.prefill.as_ref()?.node.id.clone())),
     ("Fabric", |answer, _| Some(answer.evaluation.scenario.cluster.fabric.entry.id.clone())),
     ("Site", |answer, _| Some(answer.evaluation.scenario.cluster.site.id.clone())),
     ("IT power, provisioned", |answer, _| {

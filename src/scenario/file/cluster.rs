@@ -59,6 +59,8 @@ pub struct ClusterFile {
     pub accelerators: u32,
     /// Where that number was written.
     pub accelerators_at: Span,
+    /// Nodes of another kind among them.
+    pub prefill: Option<PrefillFile>,
     /// Share of accelerators bought on top.
     pub spares: Option<Fraction>,
     /// Fabric id.
@@ -85,6 +87,30 @@ pub struct ClusterFile {
     pub network_reliability: Option<Reference>,
     /// Who has the cluster.
     pub tenancy: Option<Tenancy>,
+}
+
+/// `cluster.prefill`: nodes that prefill of serving has to itself.
+#[derive(Clone, Debug, Default)]
+pub struct PrefillFile {
+    /// Node id.
+    pub node: Reference,
+    /// Of the accelerators at work, those on such nodes.
+    pub accelerators: u32,
+    /// Where that number was written.
+    pub accelerators_at: Span,
+    /// Place of the table.
+    pub at: Span,
+}
+
+impl PrefillFile {
+    fn read(r: &mut Reader<'_>) -> Self {
+        Self {
+            node: r.get("node"),
+            accelerators: r.within("accelerators", &(1..=MOST_ACCELERATORS)),
+            accelerators_at: r.place("accelerators"),
+            at: r.at().clone(),
+        }
+    }
 }
 
 /// `cluster.power`: what the facility may be connected with.
@@ -187,6 +213,7 @@ impl ClusterFile {
             node: r.get("node"),
             accelerators: r.within("accelerators", &(1..=MOST_ACCELERATORS)),
             accelerators_at: r.place("accelerators"),
+            prefill: r.optional_table("prefill", PrefillFile::read),
             spares: r.optional("spares"),
             fabric: r.get("fabric"),
             topology: r

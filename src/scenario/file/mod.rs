@@ -20,7 +20,7 @@ pub(super) use agents::{AgentsFile, RunFile};
 pub use arrivals::{ArrivalTerms, Arrivals};
 pub use cache::Routing;
 pub(super) use cache::{CacheFile, CacheTierFile};
-pub(super) use cluster::{ClusterFile, SitesFile, TopologyFile};
+pub(super) use cluster::{ClusterFile, PrefillFile, SitesFile, TopologyFile};
 pub use cluster::{NetworksFile, PowerBudget, Tenancy, TierCount, TopologyKind};
 pub use compare::CompareFile;
 pub use engine::AdapterTargets;

@@ -29,6 +29,8 @@ pub struct PlanFile {
     pub limits: PlanLimits,
     /// Nodes to choose from; the scenario's where none are named.
     pub nodes: Option<Choice>,
+    /// Nodes that prefill may have to itself, to choose from beside sharing those that decode.
+    pub prefill_nodes: Option<Choice>,
     /// Fabrics to choose from.
     pub fabrics: Option<Choice>,
     /// The number of accelerators, which serving always chooses.
@@ -67,8 +69,9 @@ pub enum Choice {
 }
 
 /// The keys that a plan may vary.
-const VARIED: [&str; 6] = [
+const VARIED: [&str; 7] = [
     "cluster.node",
+    "cluster.prefill.node",
     "cluster.fabric",
     "cluster.accelerators",
     "cluster.topology",
@@ -91,6 +94,7 @@ impl PlanFile {
         for entry in &table.entries {
             match entry.key.as_str() {
                 "cluster.node" => read.nodes = Some(choice(&entry.node, &entry.key, r.sink())),
+                "cluster.prefill.node" => read.prefill_nodes = Some(choice(&entry.node, &entry.key, r.sink())),
                 "cluster.fabric" => read.fabrics = Some(choice(&entry.node, &entry.key, r.sink())),
                 "cluster.accelerators" => read.accelerators = Some(counts(&entry.node, r.sink())),
                 key @ ("cluster.topology" | "cluster.topology.kind" | "cluster.topology.oversubscription") => {

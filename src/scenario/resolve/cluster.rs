@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::cache::BoundTier;
+use super::node_groups::{self, Beside, PrefillNodes};
 use super::side_networks::{self, BoundSideNetwork, check_side_prices};
 use super::{Defaults, Share, by_default, default_share};
 use crate::catalog::collective_efficiency::CollectiveEfficiency;
@@ -170,8 +171,10 @@ pub struct Cluster {
     pub node: Arc<Entry<Node>>,
     /// Its accelerator.
     pub accelerator: Arc<Entry<Accelerator>>,
-    /// Accelerators at work.
+    /// Accelerators at work, those of prefill's own nodes among them.
     pub accelerators: u32,
+    /// Nodes of another kind that prefill has to itself, where there are any.
+    pub prefill: Option<PrefillNodes>,
     /// Share bought on top.
     pub spares: Fraction,
     /// The fabric.
@@ -271,10 +274,25 @@ pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaul
         }
         check_side_prices(networks.as_deref().unwrap_or_default(), prices, &wanted.prices.at, sink);
     }
+    let prefill = wanted.prefill.as_ref().map(|wanted| {
+        let beside = Beside {
+            node: node.as_deref(),
+            fabric: fabric.as_ref(),
+            topology: topology.as_ref(),
+            networks: networks.as_deref().unwrap_or_default(),
+            prices: prices.as_deref(),
+            collectives: collectives.as_deref().map(|entry| &entry.part),
+        };
+        node_groups::bind(file, wanted, &beside, catalog, sink)
+    });
     let storage = storage?;
     let units = u32::try_from(storage.units_for(wanted.accelerators.into())).unwrap_or(u32::MAX);
     Some(Cluster {
         accelerators: wanted.accelerators,
+        prefill: match prefill {
+            Some(found) => Some(found?),
+            None => None,
+        },
         spares,
         topology: topology?,
         storage_units: defaults.or("cluster.storage_units", wanted.storage_units, units),

@@ -6,6 +6,7 @@ mod cluster;
 mod engine;
 mod finance;
 mod memory;
+mod node_groups;
 mod run;
 mod serving;
 mod side_networks;
@@ -20,6 +21,7 @@ pub use cluster::{
 pub use engine::{AdapterSet, EngineFeatures, Slice, Speculation, Tenants};
 pub use finance::{ByBook, Finance};
 pub use memory::MemoryJob;
+pub use node_groups::{NodeGroup, PrefillNodes, common};
 pub use run::{EvaluationPause, Ramp, RunPlan, Stage};
 pub use serving::{PrefillPool, Serving};
 pub use side_networks::{BoundSideNetwork, check_side_prices};

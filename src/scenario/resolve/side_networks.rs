@@ -103,11 +103,24 @@ pub(super) fn bind(
 
 /// The network is for what it stands for, and towards storage it runs at the speed of the node's ports.
 fn check(entry: &Entry<SideNetwork>, purpose: Purpose, node: &Entry<Node>, id: &Reference, sink: &Sink) {
-    if entry.purpose != purpose {
-        let message = format!("`{}` is a network for {}, not for {purpose}", entry.id, entry.purpose);
-        let hint = "`clusterplan catalog list networks` shows what each is for";
-        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&id.at, "this network").hint(hint));
-    } else if purpose == Purpose::Storage && entry.link_speed != node.storage_ports.speed {
+    if entry.purpose == purpose {
+        check_storage_ports(entry, node, id, "leave it out for the usual network of that speed", sink);
+        return;
+    }
+    let message = format!("`{}` is a network for {}, not for {purpose}", entry.id, entry.purpose);
+    let hint = "`clusterplan catalog list networks` shows what each is for";
+    sink.push(Diagnostic::new(Code::Inconsistent, message).at(&id.at, "this network").hint(hint));
+}
+
+/// A network towards storage runs at the speed of a node's ports.
+pub(super) fn check_storage_ports(
+    entry: &Entry<SideNetwork>,
+    node: &Entry<Node>,
+    id: &Reference,
+    hint: &str,
+    sink: &Sink,
+) {
+    if entry.purpose == Purpose::Storage && entry.link_speed != node.storage_ports.speed {
         let speed = |rate: crate::units::Bandwidth| rate.in_unit("Gbit/s").unwrap_or_default();
         let message = format!(
             "`{}` has storage ports of {} Gbit/s, and `{}` links of {} Gbit/s",
@@ -116,8 +129,7 @@ fn check(entry: &Entry<SideNetwork>, purpose: Purpose, node: &Entry<Node>, id: &
             entry.id,
             speed(entry.link_speed)
         );
-        let hint = "leave it out for the usual network of that speed";
-        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&id.at, "this network").hint(hint));
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&id.at, "asked for here").hint(hint));
     }
 }
 

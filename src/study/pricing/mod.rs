@@ -231,9 +231,7 @@ impl<'a> Bound<'a> {
                 return None;
             }
             OfferKind::Own | OfferKind::Api => None,
-            OfferKind::Rent => {
-                Some(Rent::bind(&offer.rent, &scenario.cluster.accelerator.id, &offer.at, catalog, sink)?)
-            }
+            OfferKind::Rent => Some(Rent::bind(&offer.rent, &scenario.cluster, &offer.at, catalog, sink)?),
         };
         if let Some(taken_back) = offer.rent.interruptions_per_day {
             interrupt(&mut scenario, Factor::default(), taken_back.value);
@@ -292,7 +290,7 @@ impl<'a> Bound<'a> {
         Answer {
             tokens: match bought {
                 Bought::Api(_) => None,
-                _ => evaluation.serving.map(|serving| TokenCosts::new(&serving, per_useful_gpu_hour)),
+                _ => evaluation.token_costs_at(per_useful_gpu_hour),
             },
             sensitivities: match &self.file.api {
                 Some(api) => api::sensitivities(api, &evaluation, &work),
@@ -374,7 +372,9 @@ fn price_own(scenario: &mut Scenario, offer: &OfferFile, sink: &Sink) {
         return;
     }
     if let Some(dpus) = &offer.dpus {
-        free_cores(dpus, &scenario.cluster.node, offer, sink);
+        for nodes in scenario.cluster.kinds_of_nodes() {
+            free_cores(dpus, nodes.node, offer, sink);
+        }
     }
     let mut book = (*scenario.cluster.prices).clone();
     for price in &offer.prices {

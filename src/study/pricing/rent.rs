@@ -8,7 +8,8 @@ use crate::catalog::provider::{Offer, Provider, ProviderClass, Term};
 use crate::catalog::{Catalog, Entry};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::evaluate::Evaluation;
-use crate::provenance::Basis;
+use crate::provenance::{Basis, weakest};
+use crate::scenario::Cluster;
 use crate::units::{Bytes, Factor, Ranged, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
 
 /// A price of an hour, and where it comes from.
@@ -41,6 +42,29 @@ pub(super) struct Rent {
     /// Of spot instances: interruptions of one instance a day.
     pub interruptions_per_day: Option<Ranged<Factor>>,
     wanted: RentFile,
+}
+
+impl HourPrice {
+    /// The mean of accelerators of two kinds, the share of the second being so much.
+    fn with(self, other: Self, share: f64, ids: [&str; 2]) -> Self {
+        let mean = |one: UsdPerHour, two: UsdPerHour| one * (1.0 - share) + two * share;
+        let [one, two] = [(&self, ids[0]), (&other, ids[1])]
+            .map(|(hour, id)| format!("{id} at {} ({}, {})", hour.price, hour.from, hour.date));
+        Self {
+            price: mean(self.price, other.price),
+            from: format!("the mean of {one} and {two}"),
+            date: self.date.min(other.date),
+            basis: weakest(self.basis, other.basis),
+            others: self.others.zip(other.others).map(|((one, prices), (two, more))| {
+                let range = Ranged {
+                    value: mean(one.value, two.value),
+                    low: mean(one.low, two.low),
+                    high: mean(one.high, two.high),
+                };
+                (range, prices + more)
+            }),
+        }
+    }
 }
 
 /// What renting comes to.
@@ -81,7 +105,7 @@ impl Rent {
     /// Finds what an offer names; mistakes go to the sink.
     pub(super) fn bind(
         wanted: &RentFile,
-        accelerator: &str,
+        cluster: &Cluster,
         at: &Span,
         catalog: &Catalog,
         sink: &Sink,
@@ -90,13 +114,38 @@ impl Rent {
             Some(id) => Some(catalog.providers.find(id, &id.at, sink)?),
             None => None,
         };
-        let hour = match (&provider, wanted.price) {
+        let hour_of = |accelerator: &str, wanted: &RentFile| match (&provider, wanted.price) {
             (Some(provider), None) => {
                 let hour = listed(provider, wanted, accelerator, at, sink)?;
-                HourPrice { others: others(catalog, accelerator, wanted.term, hour.price), ..hour }
+                Some(HourPrice { others: others(catalog, accelerator, wanted.term, hour.price), ..hour })
             }
-            (_, Some(price)) => written(price, wanted),
-            (None, None) => return None,
+            (_, Some(price)) => Some(written(price, wanted)),
+            (None, None) => None,
+        };
+        let hour = hour_of(&cluster.accelerator.id, wanted)?;
+        let hour = match cluster.own_nodes_of_prefill() {
+            None => {
+                if wanted.prefill_price.is_some() {
+                    let hint = "leave it out, or give the job nodes of prefill's own: cluster.prefill";
+                    let message = "`prefill_price` is of prefill's own nodes, and the job has none";
+                    sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "this offer").hint(hint));
+                }
+                hour
+            }
+            Some(own) => {
+                if wanted.price.is_some() && wanted.prefill_price.is_none() {
+                    let message =
+                        format!("no price of an hour of `{}`, on which prompts are taken in", own.accelerator.id);
+                    let hint = "add prefill_price = \"$1.20/h\"";
+                    sink.push(Diagnostic::new(Code::MissingKey, message).at(at, "this offer").hint(hint));
+                    return None;
+                }
+                // An instance is named of the cluster's own kind.
+                let of_prefill = RentFile { price: wanted.prefill_price, instance: None, ..wanted.clone() };
+                let beside = hour_of(&own.accelerator.id, &of_prefill)?;
+                let share = f64::from(own.accelerators) / f64::from(cluster.accelerators);
+                hour.with(beside, share, [&cluster.accelerator.id, &own.accelerator.id])
+            }
         };
         let term = match wanted.term {
             Term::OneYear => Seconds::new(SECONDS_PER_YEAR),

@@ -143,12 +143,15 @@ fn ranged(typical: &[Evaluation], records: &[Record<'_>]) -> Vec<Input> {
     let mut keyed: Vec<(&str, &str)> = Vec::new();
     for evaluation in typical {
         let cluster = &evaluation.scenario.cluster;
-        keyed.extend([
-            ("generation", cluster.accelerator.generation.as_str()),
-            ("board", cluster.accelerator.board.as_str()),
-            ("scale_up", cluster.node.scale_up.kind.as_str()),
-            ("network", cluster.fabric.entry.class.as_str()),
-        ]);
+        for nodes in cluster.kinds_of_nodes() {
+            keyed.extend([
+                ("generation", nodes.accelerator.generation.as_str()),
+                ("board", nodes.accelerator.board.as_str()),
+                ("scale_up", nodes.node.scale_up.kind.as_str()),
+            ]);
+            bought.push(nodes.node.id.as_str());
+        }
+        keyed.push(("network", cluster.fabric.entry.class.as_str()));
         used.extend([
             ("fabrics", cluster.fabric.entry.id.as_str()),
             ("sites", cluster.site.id.as_str()),
@@ -166,7 +169,7 @@ fn ranged(typical: &[Evaluation], records: &[Record<'_>]) -> Vec<Input> {
                 .as_ref()
                 .map(|training| ("efficiency/training", training.efficiency_source.id.as_str())),
         );
-        bought.extend([cluster.node.id.as_str(), cluster.storage.id.as_str()]);
+        bought.push(cluster.storage.id.as_str());
         let side = evaluation.built.side.iter().flat_map(|network| &network.parts);
         bought.extend(evaluation.built.parts.iter().chain(side).map(|part| part.id.as_str()));
     }

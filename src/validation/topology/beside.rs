@@ -80,8 +80,7 @@ fn bills(beside: &Beside, nodes: u32, topology: &Topology, catalog: &Catalog) ->
         Ok(u64::from(nodes.div_ceil(beside.nodes_per_rack)) + shared_racks(&shared, limits)?)
     };
     let devices = Devices {
-        hosts: nodes.into(),
-        storage_ports: node.storage_ports.count,
+        hosts: &[(nodes.into(), node.storage_ports.count)],
         storage,
         storage_units: units,
         servers: topology.spec.managers.servers.into(),

@@ -27,6 +27,8 @@ pub struct RentFile {
     pub term: Term,
     /// A price of an hour.
     pub price: Option<UsdPerHour>,
+    /// The same of an accelerator on prefill's own nodes.
+    pub prefill_price: Option<UsdPerHour>,
     /// The day of that price.
     pub date: Option<Date>,
     /// What it is the price of.
@@ -52,6 +54,7 @@ impl RentFile {
             instance: r.optional("instance"),
             term: r.or("term", Term::OnDemand),
             price: r.optional("price"),
+            prefill_price: r.optional("prefill_price"),
             date: r.optional("date"),
             priced_by: r.or("per", PricedBy::Accelerator),
             accelerators: r.optional("accelerators"),
@@ -80,8 +83,15 @@ impl RentFile {
             };
             r.report("price", Code::MissingKey, message, hint);
         }
-        if rent.price == Some(UsdPerHour::ZERO) && r.sink().is_empty() {
-            r.report("price", Code::OutOfRange, "an hour at no price is not rented", "such as price = \"$2.40/h\"");
+        for (key, price) in [("price", rent.price), ("prefill_price", rent.prefill_price)] {
+            if price == Some(UsdPerHour::ZERO) && r.sink().is_empty() {
+                let hint = format!("such as {key} = \"$2.40/h\"");
+                r.report(key, Code::OutOfRange, "an hour at no price is not rented", &hint);
+            }
+        }
+        if rent.prefill_price.is_some() && rent.price.is_none() {
+            let hint = "remove it: a provider's list prices are found for both kinds; or write `price` too";
+            r.report("prefill_price", Code::Inconsistent, "`prefill_price` is given without `price`", hint);
         }
         match (rent.price.is_some(), rent.priced_by, rent.accelerators) {
             (true, PricedBy::Instance, None) => {

@@ -1,0 +1,63 @@
+//! A prefill worker by itself, so that those which others beat need not be tried in pools.
+
+use super::engine::Shapes;
+use super::holding::{Holding, holds};
+use super::joined::joined;
+use super::{draft_fits, tokens_up};
+use crate::evaluate::Infeasible;
+use crate::evaluate::pools::transfer;
+use crate::inference::{Request, Room, Separate};
+use crate::memory::serving::ServingLayout;
+use crate::scenario::{Cluster, PrefillPool, Serving};
+use crate::units::{RequestRate, Seconds};
+
+/// A prefill worker with prompts of mean length.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WorkerPoint {
+    /// Its ranks.
+    pub ranks: u64,
+    /// A prompt alone, and handing its cache over to a decode replica with as many links.
+    pub alone: Seconds,
+    /// The most that it takes in, over its ranks.
+    pub of_rank: RequestRate,
+}
+
+impl WorkerPoint {
+    /// Whether pools are never better with the other: this one is sooner with a prompt, takes in more on as many accelerators,
+    /// and goes where the other does.
+    pub fn beats(&self, other: &Self) -> bool {
+        self.ranks <= other.ranks && self.alone <= other.alone && self.of_rank >= other.of_rank
+    }
+}
+
+/// A prefill worker of a layout. Where hits of prefixes follow from what is kept, prompts are taken as computed anew.
+///
+/// # Errors
+/// When it does not hold a prompt, constants are missing, or the ranks' network cannot be built.
+pub fn prefill_worker(serving: &Serving, cluster: &Cluster, layout: ServingLayout) -> Result<WorkerPoint, Infeasible> {
+    fits(serving, cluster, layout)?;
+    let shapes = Shapes::new(serving);
+    let hardware = joined(layout, serving, cluster, cluster.nodes_of_prefill())?;
+    let prefill = shapes.worker(serving, &hardware, layout);
+    let (input, hit) = (serving.input.mean, serving.prefix_hit.get());
+    let request = Request { input: input * (1.0 - hit), cached: input * hit, output: serving.output.mean, beyond: 0.0 };
+    let alone = Serving { layout, ..serving.clone() };
+    let transfer = transfer(&alone, cluster, &PrefillPool { layout, accelerators: None }, tokens_up(input));
+    let room = Room { requests: 1.0 };
+    let pools = Separate { prefill, workers: 1.0, decode: prefill, replicas: 1.0, room, transfer };
+    Ok(WorkerPoint {
+        ranks: layout.ranks(),
+        alone: prefill.prefill(request.input, request.cached) + transfer,
+        of_rank: pools.taken_in(&request) / layout.ranks() as f64,
+    })
+}
+
+/// Whether a prefill worker holds a prompt, with what drafts beside it.
+///
+/// # Errors
+/// When it does not.
+pub(super) fn fits(serving: &Serving, cluster: &Cluster, layout: ServingLayout) -> Result<(), Infeasible> {
+    draft_fits(serving, layout)?;
+    let (holding, prompt) = (Holding::new(serving, cluster.nodes_of_prefill()), tokens_up(serving.input.mean));
+    holds(&holding.fits(&layout, prompt), prompt, holding.usable)
+}

@@ -1,0 +1,191 @@
+//! Nodes of two kinds in one cluster: prefill's own, and all others.
+
+use std::sync::Arc;
+
+use super::side_networks::check_storage_ports;
+use super::{BoundFabric, BoundSideNetwork, Cluster, TopologyChoice};
+use crate::catalog::collective_efficiency::CollectiveEfficiency;
+use crate::catalog::fabric::Transport;
+use crate::catalog::{Accelerator, Catalog, Entry, Node, PriceBook, Reference};
+use crate::diagnostics::{Code, Diagnostic, Sink, Span};
+use crate::scenario::file::{ClusterFile, PrefillFile, ScenarioFile};
+use crate::scenario::fits::{check_adapter, check_priced, check_wires};
+
+/// Nodes of a kind that prefill has to itself.
+#[derive(Clone, Debug)]
+pub struct PrefillNodes {
+    /// The node.
+    pub node: Arc<Entry<Node>>,
+    /// Its accelerator.
+    pub accelerator: Arc<Entry<Accelerator>>,
+    /// Of the cluster's accelerators at work, those on such nodes.
+    pub accelerators: u32,
+}
+
+/// Nodes of one kind, and how many of their accelerators are at work.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeGroup<'a> {
+    /// The node.
+    pub node: &'a Arc<Entry<Node>>,
+    /// Its accelerator.
+    pub accelerator: &'a Arc<Entry<Accelerator>>,
+    /// Accelerators at work.
+    pub accelerators: u32,
+}
+
+impl Cluster {
+    /// The nodes of the cluster's own kind: all but those that prefill has to itself.
+    pub fn main_nodes(&self) -> NodeGroup<'_> {
+        let apart = self.prefill.as_ref().map_or(0, |own| own.accelerators);
+        let accelerators = self.accelerators.saturating_sub(apart);
+        NodeGroup { node: &self.node, accelerator: &self.accelerator, accelerators }
+    }
+
+    /// The nodes that prefill has to itself, where they are of another kind.
+    pub fn own_nodes_of_prefill(&self) -> Option<NodeGroup<'_>> {
+        let own = self.prefill.as_ref()?;
+        Some(NodeGroup { node: &own.node, accelerator: &own.accelerator, accelerators: own.accelerators })
+    }
+
+    /// The nodes that take prompts in.
+    pub fn nodes_of_prefill(&self) -> NodeGroup<'_> {
+        self.own_nodes_of_prefill().unwrap_or_else(|| self.main_nodes())
+    }
+
+    /// The same with so many accelerators at work, so many of them on prefill's own nodes where it has any.
+    #[must_use]
+    pub fn with_accelerators(&self, accelerators: u32, of_prefill: u32) -> Self {
+        let prefill = self.prefill.as_ref().map(|own| PrefillNodes { accelerators: of_prefill, ..own.clone() });
+        Self { accelerators, prefill, ..self.clone() }
+    }
+
+    /// All kinds of nodes, the cluster's own first.
+    pub fn kinds_of_nodes(&self) -> impl Iterator<Item = NodeGroup<'_>> {
+        std::iter::once(self.main_nodes()).chain(self.own_nodes_of_prefill())
+    }
+}
+
+/// What else of the cluster prefill's nodes have to fit.
+pub(super) struct Beside<'a> {
+    pub(super) node: Option<&'a Entry<Node>>,
+    pub(super) fabric: Option<&'a BoundFabric>,
+    pub(super) topology: Option<&'a TopologyChoice>,
+    pub(super) networks: &'a [BoundSideNetwork],
+    pub(super) prices: Option<&'a Entry<PriceBook>>,
+    pub(super) collectives: Option<&'a CollectiveEfficiency>,
+}
+
+/// Finds prefill's own nodes; what is missing, or does not go with the rest, is reported.
+pub(super) fn bind(
+    file: &ScenarioFile,
+    wanted: &PrefillFile,
+    beside: &Beside<'_>,
+    catalog: &Catalog,
+    sink: &Sink,
+) -> Option<PrefillNodes> {
+    check_use(file, wanted, sink);
+    let ClusterFile { accelerators, fabric: fabric_at, prices: prices_at, .. } = &file.cluster;
+    if wanted.accelerators >= *accelerators && *accelerators > 0 {
+        let message =
+            format!("{} of {accelerators} accelerators for prefill leave none to decode", wanted.accelerators);
+        let hint = "cluster.accelerators counts all at work, those of prefill among them";
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.accelerators_at, "these").hint(hint));
+    }
+    let node = catalog.nodes.find(&wanted.node, &wanted.node.at, sink)?;
+    let accelerator = catalog.accelerators.find(&node.accelerator, &node.accelerator.at, sink);
+    if let Some(fabric) = beside.fabric {
+        check_adapter(&node, fabric, &wanted.node.at, sink);
+        if let Some(set) = beside.collectives {
+            check_wires(set, &node, fabric, &wanted.node, fabric_at, sink);
+        }
+        if fabric.entry.transport == Transport::Ici {
+            refuse(wanted, sink, "links between neighbours join nodes of one kind", "leave cluster.prefill out");
+        }
+    }
+    if let Some(topology) = beside.topology {
+        if topology.pod.is_some() {
+            refuse(wanted, sink, "pods are of nodes of one kind", "leave cluster.topology.pod out, or cluster.prefill");
+        }
+        if topology.sites.is_some() {
+            refuse(
+                wanted,
+                sink,
+                "sites share nodes of one kind",
+                "leave cluster.topology.sites out, or cluster.prefill",
+            );
+        }
+    }
+    for network in beside.networks {
+        let hint = "all hosts share one network towards storage: cluster.networks.storage = \"none\" leaves it out";
+        check_storage_ports(&network.entry, &node, &wanted.node, hint, sink);
+    }
+    if let Some(prices) = beside.prices {
+        check_priced(vec![&node.id], prices, &prices_at.at, sink);
+    }
+    if let Some(other) = beside.node {
+        check_cards(other, &node, &wanted.node, sink);
+    }
+    Some(PrefillNodes { node, accelerator: accelerator?, accelerators: wanted.accelerators })
+}
+
+/// Hosts of both kinds share leaves in parts of as many cards as divide both; each such part has as many accelerators.
+fn check_cards(main: &Entry<Node>, own: &Entry<Node>, at: &Reference, sink: &Sink) {
+    let part = common(main.cards_of_host(), own.cards_of_host());
+    for node in [main, own] {
+        let parts = node.cards_of_host() / part;
+        if !node.accelerators_per_tray.is_multiple_of(parts) {
+            let message = format!(
+                "a host of `{}` has {} cards and {} accelerators, which do not go over {parts} parts of {part} cards as hosts of both kinds share leaves",
+                node.id,
+                node.cards_of_host(),
+                node.accelerators_per_tray
+            );
+            let hint = "choose nodes whose hosts have as many cards each, or twice as many";
+            sink.push(Diagnostic::new(Code::Inconsistent, message).at(&at.at, "this node").hint(hint));
+        }
+    }
+}
+
+/// The largest number that divides both.
+pub const fn common(one: u32, other: u32) -> u32 {
+    if other == 0 { one } else { common(other, one % other) }
+}
+
+/// Reports uses of two kinds of nodes that mean nothing, or are not modelled.
+fn check_use(file: &ScenarioFile, wanted: &PrefillFile, sink: &Sink) {
+    if file.training.is_some() {
+        refuse(wanted, sink, "a training job runs on nodes of one kind", "leave cluster.prefill out, or [training]");
+    }
+    let Some(serving) = &file.serving else {
+        if file.training.is_none() {
+            refuse(
+                wanted,
+                sink,
+                "nodes for prefill, and nothing is served",
+                "add [serving], or leave cluster.prefill out",
+            );
+        }
+        return;
+    };
+    let layout = &serving.layout;
+    if layout.prefill.is_none() && !layout.search {
+        let hint = "use serving.layout = \"auto\", or { prefill = {...}, decode = {...} }";
+        refuse(wanted, sink, "nodes for prefill, and prefill has no pool of its own", hint);
+    }
+    if layout.prefill_accelerators.is_some() {
+        let hint = "leave serving.layout.prefill_accelerators out: cluster.prefill.accelerators says it";
+        refuse(wanted, sink, "how many accelerators prefill has is said twice", hint);
+    }
+    if serving.features.slice.is_some() {
+        refuse(wanted, sink, "slices are of accelerators of one kind", "leave serving.slice out, or cluster.prefill");
+    }
+    if serving.cache.as_ref().is_some_and(|cache| !cache.tiers.is_empty()) {
+        let hint = "leave serving.cache.tiers out, or cluster.prefill";
+        refuse(wanted, sink, "memory tiers beside accelerators of two kinds are not modelled", hint);
+    }
+}
+
+fn refuse(wanted: &PrefillFile, sink: &Sink, message: &str, hint: &str) {
+    let at: &Span = &wanted.at;
+    sink.push(Diagnostic::new(Code::Inconsistent, message.to_owned()).at(at, "asked for here").hint(hint));
+}
