@@ -89,12 +89,31 @@ impl Quantiles {
 
 /// A wait that is none for some: else exponential, as that of a queue which is busy for the same share of the time (exact for
 /// M/M/k, the heavy-traffic form of G/G/k; Kleinrock, Queueing Systems II, 1976).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Wait {
     /// Share that waits.
     pub(super) busy: f64,
     /// Its mean, over those too that do not wait.
     pub(super) mean: Seconds,
+}
+
+impl Wait {
+    /// None.
+    pub(super) const NONE: Self = Self { busy: 0.0, mean: Seconds::ZERO };
+
+    /// This and another, each by itself, as one wait with the mean of both and, as far as one of its kind can, their scatter.
+    pub(super) fn and(self, other: Self) -> Self {
+        let mean = self.mean + other.mean;
+        if other.busy <= 0.0 || mean <= Seconds::ZERO {
+            return self;
+        }
+        // Over the squared mean: an exponential wait that a share meets has two over that share.
+        let squares = |wait: Self| {
+            if wait.busy > 0.0 { 2.0 / wait.busy * (wait.mean / mean).powi(2) } else { 0.0 }
+        };
+        let square = squares(self) + squares(other) + 2.0 * (self.mean / mean) * (other.mean / mean);
+        Self { busy: (2.0 / square).min(1.0), mean }
+    }
 }
 
 /// A time that scatters: the shares of requests whose own times lie between two, evenly. Ascending, with shares that add up
@@ -395,7 +414,7 @@ mod tests {
     use super::*;
     use crate::workload::Moments;
 
-    const NONE: Wait = Wait { busy: 0.0, mean: Seconds::ZERO };
+    const NONE: Wait = Wait::NONE;
 
     fn times(points: &[(Seconds, f64)]) -> Times {
         let mut times = Times::default();

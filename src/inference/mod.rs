@@ -10,6 +10,7 @@
 //! generation or of an engine family, never of a model.
 
 mod adapters;
+mod admission;
 mod batching;
 mod chunked;
 mod decode;

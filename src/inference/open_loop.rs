@@ -1,5 +1,6 @@
 //! Requests that come by themselves, at a rate.
 
+use super::admission::Admission;
 use super::batching::{Request, SteadyState};
 use super::latency::{Coming, Latencies, Sources, Wait, distribution, mean_wait, peakedness, tokens};
 use super::replay::{ByPrompt, Servers, dispersion, replay};
@@ -10,6 +11,7 @@ use crate::units::{RequestRate, Seconds};
 /// Steps in which a batch is sought, at most, and how near it is found.
 const STEPS: u32 = 60;
 const NEAR: f64 = 1e-15;
+const SECOND: Seconds = Seconds::new(1.0);
 /// The smallest batch that is told from none.
 const LEAST: f64 = 1e-6;
 
@@ -67,7 +69,8 @@ impl Replica<'_> {
     ///
     /// The batch is the one whose requests end at that rate (Little's law). A prompt waits for those before it, one prefill at a
     /// time: the mean wait of a G/G/1 queue, exact where requests come at random (Pollaczek and Khinchine), over the lengths
-    /// that prompts have; or, of a trace that is replayed, the waits of its own requests.
+    /// that prompts have; and where the cache is nearly full, for room in it. Of a trace that is replayed it is the waits of its
+    /// own requests.
     ///
     /// # Errors
     /// When the rate is more than the engine serves with its cache full, or more prefills than it has time for.
@@ -98,23 +101,31 @@ impl Replica<'_> {
         let token = time(batch);
         let busy = rate.over(least);
         let squared_cv = coming.squared_cv(f64::from(replicas));
-        let queue = mean_wait(least, busy, [squared_cv, serving]);
+        let peaked = peakedness(squared_cv, coming.requests);
+        // By Little's law.
+        let in_decode = |batch: f64, rate: RequestRate| SECOND * (batch / rate.over(SECOND));
+        let admission = Admission {
+            rate,
+            batch,
+            held: in_decode(batch, rate),
+            room: room.requests,
+            full: in_decode(room.requests, full),
+            peakedness: peaked,
+        };
+        let before = Wait { busy, mean: mean_wait(least, busy, [squared_cv, serving]) };
+        let wait = before.and(admission.wait(|| coming.requests.answer_scatter()));
+        let queue = wait.mean;
         // A step of those in decode for each chunk of the prompt.
         let first = |new: f64, alone: Seconds| self.hardware.first_token + alone + token.cycle * self.chunks(new);
         let (to_first, _) = over_prompts(scratch.prompts(), |timed: &Timed| first(timed.new, timed.alone));
         let mut state = SteadyState {
             ttft: to_first + queue,
             queue,
-            requests_per_second: rate.over(Seconds::new(1.0)),
+            requests_per_second: rate.over(SECOND),
             ..SteadyState::of(&token, batch, prefill)
         };
         let of_batch = |batch: f64| time(batch.clamp(0.0, room.requests)).total();
-        let mut sources = Sources {
-            first: &first,
-            wait: Wait { busy, mean: queue },
-            token: of_batch,
-            peakedness: peakedness(squared_cv, coming.requests),
-        };
+        let mut sources = Sources { first: &first, wait, token: of_batch, peakedness: peaked };
         if coming.replay {
             let kept = ByPrompt::new(&coming.requests.prompts, |prompt| {
                 let (new, cached) = coming.parts(prompt);
@@ -125,7 +136,7 @@ impl Replica<'_> {
                 let (new, cached) = coming.parts(prompt);
                 first(new, times(new, cached).0)
             });
-            if let Some(found) = replay(coming, all, Servers::InTurn(replicas), &kept, &firsts, state.tpot) {
+            if let Some(found) = replay(coming, all, Servers::InTurn(replicas), room, (&kept, &firsts, state.tpot)) {
                 state.queue = found.wait;
                 state.ttft = to_first + found.wait;
                 let together = dispersion(coming, all, state.tpot * request.output);
@@ -136,5 +147,111 @@ impl Replica<'_> {
         }
         let latencies = distribution(coming, &state, &sources, scratch);
         Ok((state, latencies))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inference::fixture;
+    use crate::workload::{Moments, Requests};
+
+    /// Uniform numbers above 0 (xorshift, Marsaglia 2003).
+    struct Draws(u64);
+
+    impl Draws {
+        fn exponential(&mut self, mean: f64) -> f64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            -(((self.0 >> 11) as f64 + 0.5) / (1_u64 << 53) as f64).ln() * mean
+        }
+    }
+
+    /// What requests meet that come at random to one engine, event by event: one prefill at a time in the order of coming, which
+    /// begins when there is room in the cache; all in decode go on together, as fast as their number lets them. The mean time to
+    /// the first token, that which 95% stay below, and the whole time that half do.
+    fn simulated(
+        rate: f64,
+        room: usize,
+        tokens: f64,
+        (served, first): (f64, f64),
+        time: impl Fn(f64) -> f64,
+    ) -> [f64; 3] {
+        let (mut draws, requests) = (Draws(0x2545_F491_4F6C_DD1D), 20_000);
+        let mut coming: Vec<f64> = Vec::new();
+        (0..requests).fold(0.0, |at, _| {
+            coming.push(at + draws.exponential(1.0 / rate));
+            coming.last().copied().unwrap()
+        });
+        let (mut now, mut next, mut waiting) = (0.0_f64, 0, std::collections::VecDeque::new());
+        let mut prefill: Option<(f64, f64)> = None;
+        // Tokens left of each in decode, and when it came.
+        let mut decode: Vec<(f64, f64)> = Vec::new();
+        let (mut firsts, mut wholes) = (Vec::new(), Vec::new());
+        while wholes.len() < requests {
+            let pace = time(decode.len() as f64);
+            let soonest = decode.iter().map(|(left, _)| now + left * pace).fold(f64::INFINITY, f64::min);
+            let arrives = coming.get(next).copied().unwrap_or(f64::INFINITY);
+            let prefilled = prefill.map_or(f64::INFINITY, |(until, _)| until);
+            let until = soonest.min(arrives).min(prefilled);
+            for (left, _) in &mut decode {
+                *left -= (until - now) / pace;
+            }
+            now = until;
+            if until == arrives {
+                waiting.push_back(arrives);
+                next += 1;
+            } else if until == prefilled {
+                let (_, came) = prefill.take().unwrap();
+                decode.push((tokens, came));
+            } else {
+                let done = (0..decode.len()).min_by(|one, other| decode[*one].0.total_cmp(&decode[*other].0)).unwrap();
+                wholes.push(now - decode.swap_remove(done).1);
+            }
+            if prefill.is_none() && decode.len() < room {
+                if let Some(came) = waiting.pop_front() {
+                    firsts.push(now - came + first);
+                    prefill = Some((now + served, came));
+                }
+            }
+        }
+        firsts.sort_by(f64::total_cmp);
+        let mean = firsts.iter().sum::<f64>() / firsts.len() as f64;
+        wholes.sort_by(f64::total_cmp);
+        [mean, firsts[firsts.len() * 95 / 100], wholes[wholes.len() / 2]]
+    }
+
+    #[test]
+    fn latencies_are_those_of_requests_one_by_one() {
+        let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
+        let engine = Replica::new(&model, &hardware, fixture::tensor(4));
+        let one = |mean| Moments { mean, cv: 0.0 };
+        let (input, output) = (2_048.0, 256.0);
+        let requests = Requests::lognormal(one(input), one(output));
+        let request = Request { input, cached: 0.0, output, beyond: 0.0 };
+        let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: false };
+        let prefill = engine.prefill(input, 0.0);
+        let served = engine.packed_prefill(input, 0.0).min(prefill);
+        let time = |batch: f64| engine.token_time(&request, batch.max(LEAST), prefill, 1.0).total().value();
+        // Room to spare, where only prefills are waited for; and so little that most of the wait is for it.
+        for (share, room, [mean, late, whole]) in [
+            (0.5, 400.0, [0.01, 0.1, 0.05]),
+            (0.8, 400.0, [0.02, 0.07, 0.05]),
+            (0.5, 24.0, [0.01, 0.12, 0.05]),
+            (0.8, 24.0, [0.08, 0.05, 0.05]),
+        ] {
+            let most = RequestRate::of(room, Seconds::new(time(room)) * output).min(RequestRate::of(1.0, served));
+            let (rate, places) = (most * share, room as usize);
+            let room = Room { requests: room };
+            let (state, latencies) =
+                engine.open_loop(&request, rate, 1, &coming, room, &mut Scratch::default()).unwrap();
+            let first = state.ttft.saturating_sub(state.queue).value();
+            let found = simulated(rate.value(), places, output, (served.value(), first), time);
+            let reckoned = [state.ttft, latencies.first_token.p95, latencies.whole.p50].map(Seconds::value);
+            for ((found, reckoned), near) in found.into_iter().zip(reckoned).zip([mean, late, whole]) {
+                assert!((reckoned / found - 1.0).abs() < near, "{share}, {room:?}: {reckoned}, {found} one by one");
+            }
+        }
     }
 }

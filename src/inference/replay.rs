@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::Room;
 use super::latency::{Coming, Quantiles};
 use crate::units::{RequestRate, Seconds};
 use crate::workload::Point;
@@ -66,45 +67,80 @@ impl Ord for Free {
     }
 }
 
-/// A trace at a rate: `served` is how long a prompt keeps its server, `first` the time to its first token without the wait.
+/// Places in a cache, by when each is free again.
+struct Places {
+    most: usize,
+    taken: BinaryHeap<Reverse<Free>>,
+}
+
+impl Places {
+    /// So many; a trace of fewer requests never waits for one.
+    fn new(room: f64, requests: usize) -> Self {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "no more than rows in memory")]
+        let most = room.min(requests as f64).max(1.0) as usize;
+        Self { most, taken: BinaryHeap::new() }
+    }
+
+    /// When a place is free, at a time or later.
+    fn free(&mut self, at: Seconds) -> Seconds {
+        if self.taken.len() < self.most {
+            return at;
+        }
+        self.taken.pop().map_or(at, |Reverse(Free(until))| at.max(until))
+    }
+
+    /// Takes one until then.
+    fn take(&mut self, until: Seconds) {
+        self.taken.push(Reverse(Free(until)));
+    }
+}
+
+/// A trace at a rate: how long a prompt keeps its server, the time to its first token without the wait, and the time of a token.
 ///
 /// A request waits until its server is done with those before it (Lindley 1952; with servers behind one queue, for the first
-/// that is free, Kiefer and Wolfowitz 1955).
+/// that is free, Kiefer and Wolfowitz 1955), and until there is room for its cache: before its prefill, or where that has a
+/// pool of its own, behind it.
 pub(super) fn replay(
     coming: &Coming<'_>,
     rate: RequestRate,
     servers: Servers,
-    served: &ByPrompt,
-    first: &ByPrompt,
-    tpot: Seconds,
+    room: Room,
+    (served, first, tpot): (&ByPrompt, &ByPrompt, Seconds),
 ) -> Option<Replayed> {
     let recorded = &coming.requests.recorded;
     let stretch = coming.requests.recorded_rate()? / rate;
     let mut in_turn = vec![Seconds::ZERO; if let Servers::InTurn(count) = servers { count as usize } else { 0 }];
     let shared = if let Servers::Shared(count) = servers { count } else { 0 };
     let mut queue: BinaryHeap<Reverse<Free>> = (0..shared).map(|_| Reverse(Free(Seconds::ZERO))).collect();
+    let caches = if let Servers::InTurn(count) = servers { count.max(1) as usize } else { 1 };
+    let mut places: Vec<Places> = (0..caches).map(|_| Places::new(room.requests, recorded.len())).collect();
     let mut waited = Seconds::ZERO;
     let (mut firsts, mut wholes) = (Vec::with_capacity(recorded.len()), Vec::with_capacity(recorded.len()));
     for (index, request) in recorded.iter().enumerate() {
         let at = request.at * stretch;
         let takes = served.at(request.input);
-        let begins = match servers {
-            Servers::InTurn(count) => {
-                let free = in_turn.get_mut(index % count.max(1) as usize)?;
-                let begins = at.max(*free);
+        let places = places.get_mut(index % caches)?;
+        let (own, answer) = (first.at(request.input), tpot * request.output);
+        let wait = match servers {
+            Servers::InTurn(_) => {
+                let free = in_turn.get_mut(index % caches)?;
+                let begins = places.free(at.max(*free));
                 *free = begins + takes;
-                begins
+                places.take(begins + own + answer);
+                begins.saturating_sub(at)
             }
             Servers::Shared(_) => {
                 let Reverse(Free(free)) = queue.pop()?;
                 let begins = at.max(free);
                 queue.push(Reverse(Free(begins + takes)));
-                begins
+                let prefilled = begins + takes;
+                let decodes = places.free(prefilled);
+                places.take(decodes + answer);
+                begins.saturating_sub(at) + decodes.saturating_sub(prefilled)
             }
         };
-        let wait = begins.saturating_sub(at);
         waited += wait;
-        let to_first = wait + first.at(request.input);
+        let to_first = wait + own;
         firsts.push(to_first);
         wholes.push(to_first + tpot * request.output);
     }
@@ -175,15 +211,35 @@ mod tests {
         let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: true };
         let rate = requests.recorded_rate().unwrap();
         let two = ByPrompt::new(&requests.prompts, |_| Seconds::new(2.0));
-        let of = |servers| replay(&coming, rate, servers, &two, &two, Seconds::new(0.1)).unwrap();
+        let roomy = Room { requests: 100.0 };
+        let of = |servers| replay(&coming, rate, servers, roomy, (&two, &two, Seconds::new(0.1))).unwrap();
         assert!((of(Servers::InTurn(1)).wait.value() - 1.0).abs() < 1e-12);
         assert!((of(Servers::Shared(2)).wait.value() - 0.25).abs() < 1e-12);
         assert!((of(Servers::InTurn(2)).wait.value() - 0.25).abs() < 1e-12);
         assert!((of(Servers::InTurn(1)).first_token.p99.value() - 5.0).abs() < 1e-12);
         assert!((of(Servers::InTurn(1)).whole.p99.value() - 5.5).abs() < 1e-12);
         // At half the rate, times lie twice as far apart: at 0, 2, 2 and 20 s the waits are 0, 0, 2 and 0 s.
-        let slow = replay(&coming, rate / 2.0, Servers::InTurn(1), &two, &two, Seconds::ZERO).unwrap();
+        let slow = replay(&coming, rate / 2.0, Servers::InTurn(1), roomy, (&two, &two, Seconds::ZERO)).unwrap();
         assert!((slow.wait.value() - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn requests_wait_for_room_in_the_cache() {
+        // As above, answers of five tokens of 1 s behind prefills of 2 s, and room for one: it is taken for 7 s each. They begin
+        // at 0, 7, 14 and 21 s and wait 0, 6, 13 and 11 s; with room for two at 0, 2, 7 and 10 s, waits of 0, 1, 6 and 0 s.
+        let requests = Requests::of_trace(&[100.0; 4], &[5.0; 4], Some(&times(&[0.0, 1.0, 1.0, 10.0])));
+        let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: true };
+        let rate = requests.recorded_rate().unwrap();
+        let two = ByPrompt::new(&requests.prompts, |_| Seconds::new(2.0));
+        let of = |servers, room| {
+            let room = Room { requests: room };
+            replay(&coming, rate, servers, room, (&two, &two, Seconds::new(1.0))).unwrap().wait.value()
+        };
+        assert!((of(Servers::InTurn(1), 1.0) - 30.0 / 4.0).abs() < 1e-12);
+        assert!((of(Servers::InTurn(1), 2.0) - 7.0 / 4.0).abs() < 1e-12, "{}", of(Servers::InTurn(1), 2.0));
+        // Two prefill workers and room for one in decode: prefilled at 2, 3, 4 and 12 s, decode begins at 2, 7, 12 and 17 s.
+        // Waits before prefill are 0, 0, 1 and 0 s, and behind it 0, 4, 8 and 5 s.
+        assert!((of(Servers::Shared(2), 1.0) - 18.0 / 4.0).abs() < 1e-12, "{}", of(Servers::Shared(2), 1.0));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Prefill and decode in pools of their own, with requests at a rate, at a concurrency, or without end.
 
+use super::admission::Admission;
 use super::batching::{Request, SteadyState};
 use super::features::TokenTime;
 use super::latency::{Coming, Latencies, Sources, Wait, distribution, peakedness, tokens};
@@ -125,7 +126,8 @@ impl Separate<'_> {
 
     /// Requests that come by themselves, and how their latencies scatter. Prompts wait for a free prefill worker: the mean wait
     /// of a G/G/k queue (Allen and Cunneen: that of M/M/k, by Erlang's C, times half the squared coefficients of variation of
-    /// arrivals and service), or those of a trace's own requests where it is replayed.
+    /// arrivals and service), and where decode's caches are nearly full, for room in them; or as long as a trace's own requests
+    /// where it is replayed.
     ///
     /// # Errors
     /// When more come than one of the pools serves.
@@ -150,19 +152,28 @@ impl Separate<'_> {
         let waits = erlang_c(servers, offered);
         let squared_cv = coming.squared_cv(1.0);
         let queue = least * (waits / (servers - offered) * (squared_cv + serving) / 2.0);
-        let mut state = self.state(request, rate, self.batch_at(request, rate), queue);
+        let batch = self.batch_at(request, rate);
+        let over_replicas = |together: f64| 1.0 + (together - 1.0) / self.replicas;
+        let peaked = peakedness(over_replicas(squared_cv), coming.requests);
+        // By Little's law.
+        let in_decode = |batch: f64, rate: RequestRate| SECOND * (batch * self.replicas / rate.over(SECOND));
+        let admission = Admission {
+            rate: rate / self.replicas,
+            batch,
+            held: in_decode(batch, rate),
+            room: self.room.requests,
+            full: in_decode(self.largest(f64::INFINITY), finished),
+            peakedness: peaked,
+        };
+        let wait = Wait { busy: waits, mean: queue }.and(admission.wait(|| coming.requests.answer_scatter()));
+        let queue = wait.mean;
+        let mut state = self.state(request, rate, batch, queue);
         let fixed = state.ttft.saturating_sub(state.queue + state.prefill);
         state.prefill = prefill;
         state.ttft = fixed + prefill + queue;
         let first = |_: f64, alone: Seconds| fixed + alone;
         let token = |batch: f64| self.step(request, batch.clamp(0.0, self.room.requests)).total();
-        let over_replicas = |together: f64| 1.0 + (together - 1.0) / self.replicas;
-        let mut sources = Sources {
-            first: &first,
-            wait: Wait { busy: waits, mean: queue },
-            token,
-            peakedness: peakedness(over_replicas(squared_cv), coming.requests),
-        };
+        let mut sources = Sources { first: &first, wait, token, peakedness: peaked };
         if coming.replay {
             let kept = ByPrompt::new(&coming.requests.prompts, |prompt| {
                 let (new, cached) = coming.parts(prompt);
@@ -174,7 +185,8 @@ impl Separate<'_> {
             });
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of workers")]
             let shared = Servers::Shared(servers as u32);
-            if let Some(found) = replay(coming, rate, shared, &kept, &to_first, state.tpot) {
+            let room = Room { requests: self.room.requests * self.replicas };
+            if let Some(found) = replay(coming, rate, shared, room, (&kept, &to_first, state.tpot)) {
                 state.queue = found.wait;
                 state.ttft = fixed + prefill + found.wait;
                 sources.peakedness = over_replicas(dispersion(coming, rate, state.tpot * request.output));
@@ -188,7 +200,7 @@ impl Separate<'_> {
 }
 
 /// Erlang's C: the share of arrivals that find all of so many servers busy, at that many offered at once on average.
-fn erlang_c(servers: f64, offered: f64) -> f64 {
+pub(super) fn erlang_c(servers: f64, offered: f64) -> f64 {
     let mut blocked = 1.0;
     let mut count = 1.0;
     while count <= servers {

@@ -167,6 +167,12 @@ impl Requests {
         Self { prompts, answers, pairs, calls: Vec::new(), beyond, overlap, recorded, longest: Some(longest) }
     }
 
+    /// Squared coefficient of variation of answers' lengths.
+    pub fn answer_scatter(&self) -> f64 {
+        let mean: f64 = self.answers.iter().map(|answer| answer.tokens * answer.weight).sum();
+        self.answers.iter().map(|answer| answer.weight * (answer.tokens / mean - 1.0).powi(2)).sum()
+    }
+
     /// The rate of a trace, as it came; none where its times are not known, or all are the same.
     pub fn recorded_rate(&self) -> Option<RequestRate> {
         let span = self.recorded.last()?.at;
