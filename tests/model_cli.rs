@@ -126,3 +126,46 @@ fn training_memory_says_what_else_would_fit() {
     let long = ["memory", scenario, "--set", "training.model=gpt-3-175b", "--set", "training.layout.micro_batch=64"];
     assert_ne!(run(&long).status.code(), Some(0));
 }
+
+#[test]
+fn a_scenario_names_a_model_by_the_path_of_its_configuration() {
+    let folder = directory("by-path/llama", CONFIG, None);
+    let of = |scenario: &str, settings: &[&str], code: i32| {
+        let text = std::fs::read_to_string(std::path::Path::new("scenarios").join(scenario)).unwrap();
+        let copy = folder.parent().unwrap().join(scenario);
+        std::fs::write(&copy, text).unwrap();
+        let set = settings.iter().flat_map(|setting| ["--set", setting]);
+        let arguments: Vec<&str> =
+            ["eval", copy.to_str().unwrap(), "--format", "json"].into_iter().chain(set).collect();
+        let output = run(&arguments);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{stderr}");
+        (serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default(), stderr)
+    };
+    let serve = "serve-llama3.1-70b-64-h100.toml";
+    let by_id = of(serve, &["serving.model=llama-3.1-8b"], 0).0;
+    for path in ["llama/config.json", "llama/", "./llama"] {
+        let by_path = of(serve, &[&format!("serving.model={path}")], 0).0;
+        assert_eq!(by_path["serving"], by_id["serving"], "{path}");
+        assert_eq!(by_path["memory"], by_id["memory"], "{path}");
+        assert_eq!(by_path["scenario"]["serving.model"], path);
+    }
+    let train = "train-llama3.1-8b-16-h100-two-nodes.toml";
+    let by_id = of(train, &[], 0).0;
+    let by_path = of(train, &["training.model=llama/config.json"], 0).0;
+    assert_eq!(by_path["training"], by_id["training"]);
+    // Mistakes stand where they are: in the scenario, or in the configuration.
+    let (_, stderr) = of(serve, &["serving.model=lama/config.json"], 2);
+    assert!(stderr.contains("named here") && stderr.contains("paths begin at the folder"), "{stderr}");
+    assert_eq!(stderr.matches("error[").count(), 1, "{stderr}");
+    directory("by-path/wrong", &CONFIG.replace("4096", "\"wide\""), None);
+    let (_, stderr) = of(serve, &["serving.model=wrong/config.json"], 2);
+    assert!(stderr.contains("`hidden_size` must be a whole number") && stderr.contains("config.json:1:"), "{stderr}");
+    // Among the models of a comparison, too.
+    let copy = folder.parent().unwrap().join(serve);
+    let vary = "serving.model=llama-3.1-8b,llama/config.json";
+    let output = run(&["compare", copy.to_str().unwrap(), "--vary", vary, "--format", "json"]);
+    let compared: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let variants = compared["variants"].as_array().unwrap();
+    assert_eq!(variants[0]["evaluation"]["serving"], variants[1]["evaluation"]["serving"]);
+}

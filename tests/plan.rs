@@ -278,3 +278,63 @@ fn replicas_do_not_lie_in_two_racks_unasked() {
     let reason = json["infeasible"]["reason"].as_str().unwrap();
     assert!(reason.contains("9 replicas of 64 do not each lie in a domain of 72: 8 do"), "{reason}");
 }
+
+#[test]
+fn prefill_gets_nodes_of_another_kind_where_that_is_cheaper() {
+    let vary = |prefill: &str| {
+        format!(
+            "plan.vary={{ \"cluster.node\" = [\"hgx-h200-8\"], {prefill} \"cluster.fabric\" = [\"roce-400g\"], \"cluster.accelerators\" = \"auto\" }}"
+        )
+    };
+    let cost = |answer: &Value| number(answer, "cost", "total_usd");
+    let rate = "serving.arrivals={ rate = \"400 request/s\" }";
+    let (_, shared, _) = run("plan", &[&vary(""), rate]);
+    let kinds = "\"cluster.prefill.node\" = [\"hgx-b200-8\", \"rtx-pro-6000-8\", \"hgx-h200-8\"],";
+    let (code, plan, stderr) = run("plan", &[&vary(kinds), rate]);
+    assert_eq!(code, 0, "{stderr}");
+    let answers: Vec<&Value> = std::iter::once(&plan["best"]).chain(plan["runners_up"].as_array().unwrap()).collect();
+    assert_eq!(answers.len(), 3, "shared, and two kinds of others");
+    assert!(cost(answers[0]) <= cost(&shared["best"]));
+    let own = answers.iter().find(|answer| answer["scenario"]["cluster.prefill.node"] == "hgx-b200-8").unwrap();
+    assert!(own["binding"].to_string().contains("prefill: ") && own["binding"].to_string().contains("decode: "));
+    // `eval` says the same of it, and of one node fewer of either kind that it does not do.
+    let (all, prefill) = (setting(own, "cluster.accelerators"), setting(own, "cluster.prefill.accelerators"));
+    let on = |all: u32, prefill: u32| {
+        let cluster = format!("cluster.prefill={{ node = \"hgx-b200-8\", accelerators = {prefill} }}");
+        let all = format!("cluster.accelerators={all}");
+        run("eval", &[rate, "cluster.node=\"hgx-h200-8\"", "cluster.fabric=\"roce-400g\"", &cluster, &all])
+    };
+    let (code, again, stderr) = on(all, prefill);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(again["serving"], own["evaluation"]["serving"]);
+    assert_eq!(again["cost"]["total_usd"], own["evaluation"]["cost"]["total_usd"]);
+    assert_eq!(again["serving"]["limits_kept"], true);
+    for (all, prefill) in [(all - 8, prefill), (all - 8, prefill - 8)] {
+        let (code, fewer, _) = on(all, prefill);
+        assert!(code == 1 || fewer["serving"]["limits_kept"] == false, "{all} with {prefill}");
+    }
+    let (code, _, stderr) = run("plan", &[&vary(&kinds.replace("hgx-b200-8", "hgx-b200"))]);
+    assert!(code == 2 && stderr.contains("did you mean"), "{stderr}");
+    let numbers = vary(kinds).replace("\"auto\"", "[64]");
+    let (code, _, stderr) = run("plan", &[&numbers]);
+    assert!(code == 2 && stderr.contains("numbers of accelerators"), "{stderr}");
+}
+
+#[test]
+fn eval_finds_what_the_plan_found() {
+    // The scenario's own cluster is what the plan came to on that node and fabric when it was written.
+    let one = "plan.vary={ \"cluster.accelerators\" = \"auto\" }";
+    let (_, plan, _) = wide("plan", &[one]);
+    let accelerators = format!("cluster.accelerators={}", setting(&plan["best"], "cluster.accelerators"));
+    let (code, json, stderr) = wide("eval", &[&accelerators]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(json["serving"], plan["best"]["evaluation"]["serving"]);
+    assert_eq!(json["cost"]["total_usd"], plan["best"]["evaluation"]["cost"]["total_usd"]);
+    assert_eq!(json["serving"]["limits_kept"], true);
+    // Storage grows with the cluster in both.
+    let many = "serving.arrivals={ rate = \"3000 request/s\" }";
+    let (_, plan, _) = wide("plan", &[one, many]);
+    let accelerators = format!("cluster.accelerators={}", setting(&plan["best"], "cluster.accelerators"));
+    let (_, json, _) = wide("eval", &[&accelerators, many]);
+    assert_eq!(json["cost"]["total_usd"], plan["best"]["evaluation"]["cost"]["total_usd"]);
+}

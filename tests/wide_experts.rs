@@ -110,3 +110,136 @@ fn elements_of_cost_add_up_in_pools_and_show_the_network() {
     // Collisions make the exchange take three quarters longer, and what it costs with it.
     assert!(plain > 1.5 * ndr, "{plain} and {ndr}");
 }
+
+const TOGETHER: [&str; 2] = ["serving.layout.prefill_accelerators=128", "cluster.spares=0"];
+
+/// The settings of prefill's own nodes.
+fn apart(node: &str, accelerators: u32) -> [String; 2] {
+    [format!("cluster.prefill={{ node = \"{node}\", accelerators = {accelerators} }}"), "cluster.spares=0".to_owned()]
+}
+
+fn on(node: &str, accelerators: u32, settings: &[&str]) -> Value {
+    let own = apart(node, accelerators);
+    let own: Vec<&str> = own.iter().map(String::as_str).chain(settings.iter().copied()).collect();
+    let (code, json, stderr) = eval(RACKS, &own);
+    assert_eq!(code, 0, "{node}: {stderr}");
+    json
+}
+
+#[test]
+fn nodes_of_its_own_of_the_same_kind_change_nothing() {
+    let (code, shared, stderr) = eval(RACKS, &TOGETHER);
+    assert_eq!(code, 0, "{stderr}");
+    let own = on("hgx-h200-8", 128, &[]);
+    for group in ["memory", "serving", "fabric", "facility"] {
+        assert_eq!(own[group], shared[group], "{group}");
+    }
+    for (key, figure) in shared["cost"].as_object().unwrap().iter().filter(|(_, figure)| figure.is_number()) {
+        let (figure, same) = (figure.as_f64().unwrap(), own["cost"][key].as_f64().unwrap());
+        assert!((same - figure).abs() <= 1e-12 * figure, "{key}: {same} and {figure}");
+    }
+    assert_eq!(own["cost"]["prefill_share_ratio"], 0.5);
+}
+
+#[test]
+fn a_gpu_that_computes_more_takes_in_no_less_and_leaves_decode_alone() {
+    let mut before = 0.0;
+    let decode = |json: &Value| json["serving"]["decode_most_requests_per_s"].as_f64().unwrap();
+    let shared = eval(RACKS, &TOGETHER).1;
+    // Dense FP8 peaks of 0.15, 1.98 and 4.5 PFLOP/s.
+    for node in ["hgx-h20-8", "hgx-h200-8", "hgx-b200-8"] {
+        let json = on(node, 128, &[]);
+        let taken_in = json["serving"]["prefill_most_requests_per_s"].as_f64().unwrap();
+        assert!(taken_in > before, "{node}: {taken_in} after {before}");
+        assert!((decode(&json) / decode(&shared) - 1.0).abs() < 1e-12, "{node}");
+        before = taken_in;
+    }
+    // More nodes for prefill take in more by as much.
+    let twice = on("hgx-b200-8", 128, &["cluster.accelerators=256"]);
+    let all = on("hgx-b200-8", 256, &["cluster.accelerators=384"]);
+    let of = |json: &Value| json["serving"]["prefill_most_requests_per_s"].as_f64().unwrap();
+    assert!((of(&all) / of(&twice) - 2.0).abs() < 1e-9);
+}
+
+#[test]
+fn parts_of_both_kinds_are_counted_powered_and_paid() {
+    let of =
+        |json: &Value, group: &str, key: &str| json[group][key].as_f64().unwrap_or_else(|| panic!("no {group}.{key}"));
+    // As many of either kind: half of what all of the one and all of the other take, for the network is the same.
+    let own = on("hgx-b200-8", 128, &[]);
+    let [h200, b200] = ["hgx-h200-8", "hgx-b200-8"].map(|node| {
+        let node = format!("cluster.node=\"{node}\"");
+        eval(RACKS, &[&TOGETHER[..], &[&node]].concat()).1
+    });
+    // Racks of each kind are whole, and a port or two of the networks beside hang on them.
+    for (group, key, within) in [
+        ("facility", "it_kw", 1e-12),
+        ("facility", "energy_kwh_per_year", 1e-12),
+        ("fabric", "power_w", 1e-12),
+        ("cost", "capex_usd", 1e-6),
+        ("cost", "opex_per_year_usd", 1e-6),
+        ("cost", "total_usd", 1e-6),
+    ] {
+        let (mixed, mean) = (of(&own, group, key), f64::midpoint(of(&h200, group, key), of(&b200, group, key)));
+        assert!((mixed / mean - 1.0).abs() < within, "{group}.{key}: {mixed} and {mean}");
+    }
+    // Two racks of 18 trays with four cards each beside 16 nodes with eight, and a spare of each kind.
+    let (code, json, stderr) =
+        eval(RACKS, &["cluster.prefill={ node = \"gb200-nvl72\", accelerators = 144 }", "cluster.accelerators=272"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!((of(&json, "fabric", "nics_count") - f64::from(17 * 8 + 3 * 72)).abs() < 1e-9);
+    let lines = json["cost"]["lines"].as_array().unwrap();
+    let line = |name: &str| lines.iter().find(|line| line["name"] == name).unwrap_or_else(|| panic!("no {name}"));
+    let quantity = |name: &str| line(name)["quantity"].as_f64().unwrap();
+    assert!((quantity("Nodes: hgx-h200-8") - 17.0).abs() < 1e-9);
+    assert!((quantity("Nodes for prefill: gb200-nvl72") - 3.0).abs() < 1e-9);
+    let capex: f64 = lines.iter().filter_map(|line| line["capex_usd"].as_f64()).sum();
+    assert!((capex / of(&json, "cost", "capex_usd") - 1.0).abs() < 1e-12);
+    // All tokens pay for all GPUs, whichever kind each hangs on.
+    let rate = of(&json, "serving", "requests_per_s");
+    let tokens = 1_024.0 * of(&json, "cost", "usd_per_mtok_input") + 2_048.0 * of(&json, "cost", "usd_per_mtok_output");
+    let owned = of(&json, "cost", "usd_per_useful_gpu_hour") * 272.0 / 3_600.0 * 1e6;
+    assert!((rate * tokens / owned - 1.0).abs() < 1e-9);
+    let share = of(&json, "cost", "prefill_share_ratio");
+    let prompts = rate * 1_024.0 * of(&json, "cost", "usd_per_mtok_input") / owned;
+    assert!((prompts / share - 1.0).abs() < 1e-9 && share > 144.0 / 272.0, "{prompts} and {share}");
+}
+
+#[test]
+fn nodes_for_prefill_that_cannot_be_are_refused_with_a_hint() {
+    let own = |node: &str, accelerators: u32| apart(node, accelerators)[0].clone();
+    let h200 = own("hgx-h200-8", 128);
+    for (settings, said) in [
+        (vec![own("hgx-h200-8", 256)], "leave none to decode"),
+        (vec![own("hgx-h201-8", 8)], "did you mean"),
+        (vec![own("hgx-b300-8", 8)], "slots"),
+        (vec![h200.clone(), "serving.layout={ tensor = 8 }".to_owned()], "no pool of its own"),
+        (vec![h200.clone(), TOGETHER[0].to_owned()], "said twice"),
+        (vec![h200.clone(), "cluster.topology.pod=128".to_owned()], "pods are of nodes of one kind"),
+        (vec!["cluster.prefill={ node = \"hgx-h200-8\" }".to_owned()], "`cluster.prefill.accelerators`"),
+        (vec!["cluster.prefill.count=3".to_owned()], "cluster.prefill"),
+    ] {
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        let (code, _, stderr) = eval(RACKS, &settings);
+        assert_eq!(code, 2, "{settings:?}");
+        assert!(stderr.contains(said) && stderr.contains("help:"), "{settings:?}: {stderr}");
+    }
+    // Nodes that are part filled, and pools that do not fill theirs, are a no.
+    for accelerators in [100, 132] {
+        assert_eq!(eval(RACKS, &[&own("hgx-h200-8", accelerators)]).0, 1, "{accelerators}");
+    }
+}
+
+#[test]
+fn a_search_serves_no_less_on_more_of_either_kind() {
+    let rest = ["serving.arrivals=\"max\"", "serving.layout=\"auto\""];
+    let served = |all: u32, prefill: u32| {
+        let all = format!("cluster.accelerators={all}");
+        let json = on("rtx-pro-6000-8", prefill, &[&rest[..], &[&all]].concat());
+        json["serving"]["requests_per_s"].as_f64().unwrap()
+    };
+    for [few, many] in [[(96, 32), (104, 40)], [(96, 32), (104, 32)], [(136, 64), (200, 64)], [(136, 64), (264, 192)]] {
+        let (few, many) = (served(few.0, few.1), served(many.0, many.1));
+        assert!(many >= few * (1.0 - 1e-9), "{many} after {few}");
+    }
+}

@@ -7,7 +7,6 @@ use clap::{Args, Subcommand};
 
 use super::calibrate_collectives::Collectives;
 use super::calibrate_serving::Serving;
-use super::catalog::today;
 use super::network::{Network, NetworkArguments, gpus};
 use super::options::Format;
 use super::{Answer, Session};
@@ -16,7 +15,7 @@ use crate::catalog::training_efficiency::TrainingEfficiency;
 use crate::catalog::{Accelerator, Catalog, CollectiveEfficiency};
 use crate::collectives::Collective;
 use crate::diagnostics::{Code, Diagnostic};
-use crate::load;
+use crate::load::{self, today};
 use crate::report::{CalibrationTitle, calibration_grid, calibration_json, calibration_page, calibration_toml};
 use crate::scenario::Communication;
 use crate::study::Call;

@@ -1,16 +1,15 @@
 //! `clusterplan catalog`
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Subcommand;
 
 use super::options::Format;
 use super::{Answer, Session};
-use crate::catalog::{Catalog as Known, Change, Condition, StalePrice, date_of, difference, named_by};
+use crate::catalog::{Catalog as Known, Change, Condition, StalePrice, difference, named_by};
 use crate::diagnostics::{Code, Diagnostic, Sink, did_you_mean};
 use crate::document::Node;
-use crate::load::{self, CatalogDocuments};
+use crate::load::{self, CatalogDocuments, today};
 use crate::report::{Grid, entry_grid, entry_page, list_grid};
 use crate::units::{Quantity, Seconds};
 
@@ -234,7 +233,7 @@ fn freeze(
         kept.extend(of_id.cloned());
     }
     if let Some(path) = scenario {
-        let Some(text) = session.scenario(path) else { return Answer::Mistaken };
+        let Some(text) = session.scenario(path, &mut Known::default()) else { return Answer::Mistaken };
         kept.extend(named_by(&text, documents));
     }
     load::bind(documents, &session.sink);
@@ -248,12 +247,6 @@ fn freeze(
     }
     let file = |key: &(String, String)| (PathBuf::from(&key.0).join(format!("{}.toml", key.1)), frozen(key));
     Answer::Files(kept.iter().map(file).collect())
-}
-
-/// The day that it is.
-pub(super) fn today() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    date_of(i64::try_from(since.as_secs() / 86_400).unwrap_or_default())
 }
 
 /// The day given, or today; a text that is no day is reported.

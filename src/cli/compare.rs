@@ -7,7 +7,7 @@ use clap::Args;
 use super::options::Format;
 use super::session::message;
 use super::{Answer, Session};
-use crate::catalog::Reference;
+use crate::catalog::{Catalog, Reference};
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::load;
 use crate::report::{comparison_csv, comparison_json, comparison_page, infeasible_page};
@@ -30,15 +30,15 @@ pub(super) struct Compare {
 
 impl Compare {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
-        let catalog = session.catalog();
-        let cases = self.cases(&mut session);
-        let (axes, baseline) = self.axes(&cases, &mut session);
+        let mut catalog = session.catalog();
+        let cases = self.cases(&mut session, &mut catalog);
+        let (axes, baseline) = self.axes(&cases, &mut session, &mut catalog);
         let question = Question { cases: &cases, axes: &axes, baseline: baseline.as_ref() };
         let Some(comparison) = compare(&question, &catalog, &session.sink) else { return (Answer::Mistaken, session) };
         (answer(&comparison, &session), session)
     }
 
-    fn cases(&self, session: &mut Session) -> Vec<Case> {
+    fn cases(&self, session: &mut Session, catalog: &mut Catalog) -> Vec<Case> {
         let mut cases = Vec::new();
         for (index, path) in self.scenarios.iter().enumerate() {
             if self.scenarios[..index].contains(path) {
@@ -49,7 +49,7 @@ impl Compare {
             // Files of one name in several directories are told apart by their paths.
             let twins = self.scenarios.iter().filter(|other| name(other) == name(path)).count();
             let name = if twins > 1 { path.display().to_string() } else { name(path) };
-            if let Some(document) = session.scenario(path) {
+            if let Some(document) = session.scenario(path, catalog) {
                 cases.push(Case { name, document });
             }
         }
@@ -57,7 +57,7 @@ impl Compare {
     }
 
     /// What is varied: what the command line says, or else the table of a single scenario.
-    fn axes(&self, cases: &[Case], session: &mut Session) -> (Vec<Axis>, Option<Reference>) {
+    fn axes(&self, cases: &[Case], session: &mut Session, catalog: &mut Catalog) -> (Vec<Axis>, Option<Reference>) {
         let Session { sources, sink, .. } = session;
         let mut axes = Vec::new();
         let mut baseline = None;
@@ -70,6 +70,9 @@ impl Compare {
         }
         for argument in &self.vary {
             let Some(axis) = load::axis("--vary", argument, sources, sink) else { continue };
+            if let Some(scenario) = self.scenarios.first() {
+                load::models_of_key((&axis.key, &axis.values), scenario, catalog, sources, sink);
+            }
             if axes.iter().any(|earlier| earlier.key == axis.key) {
                 let at = axis.values.first().map(|value| value.at.clone()).unwrap_or_default();
                 let hint = "name all its values in one --vary";

@@ -23,8 +23,8 @@ pub(super) struct Eval {
 
 impl Eval {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
-        let catalog = session.catalog();
-        let document = session.scenario(&self.scenario);
+        let mut catalog = session.catalog();
+        let document = session.scenario(&self.scenario, &mut catalog);
         let file = document.map(|document| ScenarioFile::read(&document, &session.sink));
         let scenario = file.and_then(|file| Scenario::resolve(&file, &catalog, &session.sink));
         let Some(scenario) = scenario else { return (Answer::Mistaken, session) };

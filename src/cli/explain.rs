@@ -26,8 +26,8 @@ pub(super) struct Explain {
 
 impl Explain {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
-        let catalog = session.catalog();
-        let document = session.scenario(&self.scenario);
+        let mut catalog = session.catalog();
+        let document = session.scenario(&self.scenario, &mut catalog);
         let found = metric(&self.metric);
         if found.is_none() {
             let message = format!("no figure has the key `{}`", self.metric);

@@ -160,8 +160,8 @@ impl Memory {
     }
 
     fn training(path: &std::path::Path, session: &mut Session) -> Option<Answer> {
-        let catalog = session.catalog();
-        let document = session.scenario(path)?;
+        let mut catalog = session.catalog();
+        let document = session.scenario(path, &mut catalog)?;
         let file = ScenarioFile::read(&document, &session.sink);
         if MemoryJob::is_wanted(&file, &catalog) {
             let wanted = MemoryJob::resolve(&file, &catalog, &session.sink)?;

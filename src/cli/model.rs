@@ -8,10 +8,10 @@ use super::options::Format;
 use super::{Answer, Session};
 use crate::catalog::model::{Format as NumberFormat, Model};
 use crate::diagnostics::{Code, Diagnostic, Span};
-use crate::load;
+use crate::load::{self, config_name, name_of, today};
 use crate::memory::serving::CacheFormats;
 use crate::report::{ModelSheet, model_grid, model_json, model_page};
-use crate::workload::{Fill, import};
+use crate::workload::{Fill, Imported, import};
 
 /// `clusterplan model`
 #[derive(Args, Debug)]
@@ -93,8 +93,8 @@ pub(super) fn find(wanted: &str, session: &mut Session) -> Option<(String, Model
     let path = Path::new(wanted);
     let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
     if is_json || path.is_dir() {
-        let (model, fills) = read(path, session)?;
-        return Some((name_of(path), model, fills));
+        let found = read(path, session)?;
+        return Some((name_of(path), found.model, found.fills));
     }
     let catalog = session.catalog();
     if !session.sink.is_empty() {
@@ -114,41 +114,18 @@ pub(super) fn find(wanted: &str, session: &mut Session) -> Option<(String, Model
     None
 }
 
-fn read(path: &Path, session: &mut Session) -> Option<(Model, Vec<Fill>)> {
+fn read(path: &Path, session: &mut Session) -> Option<Imported> {
     session.reads(path);
     let (root, quantisation) = load::model_config(path, &mut session.sources, &session.sink)?;
     if !session.sink.is_empty() {
         return None;
     }
     let found = import(&root, quantisation.as_ref(), &session.sink)?;
-    session.sink.is_empty().then_some((found.model, found.fills))
-}
-
-/// A directory's name, or a file's; `config.json` says less than the directory that it is in.
-fn name_of(path: &Path) -> String {
-    let named = if path.file_name().is_some_and(|name| name == "config.json") { path.parent() } else { Some(path) };
-    let stem = named.filter(|path| path.file_name().is_some()).unwrap_or(path);
-    let stem = if stem.is_dir() { stem.file_name() } else { stem.file_stem() };
-    stem.map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned())
+    session.sink.is_empty().then_some(found)
 }
 
 fn write(path: &Path, name: Option<&str>, session: &mut Session) -> Answer {
-    let Some((model, fills)) = read(path, session) else { return Answer::Mistaken };
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let Some(found) = read(path, session) else { return Answer::Mistaken };
     let name = name.map_or_else(|| name_of(path), str::to_owned);
-    let fields: Vec<String> = model.toml_keys().into_iter().map(quoted).collect();
-    let file = path.file_name().map(|file| file.to_string_lossy().into_owned()).unwrap_or_default();
-    let note = if fills.is_empty() {
-        String::new()
-    } else {
-        let filled: Vec<String> =
-            fills.iter().map(|fill| format!("{} taken as {} ({})", fill.key, fill.value, fill.why)).collect();
-        format!("note = {}\n", quoted(&filled.join("; ")))
-    };
-    let (title, fields) = (quoted(&format!("{name}, {file}")), fields.join(", "));
-    let accessed = super::catalog::today();
-    let source = format!(
-        "[[source]]\nfields = [{fields}]\nbasis = \"secondary\"\ntitle = {title}\naccessed = {accessed}\n{note}"
-    );
-    Answer::Yes(format!("name = {}\n{}\n{source}", quoted(&name), model.to_toml()).into_bytes())
+    Answer::Yes(found.to_file(&name, &config_name(path), &today()).into_bytes())
 }

@@ -26,8 +26,8 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
-        let catalog = session.catalog();
-        let document = session.scenario(&self.scenario);
+        let mut catalog = session.catalog();
+        let document = session.scenario(&self.scenario, &mut catalog);
         let file = document.as_ref().map(|document| ScenarioFile::read(document, &Sink::default()));
         if let (Some(document), Some(file)) = (&document, file)
             && file.training.is_some()

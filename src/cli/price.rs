@@ -8,6 +8,7 @@ use super::options::Format;
 use super::session::message;
 use super::{Answer, Session};
 use crate::diagnostics::{Code, Diagnostic};
+use crate::load;
 use crate::report::{PricingRows, grid_csv, infeasible_page, pricing_json, pricing_page, pricing_rows};
 use crate::study::pricing::{StudyFile, price};
 
@@ -60,7 +61,7 @@ impl Price {
                 .push(Diagnostic::new(Code::Inconsistent, message).hint("add --format csv, or leave --rows out"));
             return (Answer::Mistaken, session);
         }
-        let catalog = session.catalog();
+        let mut catalog = session.catalog();
         let Some(document) = session.document(&self.study) else { return (Answer::Mistaken, session) };
         let study = StudyFile::read(&document, &session.sink);
         if !session.sink.is_empty() {
@@ -75,7 +76,8 @@ impl Price {
             session.sink.push(Diagnostic::new(Code::Unreadable, message).at(&study.job.at, "the job").hint(hint));
             return (Answer::Mistaken, session);
         }
-        let Some(job) = session.scenario(&path) else { return (Answer::Mistaken, session) };
+        let Some(job) = session.scenario(&path, &mut catalog) else { return (Answer::Mistaken, session) };
+        load::models(&document, &self.study, &mut catalog, &mut session.sources, &session.sink);
         let Some(priced) = price(&study, &job, &catalog, &session.sink) else { return (Answer::Mistaken, session) };
         let data = match session.options.format {
             Format::Json => pricing_json(&priced).into_bytes(),

@@ -33,8 +33,8 @@ fn share(text: &str) -> Result<f64, String> {
 
 impl ScalingCommand {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
-        let catalog = session.catalog();
-        let Some(document) = session.scenario(&self.scenario) else { return (Answer::Mistaken, session) };
+        let mut catalog = session.catalog();
+        let Some(document) = session.scenario(&self.scenario, &mut catalog) else { return (Answer::Mistaken, session) };
         let growth = if self.weak { Growth::Weak } else { Growth::Strong };
         let curve =
             Curve { document: &document, accelerators: &self.accelerators, growth, least_marginal: self.least_gain };

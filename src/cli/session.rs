@@ -100,11 +100,15 @@ impl Session {
         load::read(path, &mut self.sources, &self.sink)
     }
 
-    /// A scenario with the user's settings in it.
-    pub(super) fn scenario(&mut self, path: &Path) -> Option<Node> {
+    /// A scenario with the user's settings in it; models that it names by path are put into the catalog.
+    pub(super) fn scenario(&mut self, path: &Path, catalog: &mut Catalog) -> Option<Node> {
         self.settings_used = true;
         self.reads(path);
-        load::scenario(path, &self.options.set, &mut self.sources, &self.sink)
+        let document = load::scenario(path, &self.options.set, &mut self.sources, &self.sink)?;
+        let before = self.sink.len();
+        load::models(&document, path, catalog, &mut self.sources, &self.sink);
+        // A model that could not be read is told once, where it stands.
+        (self.sink.len() == before).then_some(document)
     }
 
     /// A page in the format asked for, where that is for people.

@@ -76,8 +76,8 @@ pub(super) struct SweepCommand {
 
 impl SweepCommand {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
-        let catalog = session.catalog();
-        let Some(document) = session.scenario(&self.scenario) else { return (Answer::Mistaken, session) };
+        let mut catalog = session.catalog();
+        let Some(document) = session.scenario(&self.scenario, &mut catalog) else { return (Answer::Mistaken, session) };
         let file = ScenarioFile::read(&document, &session.sink);
         let Some(wanted) = file.sweep.filter(|sweep| !sweep.axes.is_empty()) else {
             if session.sink.is_empty() {

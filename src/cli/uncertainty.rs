@@ -33,8 +33,8 @@ pub(super) struct UncertaintyCommand {
 
 impl UncertaintyCommand {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
-        let catalog = session.catalog();
-        let Some(document) = session.scenario(&self.scenario) else { return (Answer::Mistaken, session) };
+        let mut catalog = session.catalog();
+        let Some(document) = session.scenario(&self.scenario, &mut catalog) else { return (Answer::Mistaken, session) };
         let file = ScenarioFile::read(&document, &session.sink);
         let usual = file.uncertainty.clone().unwrap_or_default();
         let wanted = UncertaintyFile {

@@ -55,11 +55,9 @@ pub(super) struct Tried<'a> {
 impl Tried<'_> {
     /// The scenario in that way on so many accelerators.
     pub(super) fn on(&self, size: Size) -> Option<Scenario> {
-        let mut scenario = self.scenario.clone();
-        scenario.cluster = scenario.cluster.with_accelerators(
-            u32::try_from(size.main).ok()?.checked_add(u32::try_from(size.prefill).ok()?)?,
-            u32::try_from(size.prefill).ok()?,
-        );
+        let prefill = u32::try_from(size.prefill).ok()?;
+        let accelerators = u32::try_from(size.main).ok()?.checked_add(prefill)?;
+        let mut scenario = self.scenario.with_accelerators(accelerators, prefill);
         scenario.serving = Some(self.deployment.of(self.serving));
         Some(scenario)
     }

@@ -212,6 +212,14 @@ pub struct Cluster {
 /// The failure rates of generations that have no set of their own.
 const UNPUBLISHED_FAILURES: &str = "other-accelerators";
 
+/// The key of how many units of storage there are.
+pub(super) const STORAGE_UNITS: &str = "cluster.storage_units";
+
+/// Units of storage for so many accelerators, where a scenario does not say.
+pub(super) fn usual_storage_units(storage: &Storage, accelerators: u32) -> u32 {
+    u32::try_from(storage.units_for(accelerators.into())).unwrap_or(u32::MAX)
+}
+
 pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaults, sink: &Sink) -> Option<Cluster> {
     let wanted = &file.cluster;
     let node = catalog.nodes.find(&wanted.node, &wanted.node.at, sink);
@@ -286,7 +294,7 @@ pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaul
         node_groups::bind(file, wanted, &beside, catalog, sink)
     });
     let storage = storage?;
-    let units = u32::try_from(storage.units_for(wanted.accelerators.into())).unwrap_or(u32::MAX);
+    let units = usual_storage_units(&storage, wanted.accelerators);
     Some(Cluster {
         accelerators: wanted.accelerators,
         prefill: match prefill {
@@ -295,7 +303,7 @@ pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaul
         },
         spares,
         topology: topology?,
-        storage_units: defaults.or("cluster.storage_units", wanted.storage_units, units),
+        storage_units: defaults.or(STORAGE_UNITS, wanted.storage_units, units),
         node: node?,
         accelerator: accelerator?,
         fabric: fabric?,

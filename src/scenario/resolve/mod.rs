@@ -112,6 +112,19 @@ impl std::fmt::Display for Share {
 }
 
 impl Scenario {
+    /// The same with so many accelerators at work, so many of them on prefill's own nodes where it has any, and with the
+    /// storage that is usual for as many where none is given.
+    #[must_use]
+    pub fn with_accelerators(&self, accelerators: u32, of_prefill: u32) -> Self {
+        let mut changed = Self { cluster: self.cluster.with_accelerators(accelerators, of_prefill), ..self.clone() };
+        let usual = changed.assumed.iter_mut().find(|assumption| assumption.key == cluster::STORAGE_UNITS);
+        if let Some(assumption) = usual {
+            changed.cluster.storage_units = cluster::usual_storage_units(&changed.cluster.storage, accelerators);
+            assumption.value = changed.cluster.storage_units.to_string();
+        }
+        changed
+    }
+
     /// Binds a scenario to a catalog; mistakes go to the sink, and there is a scenario only if there are none.
     pub fn resolve(file: &ScenarioFile, catalog: &Catalog, sink: &Sink) -> Option<Self> {
         let mut defaults = Defaults::default();

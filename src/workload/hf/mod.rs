@@ -5,6 +5,7 @@
 //! the name of its key, and so is every key that was not asked for and whose name says that it changes the shape.
 
 mod attention;
+mod catalog_file;
 mod config;
 mod family;
 mod feed;
