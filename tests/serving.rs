@@ -681,6 +681,39 @@ fn tenants_together_take_less_than_apart() {
 }
 
 #[test]
+fn tenants_of_other_hours_take_the_parts_that_others_leave() {
+    let settings = ["serving.model=\"llama-3.1-8b\"", "serving.layout.tensor=1", "serving.slice=\"1g.20gb\""];
+    let of = |hours: [&str; 2]| {
+        let class =
+            |hour| format!("{{ count = 20, mean = \"2 request/s\", peak = \"4 request/s\", busiest_hour = {hour} }}");
+        let tenants = format!("serving.tenants=[{}, {}]", class(hours[0]), class(hours[1]));
+        let (code, json, stderr) = eval(&[&settings[..], &["serving.arrivals=\"max\"", &tenants]].concat());
+        assert_eq!(code, 0, "{stderr}");
+        ["apart", "reallocated", "pooled"].map(|how| figure(&json, &format!("tenants_{how}_count")))
+    };
+    let ([apart, by_hour, pooled], same) = (of(["2", "14"]), of(["14", "14"]));
+    // Offices of opposite hours: shared, half of what each has for itself; given by the hour, between.
+    assert!(
+        (pooled / apart - 0.5).abs() < 0.1 && pooled <= by_hour && by_hour < 0.9 * apart,
+        "{apart} {by_hour} {pooled}"
+    );
+    assert!((same[1] - same[0]).abs() < 1e-9 && same[2] <= same[0] && (same[0] - apart).abs() < 1e-9, "{same:?}");
+    for (tenants, said, hint) in [
+        ("[]", "must be a table", "{ key = value }"),
+        ("{ count = 2, mean = \"1 request/s\", peak = \"2 request/s\", busiest_hour = 25 }", "outside 0 to 24", "24"),
+        (
+            "[{ count = 2, mean = \"1 request/s\", peak = \"60 request/s\", busiest_hour = 3 }]",
+            "at one hour of the day",
+            "leave busiest_hour out",
+        ),
+    ] {
+        let (code, _, stderr) = eval(&[&format!("serving.tenants={tenants}")]);
+        assert_eq!(code, 2, "{tenants}: {stderr}");
+        assert!(stderr.contains(said) && stderr.contains(hint), "{tenants}: {stderr}");
+    }
+}
+
+#[test]
 fn adapters_take_memory_time_and_loads() {
     let rate = "serving.arrivals={ rate = \"20 request/s\" }";
     let of = |adapters: &str| {

@@ -9,6 +9,7 @@ use crate::scenario::{
     TokenPricesFile, Training,
 };
 use crate::units::{Fraction, Tokens, significant};
+use crate::workload::TenantClass;
 
 /// A key of the scenario and its value, written as the scenario writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,11 +237,18 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         ]
     }));
     all.extend(features.tenants.iter().flat_map(|tenants| {
-        [
-            ("serving.tenants.count", tenants.count.to_string()),
-            ("serving.tenants.mean", tenants.mean.to_string()),
-            ("serving.tenants.peak", tenants.peak.to_string()),
-        ]
+        let each = |of: &dyn Fn(&TenantClass) -> String| match &tenants.0[..] {
+            [one] => of(one),
+            several => format!("[{}]", several.iter().map(of).collect::<Vec<_>>().join(", ")),
+        };
+        let hour = |class: &TenantClass| class.busiest.map_or_else(|| "–".to_owned(), |hour| hour.to_string());
+        let hours = tenants.0.iter().any(|class| class.busiest.is_some());
+        let given = [
+            ("serving.tenants.count", each(&|class| class.count.to_string())),
+            ("serving.tenants.mean", each(&|class| class.mean.to_string())),
+            ("serving.tenants.peak", each(&|class| class.peak.to_string())),
+        ];
+        given.into_iter().chain(hours.then(|| ("serving.tenants.busiest_hour", each(&hour))))
     }));
     all.extend(features.prompt_logprobs.then(|| ("serving.prompt_logprobs", true.to_string())));
     all.extend(features.two_batch_overlap.then(|| ("serving.two_batch_overlap", true.to_string())));

@@ -136,6 +136,7 @@ pub const KEYS: &[&str] = &[
     "serving.tenants.count",
     "serving.tenants.mean",
     "serving.tenants.peak",
+    "serving.tenants.busiest_hour",
     "serving.layout",
     "serving.layout.tensor",
     "serving.layout.pipeline",

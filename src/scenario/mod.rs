@@ -20,7 +20,7 @@ pub use resolve::{
     AdapterSet, Agents, Assumption, BoundFabric, BoundLongHaul, BoundSideNetwork, BoundTier, ByBook, Cluster,
     EngineFeatures, EvaluationPause, FABRIC_SPARES, Finance, Kept, LinkParts, MemoryJob, Money, NodeGroup,
     PrefillNodes, PrefillPool, PrefixCaching, Ramp, RunPlan, Scenario, Serving, SiteChoice, Slice, Speculation, Stage,
-    Tenants, TopologyChoice, Training, USUAL_LONG_HAUL, check_side_prices, common,
+    TopologyChoice, Training, USUAL_LONG_HAUL, check_side_prices, common,
 };
 pub use search::LayoutSearch;
 pub use software::{Communication, MissingEfficiency, Overlap, Software, StepEfficiency};

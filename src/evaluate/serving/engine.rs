@@ -6,9 +6,9 @@ use crate::inference::{
     SteadyState,
 };
 use crate::memory::serving::ServingLayout;
-use crate::scenario::{Serving, Tenants};
+use crate::scenario::Serving;
 use crate::units::{Bytes, RequestRate, Seconds};
-use crate::workload::prediction_inputs;
+use crate::workload::{Tenants, prediction_inputs};
 
 /// Arithmetic of all that an engine runs.
 #[derive(Clone, Debug)]
@@ -102,6 +102,8 @@ impl AdapterPoint {
 pub struct TenantsPoint {
     /// Accelerators where each tenant has replicas of its own for its busiest time.
     pub apart: f64,
+    /// The same where each has as many as it needs at the time, given anew through the day; none where hours are not known.
+    pub reallocated: Option<f64>,
     /// Accelerators where all share replicas for the busiest time of all together.
     pub pooled: f64,
 }
@@ -116,9 +118,12 @@ impl TenantsPoint {
     /// Of tenants on replicas that serve so many requests a second each, so many of which go on an accelerator.
     fn new(tenants: &Tenants, each: f64, per_accelerator: f64) -> Self {
         let each = RequestRate::new(each);
-        let replicas = |rate: RequestRate| (rate / each).ceil();
-        let apart = replicas(tenants.peak) * f64::from(tenants.count);
-        Self { apart: (apart / per_accelerator).ceil(), pooled: (replicas(tenants.pooled()) / per_accelerator).ceil() }
+        let accelerators = |replicas: f64| (replicas / per_accelerator).ceil();
+        Self {
+            apart: accelerators(tenants.apart(each)),
+            reallocated: tenants.reallocated(each).map(accelerators),
+            pooled: accelerators((tenants.pooled() / each).ceil()),
+        }
     }
 }
 

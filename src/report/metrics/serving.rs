@@ -109,8 +109,11 @@ figures! {
     "serving.tenants_apart_count": Count, "GPUs with tenants apart", "Where each tenant has replicas of its own for its busiest time.";
         "tenants x requests of one at its busiest / most that a replica serves, in whole replicas" from ["serving.tenants.peak", "serving.tenants.count", "serving.slice"]
         => |e| e.serving?.tenants?.apart;
-    "serving.tenants_pooled_count": Count, "GPUs with tenants pooled", "Where all share replicas, and their busiest times are independent.";
-        "(tenants x mean + sqrt(tenants) x (peak - mean)) / most that a replica serves, in whole replicas" from ["serving.tenants.mean", "serving.tenants.peak", "serving.tenants.count", "serving.slice"]
+    "serving.tenants_reallocated_count": Count, "GPUs with parts given by the hour", "Where each tenant has replicas of its own, as many as it needs at the time.";
+        "most, over a day's hours, of tenants x requests of one at the time / most that a replica serves, in whole replicas of each" from ["serving.tenants.mean", "serving.tenants.peak", "serving.tenants.busiest_hour", "serving.slice"]
+        => |e| e.serving?.tenants?.reallocated?;
+    "serving.tenants_pooled_count": Count, "GPUs with tenants pooled", "Where all share replicas: at their busiest hour together, or where hours are not known, as if busiest times were independent.";
+        "most, over a day's hours, of all requests; or tenants x mean + sqrt(tenants) x (peak - mean), / most that a replica serves, in whole replicas" from ["serving.tenants.mean", "serving.tenants.peak", "serving.tenants.count", "serving.tenants.busiest_hour", "serving.slice"]
         => |e| e.serving?.tenants?.pooled;
     "serving.block_waste_ratio": Ratio, "Cache in part-filled blocks", "Share of a sequence's cache that is the empty end of its last blocks.";
         "half a block / (tokens held on average + half a block)" from ["serving.block_tokens", "serving.input_tokens", "serving.output_tokens", "efficiency/memory.engines"]

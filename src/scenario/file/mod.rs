@@ -24,7 +24,7 @@ pub(super) use cluster::{ClusterFile, PrefillFile, SitesFile, TopologyFile};
 pub use cluster::{NetworksFile, PowerBudget, Tenancy, TierCount, TopologyKind};
 pub use compare::CompareFile;
 pub use engine::AdapterTargets;
-pub(in crate::scenario) use engine::{Acceptance, AdaptersFile, EngineFile, SpeculationFile, TenantsFile};
+pub(in crate::scenario) use engine::{Acceptance, AdaptersFile, EngineFile, SpeculationFile, TenantFile, TenantsFile};
 pub use finance::Amortisation;
 pub(super) use finance::FinanceFile;
 pub use finance::TokenPricesFile;

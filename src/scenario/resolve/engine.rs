@@ -8,9 +8,11 @@ use crate::catalog::model::Model;
 use crate::catalog::{Accelerator, Catalog, Entry, MemoryTier, Reference};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::parallelism::ServingLayout;
-use crate::scenario::file::{Acceptance, AdapterTargets, AdaptersFile, EngineFile, SpeculationFile, TenantsFile};
-use crate::units::{Factor, Fraction, RequestRate};
-use crate::workload::{AdapterParameters, adapter_parameters, prediction_layer};
+use crate::scenario::file::{
+    Acceptance, AdapterTargets, AdaptersFile, EngineFile, SpeculationFile, TenantFile, TenantsFile,
+};
+use crate::units::{Factor, Fraction};
+use crate::workload::{AdapterParameters, TenantClass, Tenants, adapter_parameters, prediction_layer};
 
 /// Where adapters wait that are not in the accelerators' memory.
 const USUAL_TIER: &str = "host-dram-pcie5";
@@ -66,26 +68,6 @@ pub struct Slice {
     pub instances: u32,
     /// The part.
     pub accelerator: Arc<Accelerator>,
-}
-
-/// Tenants with requests of their own, whose busiest times are independent.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tenants {
-    /// How many.
-    pub count: u32,
-    /// Requests of one on average.
-    pub mean: RequestRate,
-    /// Requests of one at its busiest.
-    pub peak: RequestRate,
-}
-
-impl Tenants {
-    /// What all together come to at their busiest: means add up, and what is above them by the root of the sum of squares,
-    /// as independent deviations do (Eppen, Management Science 25(5), 1979).
-    pub fn pooled(&self) -> RequestRate {
-        let count = f64::from(self.count);
-        self.mean * count + self.peak.saturating_sub(self.mean) * count.sqrt()
-    }
 }
 
 impl EngineFeatures {
@@ -161,7 +143,13 @@ pub(super) fn bind(
 }
 
 fn tenants(wanted: &TenantsFile) -> Tenants {
-    Tenants { count: wanted.count, mean: wanted.mean, peak: wanted.peak }
+    let of = |class: &TenantFile| TenantClass {
+        count: class.count,
+        mean: class.mean,
+        peak: class.peak,
+        busiest: class.busiest_hour,
+    };
+    Tenants(wanted.0.iter().map(of).collect())
 }
 
 fn adapters(

@@ -18,7 +18,7 @@ pub use cache::{BoundTier, Kept, PrefixCaching};
 pub use cluster::{
     BoundFabric, BoundLongHaul, Cluster, FABRIC_SPARES, LinkParts, SiteChoice, TopologyChoice, USUAL_LONG_HAUL,
 };
-pub use engine::{AdapterSet, EngineFeatures, Slice, Speculation, Tenants};
+pub use engine::{AdapterSet, EngineFeatures, Slice, Speculation};
 pub use finance::{ByBook, Finance};
 pub use memory::MemoryJob;
 pub use node_groups::{NodeGroup, PrefillNodes, common};
