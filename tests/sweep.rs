@@ -61,6 +61,20 @@ axes = [
 ]
 "#;
 
+/// Two prices of a book, of which points have one, the other or none, beside two fields of a site.
+const PRICES_APART: &str = r#"
+[sweep]
+axes = [
+  { cases = [
+    [{ key = "catalog/prices/neocloud-2026h2/price/dgx-h100/usd", values = ["$250,000", "$300,000"] }],
+    [{ key = "catalog/prices/neocloud-2026h2/price/qm9700/usd", values = ["$20,000", { value = "$40,000", low = "$30,000", high = "$50,000" }] }],
+    [{ key = "finance.utilisation", values = [0.7] }],
+  ] },
+  { key = "catalog/sites/us-colo/pue", values = [1.2, 1.4] },
+  { key = "catalog/sites/us-colo/electricity", values = ["$0.06/kWh", "$0.12/kWh"] },
+]
+"#;
+
 /// Agents ask for their own requests.
 const OF_AGENTS: &str = r#"
 [sweep]
@@ -136,9 +150,8 @@ fn against_eval(path: &Path, keys: &[&str]) -> (usize, usize) {
         let mut arguments =
             vec!["eval".to_owned(), path.display().to_string(), "--format".to_owned(), "csv".to_owned()];
         for key in keys {
-            // Rows show texts within tables without their quotes.
-            let value = row[*key].replace("{ rate = ", "{ rate = \"").replace(" request/s }", " request/s\" }");
-            arguments.extend(["--set".to_owned(), format!("{key}={value}")]);
+            // A cell can be entered as it stands.
+            arguments.extend(["--set".to_owned(), format!("{key}={}", row[*key])]);
         }
         let output = clusterplan(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).output().unwrap();
         let alone = rows(&String::from_utf8(output.stdout).unwrap()).remove(0);
@@ -229,6 +242,45 @@ fn points_visited_in_any_order_give_the_rows_of_the_whole() {
     }
     visited.reverse();
     assert_eq!(visited, whole);
+}
+
+#[test]
+fn what_is_done_before_a_place_is_counted() {
+    let bench = Bench::new();
+    let all = "[sweep]\naxes = [{ key = \"cluster.accelerators\", values = [128, 256] }, { key = \"training.layout\", values = \"all\" }]\n";
+    for (axes, set) in
+        [(AXES, None), (all, Some("training.layout={ search = \"fastest\", context = 1, micro_batch = 1 }"))]
+    {
+        let scenario = bench.scenario(GPT, axes);
+        let (mut sources, sink) = (Sources::default(), Sink::default());
+        let catalog = load::catalog(&[], &mut sources, &sink);
+        let set: Vec<String> = set.iter().map(|set| (*set).to_owned()).collect();
+        let document = load::scenario(&scenario, &set, &mut sources, &sink).unwrap();
+        let wanted = ScenarioFile::read(&document, &sink).sweep.unwrap();
+        let sweep = Sweep::bind(&document, &wanted, &catalog, sweep_figures(&[]), &sink).unwrap();
+        for shard in [Shard::WHOLE, Shard { index: 1, count: 3 }] {
+            let (mut rows, mut places) = (0, 0);
+            sweep.run(
+                shard,
+                Cursor::default(),
+                || 0,
+                |part: &mut u64, _| *part += 1,
+                |next, part| {
+                    (rows, places) = (rows + part, places + 1);
+                    // Each of a few places, and the last.
+                    assert!(places % 7 != 0 || sweep.before(shard, next) == rows, "{next:?}");
+                    ControlFlow::Continue(())
+                },
+            );
+            let end = Cursor { point: sweep.axes.size(), row: 0 };
+            let to = if sweep.axes.layouts {
+                end
+            } else {
+                Cursor { point: rows + sweep.axes.size() * shard.index / shard.count, row: 0 }
+            };
+            assert_eq!(sweep.before(shard, to), rows);
+        }
+    }
 }
 
 #[test]
@@ -330,26 +382,34 @@ where = ["catalog/fabrics/roce-400g/spine_efficiency != 0.6"]
 #[test]
 fn prices_of_the_catalog_are_axes_that_say_what_an_overlay_says() {
     let bench = Bench::new();
-    let path = bench.scenario(GPT, PRICES);
-    let found = rows(&stdout(&["sweep", path.to_str().unwrap(), "--figures", "all"]));
-    assert_eq!(found.len(), 16);
-    let [price, power] = ["catalog/prices/neocloud-2026h2/price/dgx-h100/usd", "catalog/sites/us-colo/electricity"];
-    // Each alone is evaluated afresh where it is the only point.
-    for row in &found {
-        let axes = format!(
-            "sweep.axes=[{{ key = \"{price}\", values = [\"{}\"] }}, {{ key = \"{power}\", values = [\"{}\"] }}]",
-            row[price], row[power]
-        );
-        let [used, count] = ["finance.utilisation", "cluster.accelerators"].map(|key| format!("{key}={}", row[key]));
-        let alone =
-            ["sweep", path.to_str().unwrap(), "--figures", "all", "--set", &axes, "--set", &used, "--set", &count];
-        let alone = rows(&stdout(&alone)).remove(0);
-        for (key, value) in alone.iter().filter(|(key, _)| *key != "point") {
-            assert_eq!(row[key], *value, "{key}");
+    for (axes, points) in [(PRICES, 16), (PRICES_APART, 20)] {
+        let path = bench.scenario(GPT, axes);
+        let found = rows(&stdout(&["sweep", path.to_str().unwrap(), "--figures", "all"]));
+        assert_eq!(found.len(), points);
+        // Each alone is evaluated afresh where it is the only point.
+        for row in &found {
+            let columns = row.iter().filter(|(key, value)| key.starts_with("catalog/") && !value.is_empty());
+            let text =
+                |value: &str| if value.starts_with(['$', 'E']) { format!("\"{value}\"") } else { value.to_owned() };
+            let axes: Vec<String> =
+                columns.map(|(key, value)| format!("{{ key = \"{key}\", values = [{}] }}", text(value))).collect();
+            let mut alone = vec!["sweep".to_owned(), path.to_str().unwrap().to_owned()];
+            alone.extend(["--figures".to_owned(), "all".to_owned()]);
+            alone.extend(["--set".to_owned(), format!("sweep.axes=[{}]", axes.join(", "))]);
+            for key in ["finance.utilisation", "cluster.accelerators"] {
+                if let Some(value) = row.get(key).filter(|value| !value.is_empty()) {
+                    alone.extend(["--set".to_owned(), format!("{key}={value}")]);
+                }
+            }
+            let alone: Vec<&str> = alone.iter().map(String::as_str).collect();
+            let alone = rows(&stdout(&alone)).remove(0);
+            for (key, value) in alone.iter().filter(|(key, _)| *key != "point") {
+                assert_eq!(row[key], *value, "{key}");
+            }
         }
+        let costs: std::collections::BTreeSet<&str> = found.iter().map(|row| row["cost.total_usd"].as_str()).collect();
+        assert_eq!(costs.len(), points, "every value counts");
     }
-    let costs: std::collections::BTreeSet<&str> = found.iter().map(|row| row["cost.total_usd"].as_str()).collect();
-    assert_eq!(costs.len(), 16, "every value counts");
 }
 
 #[test]
@@ -573,6 +633,7 @@ fn sweeps_of_nothing_and_of_the_same_twice_are_refused() {
         (format!("{{ cases = [[{gpus}], [{used}]] }}, {used}"), "varied twice"),
         ("{ zip = [] }".to_owned(), "`zip` holds no axes"),
         ("{ cases = [] }".to_owned(), "`cases` holds no axes"),
+        ("{ cases = [[], []] }".to_owned(), "`cases` holds no axes"),
         ("{ key = \"cluster.accelerators\", values = [512, 1024, 512] }".to_owned(), "takes 512 twice"),
     ] {
         refused(GPT, &axes, &[], word);

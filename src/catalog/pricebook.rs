@@ -261,6 +261,88 @@ impl PriceBook {
     }
 }
 
+/// Amounts at one place of a book.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Term {
+    /// The place in its list.
+    pub place: usize,
+    /// The amounts.
+    pub amounts: Amounts,
+}
+
+/// Amounts of a price or of a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Amounts {
+    /// Of a part.
+    Price(Ranged<Usd>),
+    /// Of a line: how much, how long it lasts, and how it grows.
+    Line(Amount, Option<Seconds>, Fraction),
+    /// What owners reckon with.
+    Owner(OwnerValue),
+}
+
+impl PriceBook {
+    /// The amounts of another reading of this book that it has otherwise; none where more than amounts differs.
+    pub fn terms_unlike(&self, other: &Self) -> Option<Vec<Term>> {
+        let Self { owner, prices, lines } = self;
+        if owner.len() != other.owner.len() || prices.len() != other.prices.len() || lines.len() != other.lines.len() {
+            return None;
+        }
+        let mut terms = Vec::new();
+        for (place, (own, other)) in prices.iter().zip(&other.prices).enumerate() {
+            if own.part != other.part || own.evidence != other.evidence {
+                return None;
+            }
+            if own.usd != other.usd {
+                terms.push(Term { place, amounts: Amounts::Price(other.usd) });
+            }
+        }
+        for (place, (own, other)) in lines.iter().zip(&other.lines).enumerate() {
+            let Line { amount, life, escalation, .. } = *other;
+            if *other != (Line { amount, life, escalation, ..own.clone() }) {
+                return None;
+            }
+            if own != other {
+                terms.push(Term { place, amounts: Amounts::Line(amount, life, escalation) });
+            }
+        }
+        for (place, (own, other)) in owner.iter().zip(&other.owner).enumerate() {
+            if own.assumes != other.assumes || own.evidence != other.evidence {
+                return None;
+            }
+            if own.value != other.value {
+                terms.push(Term { place, amounts: Amounts::Owner(other.value) });
+            }
+        }
+        Some(terms)
+    }
+
+    /// The book's own amounts where others have theirs.
+    pub fn term_at(&self, other: &Term) -> Option<Term> {
+        let amounts = match other.amounts {
+            Amounts::Price(_) => Amounts::Price(self.prices.get(other.place)?.usd),
+            Amounts::Line(..) => {
+                let line = self.lines.get(other.place)?;
+                Amounts::Line(line.amount, line.life, line.escalation)
+            }
+            Amounts::Owner(_) => Amounts::Owner(self.owner.get(other.place)?.value),
+        };
+        Some(Term { amounts, ..*other })
+    }
+
+    /// Sets amounts, where the book has the place.
+    pub fn set(&mut self, term: &Term) {
+        match term.amounts {
+            Amounts::Price(usd) => self.prices.iter_mut().skip(term.place).take(1).for_each(|price| price.usd = usd),
+            Amounts::Line(amount, life, escalation) => {
+                let line = self.lines.iter_mut().skip(term.place).take(1);
+                line.for_each(|line| (line.amount, line.life, line.escalation) = (amount, life, escalation));
+            }
+            Amounts::Owner(value) => self.owner.iter_mut().skip(term.place).take(1).for_each(|own| own.value = value),
+        }
+    }
+}
+
 /// Reports every part that has a second price.
 fn check_twice(prices: &[Price], sink: &Sink) {
     for (index, price) in prices.iter().enumerate() {

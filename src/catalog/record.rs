@@ -26,7 +26,8 @@ pub struct Record<'a> {
     pub sources: &'a [Source],
     /// The file as it was written, after overlays.
     pub document: &'a Node,
-    pub(super) lists: &'static [List],
+    /// Top-level lists whose items carry their own source.
+    pub lists: &'static [List],
 }
 
 /// A field, as written, and what stands behind it.

@@ -84,6 +84,39 @@ impl Site {
     }
 }
 
+impl Site {
+    /// Changes what `to` has otherwise than `from`.
+    pub fn change(&mut self, from: &Self, to: &Self) {
+        fn set<T: Copy + PartialEq>(own: &mut T, from: &T, to: &T) {
+            if from != to {
+                *own = *to;
+            }
+        }
+        set(&mut self.pue, &from.pue, &to.pue);
+        set(&mut self.electricity, &from.electricity, &to.electricity);
+        set(&mut self.carbon_intensity, &from.carbon_intensity, &to.carbon_intensity);
+        set(&mut self.cooling, &from.cooling, &to.cooling);
+        set(&mut self.rack.power, &from.rack.power, &to.rack.power);
+        set(&mut self.rack.units, &from.rack.units, &to.rack.units);
+        match (&mut self.housing, &from.housing, &to.housing) {
+            (Housing::Own(own), Housing::Own(from), Housing::Own(to)) => {
+                set(&mut own.cost_per_kw, &from.cost_per_kw, &to.cost_per_kw);
+                set(&mut own.life, &from.life, &to.life);
+                set(&mut own.operations, &from.operations, &to.operations);
+            }
+            (
+                Housing::Colocation { rent, includes_power },
+                Housing::Colocation { rent: from, includes_power: from_power },
+                Housing::Colocation { rent: to, includes_power: to_power },
+            ) => {
+                set(rent, from, to);
+                set(includes_power, from_power, to_power);
+            }
+            (own, from, to) => set(own, from, to),
+        }
+    }
+}
+
 fn read_housing(reader: &mut Reader<'_>) -> Housing {
     let rent = reader.optional("colocation");
     let includes_power = reader.optional("colocation_includes_power");

@@ -260,15 +260,15 @@ fn report(option: &str, error: &ConditionError, session: &Session) {
 
 /// Keeps what is wanted of all rows.
 fn reduce(sweep: &Sweep<'_>, wanted: &Wanted, size: u64) -> Reduced {
-    let progress = Progress::new(size);
+    let progress = Progress::new(sweep, Shard::WHOLE, Cursor::default(), size);
     let mut all = Reduction::new(wanted);
     sweep.run(
         Shard::WHOLE,
         Cursor::default(),
         || (0, Reduction::new(wanted)),
         |(_, part), row| part.take(row),
-        |_, (_, part)| {
-            progress.advance(part.rows());
+        |next, (_, part)| {
+            progress.advance(next, part.rows());
             all.merge(part);
             ControlFlow::Continue(())
         },

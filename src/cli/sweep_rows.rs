@@ -120,7 +120,7 @@ fn identity(rows: &Rows<'_>, header: &[u8], catalog: &Catalog) -> String {
 fn each(rows: &Rows<'_>, begin: Cursor, mut take: impl FnMut(Cursor, Vec<u8>) -> ControlFlow<()>) {
     let lines = SweepCsv::new(rows.sweep);
     let shard = rows.shard.unwrap_or(Shard::WHOLE);
-    let progress = Progress::new(rows.size / shard.count);
+    let progress = Progress::new(rows.sweep, shard, begin, rows.size);
     rows.sweep.run(
         shard,
         begin,
@@ -130,7 +130,7 @@ fn each(rows: &Rows<'_>, begin: Cursor, mut take: impl FnMut(Cursor, Vec<u8>) ->
             lines.row(part, row);
         },
         |next, (count, part)| {
-            progress.advance(count);
+            progress.advance(next, count);
             take(next, part.finish())
         },
     );

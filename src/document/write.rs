@@ -13,6 +13,14 @@ impl Node {
         }
         text
     }
+
+    /// A value as it is entered in a cell or after a key: a text bare, and within lists and tables as TOML has it.
+    pub fn entered(&self) -> String {
+        match &self.value {
+            Value::Array(_) | Value::Table(_) => inline(self),
+            _ => self.to_string(),
+        }
+    }
 }
 
 /// Whether a list holds tables, which are written one after another.

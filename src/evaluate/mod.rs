@@ -45,6 +45,6 @@ pub use serving::{
 };
 pub use shares_of_prefill::SharesOfPrefill;
 pub use side::{Devices, SideBill, side_bills};
-pub use staged::{Bought, Staged, StagedServing};
+pub use staged::{Staged, StagedServing};
 pub use step::{StepInputs, domain, reach, wires, wires_of_cards, with_efficiency};
 pub use token_costs::{CapacityCosts, CostElements, TokenCosts};

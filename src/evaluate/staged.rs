@@ -1,11 +1,8 @@
 //! One answer whose layout, load or money is set again and again: what does not depend on them is computed once.
 
-use std::sync::Arc;
-
 use super::evaluation::{agents_point, check_finite_hour, check_finite_point, check_finite_totals};
 use super::serving::{BoundServing, serving_point_of};
 use super::{BuiltCluster, Evaluation, Infeasible, Point, Prepared};
-use crate::catalog::{Entry, PriceBook, Site};
 use crate::inference::Scratch;
 use crate::memory::serving::ServingLayout;
 use crate::scenario::{Cluster, Finance, Lengths, Money, PrefillPool, Scenario, Serving, Training};
@@ -55,13 +52,13 @@ impl Staged {
         (built, &scenario.finance)
     }
 
-    /// The same at other prices, or at a site with other ones.
+    /// The same at the prices, or at a site with those, that `set` gives its scenario.
     ///
     /// # Errors
     /// When what is built does not go there.
-    pub fn reprice(&mut self, bought: &Bought) -> Result<(&BuiltCluster, &Finance), Infeasible> {
+    pub fn reprice(&mut self, set: impl FnOnce(&mut Scenario)) -> Result<(&BuiltCluster, &Finance), Infeasible> {
         let Evaluation { scenario, built, .. } = &mut self.evaluation;
-        bought.set(scenario);
+        set(scenario);
         *built = built.repriced(&scenario.cluster, &scenario.finance)?;
         self.totals = check_finite_totals(built);
         Ok((built, &scenario.finance))
@@ -91,24 +88,6 @@ impl Staged {
         check_finite_point(&point)?;
         evaluation.point = Some(point);
         Ok(evaluation)
-    }
-}
-
-/// Where a cluster stands and what it costs there.
-#[derive(Clone, Debug)]
-pub struct Bought {
-    /// The site.
-    pub site: Arc<Entry<Site>>,
-    /// The price book.
-    pub prices: Arc<Entry<PriceBook>>,
-}
-
-impl Bought {
-    /// Sets a scenario's, with the money that is left to its price book.
-    pub fn set(&self, scenario: &mut Scenario) {
-        let cluster = &mut scenario.cluster;
-        (cluster.site, cluster.prices) = (Arc::clone(&self.site), Arc::clone(&self.prices));
-        scenario.finance = scenario.finance.at(&scenario.cluster.prices);
     }
 }
 
@@ -188,13 +167,13 @@ impl StagedServing {
         self.evaluation.unit_costs = unit_costs(scenario, built);
     }
 
-    /// The same at other prices, or at a site with other ones.
+    /// The same at the prices, or at a site with those, that `set` gives its scenario.
     ///
     /// # Errors
     /// When what is built does not go there.
-    pub fn reprice(&mut self, bought: &Bought) -> Result<(), Infeasible> {
+    pub fn reprice(&mut self, set: impl FnOnce(&mut Scenario)) -> Result<(), Infeasible> {
         let Evaluation { scenario, built, .. } = &mut self.evaluation;
-        bought.set(scenario);
+        set(scenario);
         *built = built.repriced(&scenario.cluster, &scenario.finance)?;
         self.totals = check_finite_totals(built);
         self.evaluation.unit_costs = unit_costs(scenario, built);

@@ -4,7 +4,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::batching::SteadyState;
 use super::scratch::{Scratch, Timed};
-use crate::units::Seconds;
+use crate::units::{RequestRate, Seconds};
 use crate::workload::Requests;
 
 /// Parts that a distribution is brought down to.
@@ -215,13 +215,13 @@ fn reached(parts: &[Part], ends: &[Seconds; POINTS + 1]) -> [Reached; POINTS + 1
         }
         let width = part.to.saturating_sub(part.from);
         let begin = if width > Seconds::ZERO { at } else { ends.partition_point(|end| *end < part.to) };
-        let share = part.share;
+        let (share, rate) = (part.share, RequestRate::of(part.share, width));
         let mut rest = all.iter_mut().zip(ends).skip(begin);
         let whole = rest.find_map(|(reached, end)| {
             if *end >= part.to {
                 return Some(reached);
             }
-            reached.part += share * (end.saturating_sub(part.from) / width);
+            reached.part += rate.over(end.saturating_sub(part.from));
             None
         });
         if let Some(reached) = whole {
@@ -322,16 +322,19 @@ impl Part {
             return 0.0;
         }
         let left = |since: Seconds| (-(time.saturating_sub(since) / scale)).exp();
-        let earlier = if before.late > 0.0 { before.late * left(before.time) } else { 0.0 };
+        // Most parts begin where the one before ends, and are asked about at their own end: exponentials are dear.
+        let known = (before.late > 0.0).then(|| left(before.time));
+        let earlier = known.map_or(0.0, |left| before.late * left);
         if time < self.from {
             return earlier;
         }
+        let of_first = known.filter(|_| before.time == self.from).unwrap_or_else(|| left(self.from));
         let width = self.to.saturating_sub(self.from);
         if width <= Seconds::ZERO {
-            return earlier + self.share * left(self.from);
+            return earlier + self.share * of_first;
         }
-        let ended = time.min(self.to);
-        earlier + self.share * (scale / width) * (left(ended) - left(self.from))
+        let of_last = if time > self.to { left(self.to) } else { 1.0 };
+        earlier + self.share * (scale / width) * (of_last - of_first)
     }
 }
 

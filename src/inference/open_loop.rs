@@ -83,9 +83,11 @@ impl Replica<'_> {
         room: Room,
         scratch: &mut Scratch,
     ) -> Result<(SteadyState, Latencies), Overload> {
+        let costs = self.prompt_costs();
+        let full = self.full_step(&costs);
         let times = |new: f64, cached: f64| {
-            let alone = self.prefill(new, cached);
-            (alone, self.packed_prefill(new, cached).min(alone))
+            let alone = self.prefill_by(&costs, new, cached);
+            (alone, self.packed_by(&full, new, cached).min(alone))
         };
         scratch.time(coming, times);
         let (prefill, _) = over_prompts(scratch.prompts(), |timed| timed.alone);

@@ -138,7 +138,13 @@ impl Separate<'_> {
         coming: &Coming<'_>,
         scratch: &mut Scratch,
     ) -> Result<(SteadyState, Latencies), Overload> {
-        let times = |new: f64, cached: f64| (self.prefill.prefill(new, cached), self.served(new, cached));
+        let busy = self.busy();
+        let (costs, costs_busy) = (self.prefill.prompt_costs(), busy.prompt_costs());
+        let full = busy.full_step(&costs_busy);
+        let times = |new: f64, cached: f64| {
+            let served = busy.packed_by(&full, new, cached).min(busy.prefill_by(&costs_busy, new, cached));
+            (self.prefill.prefill_by(&costs, new, cached), served)
+        };
         scratch.time(coming, times);
         let (prefill, _) = over_prompts(scratch.prompts(), |timed| timed.alone);
         let (least, serving) = over_prompts(scratch.prompts(), |timed| timed.served);

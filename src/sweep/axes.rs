@@ -33,7 +33,7 @@ const SETS: [(&str, &str); 12] = [
 /// A value that a key takes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisValue {
-    /// As the scenario writes it.
+    /// As the scenario writes it, texts of their own without quotes.
     pub text: String,
     /// The number that it is, where it is one.
     pub number: Option<f64>,
@@ -292,7 +292,7 @@ impl Binding<'_> {
         let numbers = values
             .iter()
             .map(|node| {
-                let text = node.to_string();
+                let text = node.entered();
                 let number = known[..earlier].iter().position(|value| value.text == text).unwrap_or_else(|| {
                     let number = number(node);
                     known.push(AxisValue { text, number, node: node.clone() });

@@ -33,6 +33,35 @@ pub(super) fn changed_entries(catalog: &Catalog, fields: &[(&CatalogField, &Node
     changed
 }
 
+/// A catalog of nothing but a field's entry, of whose lists it has no more than the item that the field is of; and how many
+/// items stand before that. None where the catalog has no such entry.
+///
+/// A price book has a hundred items, all of which would be read again for each value of one.
+pub(super) fn narrowed(catalog: &Catalog, field: &CatalogField) -> Option<(Catalog, usize)> {
+    let records = catalog.records();
+    let record = records.iter().find(|record| record.folder == field.folder && record.id == field.id)?;
+    let mut document = record.document.clone();
+    let mut before = 0;
+    if let Value::Table(table) = &mut document.value
+        && let [list, item, ..] = &field.field[..]
+        && matches!(table.get(list)?.value, Value::Array(_))
+    {
+        for entry in &mut table.entries {
+            let Value::Array(items) = &mut entry.node.value else { continue };
+            if entry.key == *list {
+                before = items.iter().position(|node| is_named(node, item))?;
+                *items = vec![items.swap_remove(before)];
+            } else if record.lists.iter().any(|own| own.key == entry.key) {
+                items.clear();
+            }
+        }
+    }
+    let mut narrow = Catalog { currencies: catalog.currencies.clone(), ..Catalog::default() };
+    // What is wrong with an entry was told when the catalog was read.
+    narrow.add(field.folder, &field.id, &document, &Sink::default());
+    Some((narrow, before))
+}
+
 fn add_changed(to: &mut Catalog, catalog: &Catalog, fields: &[(&CatalogField, &Node)], sink: &Sink) {
     let mut changed: Vec<(&'static str, &str, Node)> = Vec::new();
     let records = catalog.records();

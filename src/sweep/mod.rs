@@ -23,7 +23,7 @@ pub use run::{Cursor, Shard, Size};
 pub use visit::Visitor;
 
 use axes::Target;
-use stages::{Apart, Asked, Touches};
+use stages::{Apart, Asked, Priced, Touches};
 
 use std::fmt::Write;
 
@@ -53,6 +53,8 @@ pub struct Sweep<'a> {
     touches: Vec<Touches>,
     /// What values of axes of requests set, by column.
     asked: Vec<Vec<Result<Asked, String>>>,
+    /// What values of axes over prices and sites change, by column.
+    priced: Vec<Option<Priced>>,
     /// Conditions on axes.
     only: Vec<Condition>,
     /// Conditions on rows.
@@ -96,8 +98,9 @@ impl<'a> Sweep<'a> {
         let varied = |column: &AxisColumn| column.key == "training.layout";
         let layouts = searched || axes.columns.iter().any(varied);
         let money = money_of(&document);
-        let asked = Vec::new();
-        let mut sweep = Self { axes, figures, title, layouts, document, money, catalog, touches, asked, only, kept };
+        let (asked, priced) = (Vec::new(), Vec::new());
+        let mut sweep =
+            Self { axes, figures, title, layouts, document, money, catalog, touches, asked, priced, only, kept };
         sweep.try_values(sink);
         if !sink.is_empty() {
             return None;
@@ -108,6 +111,12 @@ impl<'a> Sweep<'a> {
             sweep.touches = columns.iter().map(|column| Touches::of(&column.key, &column.target, apart)).collect();
         }
         sweep.asked = sweep.requests();
+        sweep.priced = sweep.priced();
+        for (touched, priced) in sweep.touches.iter_mut().zip(&sweep.priced) {
+            if *touched == Touches::Prices && priced.is_none() {
+                *touched = Touches::Catalog;
+            }
+        }
         Some(sweep)
     }
 
@@ -155,13 +164,18 @@ impl<'a> Sweep<'a> {
                 report(&format!("the catalog has no `{}`", column.key), hint, &at, sink);
                 continue;
             }
+            let narrow = match &column.target {
+                Target::Catalog(field) => field::narrowed(self.catalog, field),
+                Target::Scenario => None,
+            };
+            let catalog = narrow.as_ref().map_or(self.catalog, |(narrow, _)| narrow);
             // The values of a range stand in one place, where one mistake is told once.
             let mut told: Option<Diagnostic> = None;
             for value in column.values.iter().take(TRIED) {
                 let own = Sink::default();
                 match &column.target {
                     Target::Catalog(field) => {
-                        field::with_fields(self.catalog, &[(field, &value.node)], &own);
+                        field::changed_entries(catalog, &[(field, &value.node)], &own);
                     }
                     Target::Scenario => {
                         let mut document = self.document.clone();

@@ -78,24 +78,32 @@ impl Sweep<'_> {
     /// Counts points and rows.
     pub fn size(&self) -> Size {
         let points = self.axes.size();
+        let end = Cursor { point: points, row: 0 };
+        Size { points, rows: self.before(Shard::WHOLE, end) }
+    }
+
+    /// Counts the rows of a part of the sweep before a place, those too that conditions leave out where points have one row.
+    pub fn before(&self, shard: Shard, place: Cursor) -> u64 {
         if !self.axes.layouts {
-            return Size { points, rows: points };
+            return place.point.saturating_sub(shard.of(self.axes.size()).0);
         }
         let pool = Pool::new(self);
-        let rows = (0..points)
+        let of_point = |point: u64| {
+            let Some(Prelude { open, rows, .. }) = pool.with(|worker| self.prelude(worker, point)) else { return 0 };
+            // A point without layouts is a row of the first shard's.
+            let (first, end) = shard.of(rows.len().max(1) as u64);
+            let end = if point == place.point { end.min(place.row) } else { end };
+            let narrow = |row: u64| usize::try_from(row).unwrap_or(rows.len());
+            match (open, rows.get(narrow(first)..narrow(end.max(first)))) {
+                (Ok((open, wanted)), Some(rows)) => rows.par_iter().map(|row| open.variants.count(&wanted, *row)).sum(),
+                (Ok(_), None) => 0,
+                (Err(_), _) => end.saturating_sub(first),
+            }
+        };
+        (0..self.axes.size().min(place.point.saturating_add(u64::from(place.row > 0))))
             .into_par_iter()
-            .map(|point| {
-                let prelude = pool.with(|worker| self.prelude(worker, point));
-                match prelude {
-                    None => 0,
-                    Some(Prelude { open: Ok((open, wanted)), rows, .. }) => {
-                        rows.par_iter().map(|row| open.variants.count(&wanted, *row)).sum()
-                    }
-                    Some(_) => 1,
-                }
-            })
-            .sum();
-        Size { points, rows }
+            .map(of_point)
+            .sum()
     }
 
     /// Goes through a part of the sweep from a place on: `take` sees each row on some thread, with what `make` made for

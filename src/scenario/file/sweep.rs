@@ -155,12 +155,16 @@ fn axes(node: &Node, path: &str, alone: bool, sink: &Sink) -> Vec<AxisFile> {
 /// Reports a list that stands for no points.
 fn some<'a>(node: &'a Node, what: &str, sink: &Sink) -> Option<&'a Node> {
     if matches!(&node.value, Value::Array(items) if items.is_empty()) {
-        let hint = "leave it out, or name axes in it: { key = \"cluster.accelerators\", values = [8, 16] }";
-        let message = format!("`{what}` holds no axes, so that the sweep has no rows");
-        sink.push(Diagnostic::new(Code::OutOfRange, message).at(&node.at, "nothing").hint(hint));
+        nothing(node, what, sink);
         return None;
     }
     Some(node)
+}
+
+fn nothing(node: &Node, what: &str, sink: &Sink) {
+    let hint = "leave it out, or name axes in it: { key = \"cluster.accelerators\", values = [8, 16] }";
+    let message = format!("`{what}` holds no axes, so that nothing varies");
+    sink.push(Diagnostic::new(Code::OutOfRange, message).at(&node.at, "nothing").hint(hint));
 }
 
 fn axis(node: &Node, path: &str, alone: bool, sink: &Sink) -> Option<AxisFile> {
@@ -177,6 +181,11 @@ fn axis(node: &Node, path: &str, alone: bool, sink: &Sink) -> Option<AxisFile> {
             cases.wrong_type(&path, "a list of lists of axes", sink);
             return None;
         };
+        // One group may be the scenario as it stands, but not all.
+        if groups.iter().all(|group| matches!(&group.value, Value::Array(axes) if axes.is_empty())) {
+            nothing(cases, "cases", sink);
+            return None;
+        }
         return Some(AxisFile::Cases(groups.iter().map(|group| axes(group, &path, alone, sink)).collect()));
     }
     let before = sink.len();
