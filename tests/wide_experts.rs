@@ -48,6 +48,19 @@ fn nvlink_leaves_more_of_the_time_than_cards() {
 }
 
 #[test]
+fn deepseek_s_day_goes_at_its_pace() {
+    // 20 to 22 tokens a second of each answer, at 14.8K tokens a second from a decode node of eight H800 and 73.7K taken in by
+    // one of prefill (open-infra-index, day 6).
+    let day = of("scenarios/serve-deepseek-v3-day.toml", &[]);
+    let pace = 1.0 / day("tpot_s");
+    assert!((19.0..=23.0).contains(&pace), "{pace}");
+    let decode = day("requests_per_s") * 1_211.0 / ((2_224.0 - 944.0) / 8.0);
+    assert!((decode / 14_800.0 - 1.0).abs() < 0.02, "{decode}");
+    let prefill = day("requests_per_s") * 4_383.0 / (944.0 / 8.0);
+    assert!((prefill / 73_700.0 - 1.0).abs() < 0.02, "{prefill}");
+}
+
+#[test]
 fn pools_balance_and_are_paid_in_full() {
     let (code, json, stderr) = eval(RACKS, &[]);
     assert_eq!(code, 0, "{stderr}");

@@ -68,7 +68,7 @@ impl Replica<'_> {
             arithmetic: common.beyond + experts.beyond,
             cache: self.cache(own, context),
             network: self.step_messages(sequences * tokens),
-            overhead: self.step_overhead(sequences * tokens),
+            overhead: self.step_overhead(own * tokens),
         };
         if self.features.adapters.is_some() { step.plus(self.adapter_step(own, own * tokens), 1.0) } else { step }
     }
@@ -163,7 +163,8 @@ impl Replica<'_> {
         (latency + self.wire(bytes)) * (2.0 * self.shape.layers)
     }
 
-    /// Units of all layers, the step, and the host's part for each sequence.
+    /// Units of all layers, the step, and the host's part for each sequence: groups that attend for requests of their own have
+    /// schedulers of their own (vLLM's engine cores, SGLang's schedulers, TensorRT-LLM's ranks).
     fn step_overhead(&self, sequences: f64) -> Seconds {
         let hardware = self.hardware;
         hardware.step + hardware.unit * self.units() + hardware.overhead.sequence.value * sequences
