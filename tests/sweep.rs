@@ -138,6 +138,7 @@ fn rows(text: &str) -> Vec<BTreeMap<String, String>> {
 }
 
 const GPT: &str = "train-gpt3-175b-1k-h100.toml";
+const SMALL: &str = "train-llama3.1-8b-16-h100-two-nodes.toml";
 const SERVED: &str = "serve-llama3.1-70b-64-h100.toml";
 const AGENTS: &str = "serve-coding-agents-64-h200.toml";
 const SEARCHED: &str = "train-gpt3-175b-512-h100-layout.toml";
@@ -281,6 +282,52 @@ fn what_is_done_before_a_place_is_counted() {
             assert_eq!(sweep.before(shard, to), rows);
         }
     }
+}
+
+#[test]
+fn layouts_visited_in_any_order_give_the_rows_of_the_whole() {
+    let bench = Bench::new();
+    // Of the three points one shares nothing out, and conditions leave some layouts out.
+    let axes = "[sweep]\naxes = [{ key = \"cluster.accelerators\", values = [8, 12, 16] }, { key = \"training.layout\", \
+                values = \"all\" }]\nwhere = [\"cluster.accelerators < 16 and not training.layout.tensor = 2\"]\n";
+    let scenario = bench.scenario(SMALL, axes);
+    let small = fs::read_to_string(&scenario).unwrap().replace("global_batch = 128", "global_batch = 4");
+    fs::write(&scenario, small).unwrap();
+    let (mut sources, sink) = (Sources::default(), Sink::default());
+    let catalog = load::catalog(&[], &mut sources, &sink);
+    let document = load::read(&scenario, &mut sources, &sink).unwrap();
+    let wanted = ScenarioFile::read(&document, &sink).sweep.unwrap();
+    let sweep = Sweep::bind(&document, &wanted, &catalog, sweep_figures(&[]), &sink).unwrap();
+    let told =
+        |row: &Row<'_>| (row.place, row.layout, row.outcome.map(|found| found.point.map(|point| point.step)).ok());
+    let mut whole = Vec::new();
+    sweep.run(
+        Shard::WHOLE,
+        Cursor::default(),
+        Vec::new,
+        |rows, row| rows.push(told(row)),
+        |_, rows| {
+            whole.extend(rows);
+            ControlFlow::Continue(())
+        },
+    );
+    let ends = sweep.ends();
+    assert_eq!((ends.len(), *ends.last().unwrap()), (3, sweep.size().rows));
+    assert!(whole.len() > 500 && whole.len() < usize::try_from(ends[2]).unwrap(), "{} of {ends:?}", whole.len());
+    // Parts of 97 rows, from the last to the first; each row at its number.
+    let (mut visitor, mut visited) = (sweep.visitor(), Vec::new());
+    for point in (0..3).rev() {
+        let rows = ends[point] - point.checked_sub(1).map_or(0, |last| ends[last]);
+        for part in (0..rows.div_ceil(97)).rev() {
+            let (begin, end, mut part) = (part * 97, (part * 97 + 97).min(rows), Vec::new());
+            sweep.visit_layouts(&mut visitor, point as u64, begin..end, |number, row| {
+                assert!((begin..end).contains(&number));
+                part.push(told(row));
+            });
+            visited.splice(0..0, part);
+        }
+    }
+    assert!(visited == whole, "{} and {}", visited.len(), whole.len());
 }
 
 #[test]

@@ -67,11 +67,37 @@ enum Piece<'a> {
 }
 
 /// A point whose layouts are to be taken.
-struct Prelude {
+#[derive(Debug)]
+pub(super) struct Prelude {
     values: Vec<u32>,
     /// None where no layout is looked at.
-    rows: Vec<Layout>,
+    pub(super) rows: Vec<Layout>,
     open: Result<(Box<Open>, LayoutSearch), String>,
+}
+
+/// Counts as sums up to each and with it.
+fn running(mut counts: Vec<u64>) -> Vec<u64> {
+    let mut before = 0;
+    for count in &mut counts {
+        before += *count;
+        *count = before;
+    }
+    counts
+}
+
+impl Prelude {
+    /// Rows of the sweep up to each row of the space and with it.
+    pub(super) fn ends(&self) -> Vec<u64> {
+        running(self.counts())
+    }
+
+    /// Rows of the sweep in each row of the space; one where no layout is looked at.
+    fn counts(&self) -> Vec<u64> {
+        match &self.open {
+            Ok((open, wanted)) => self.rows.par_iter().map(|row| open.variants.count(wanted, *row)).collect(),
+            Err(_) => vec![1],
+        }
+    }
 }
 
 impl Sweep<'_> {
@@ -104,6 +130,13 @@ impl Sweep<'_> {
             .into_par_iter()
             .map(of_point)
             .sum()
+    }
+
+    /// Of points that have a row for each layout, how many rows there are up to each one and with it.
+    pub fn ends(&self) -> Vec<u64> {
+        let pool = Pool::new(self);
+        let rows = |point| pool.with(|worker| self.prelude(worker, point)).map_or(0, |base| base.counts().iter().sum());
+        running((0..self.axes.size()).into_par_iter().map(rows).collect())
     }
 
     /// Goes through a part of the sweep from a place on: `take` sees each row on some thread, with what `make` made for
@@ -209,7 +242,7 @@ impl Sweep<'_> {
     }
 
     /// Some rows of a point's space of layouts.
-    fn layouts(&self, point: u64, base: &Prelude, from: usize, to: usize, mut take: impl FnMut(&Row<'_>)) {
+    pub(super) fn layouts(&self, point: u64, base: &Prelude, from: usize, to: usize, mut take: impl FnMut(&Row<'_>)) {
         let (open, wanted) = match &base.open {
             Ok(open) => open,
             Err(reason) => return take(&self.row(base, Place { point, row: 0 }, None, Err(Reason::Mistake(reason)))),
@@ -239,7 +272,7 @@ impl Sweep<'_> {
     }
 
     /// A point with its rows of layouts; none where the sweep's conditions leave it out.
-    fn prelude(&self, worker: &mut Worker, point: u64) -> Option<Prelude> {
+    pub(super) fn prelude(&self, worker: &mut Worker, point: u64) -> Option<Prelude> {
         self.axes.at(point, &mut worker.point);
         if !self.wants(&worker.point) {
             return None;

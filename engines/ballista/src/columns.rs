@@ -6,12 +6,15 @@ use std::sync::Arc;
 use clusterplan::report::{Unit, metric};
 use clusterplan::sweep::{ABSENT, AxisColumn, LayoutKey, LayoutValue, Row, Sweep};
 use datafusion::arrow::array::{
-    ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray, StructArray, UInt32Array,
+    ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray, StructArray, UInt32Array, UInt64Array,
 };
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::Result;
+
+use crate::points::POINT;
+use crate::question::Bound;
 
 /// All texts as what they say, if they do.
 fn all<'a, T: FromStr>(texts: impl Iterator<Item = &'a str>) -> Option<Vec<T>> {
@@ -36,26 +39,33 @@ pub(crate) fn axis_values(column: &AxisColumn) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(texts()))
 }
 
-/// The columns of axes.
+/// The columns of axes, after the point where rows are not points.
 pub(crate) fn axis_fields(sweep: &Sweep<'_>) -> Fields {
+    let point = sweep.axes.layouts.then(|| Field::new(POINT, DataType::UInt64, true));
     let columns = sweep.axes.columns.iter();
-    columns.map(|column| Field::new(&column.key, axis_values(column).data_type().clone(), true)).collect()
+    let columns = columns.map(|column| Field::new(&column.key, axis_values(column).data_type().clone(), true));
+    point.into_iter().chain(columns).collect()
 }
 
-/// The values of the axes at these points.
-pub(crate) fn axes(sweep: &Sweep<'_>, points: &[u64]) -> Result<StructArray> {
-    let mut numbers = vec![Vec::with_capacity(points.len()); sweep.axes.columns.len()];
+/// The values of the axes at these rows.
+pub(crate) fn axes(bound: &Bound, rows: &[u64]) -> Result<StructArray> {
+    let sweep = &bound.sweep;
+    let mut numbers = vec![Vec::with_capacity(rows.len()); sweep.axes.columns.len()];
     let mut at = vec![ABSENT; sweep.axes.columns.len()];
-    for point in points {
+    let points: Vec<u64> = rows.iter().map(|row| bound.point(*row)).collect();
+    for point in &points {
         sweep.axes.at(*point, &mut at);
         for (column, number) in numbers.iter_mut().zip(&at) {
             column.push((*number != ABSENT).then_some(*number));
         }
     }
     let values = sweep.axes.columns.iter().zip(numbers);
-    let arrays: std::result::Result<Vec<ArrayRef>, _> =
-        values.map(|(column, numbers)| take(&axis_values(column), &UInt32Array::from(numbers), None)).collect();
-    Ok(StructArray::try_new_with_length(axis_fields(sweep), arrays?, None, points.len())?)
+    let values = values.map(|(column, numbers)| take(&axis_values(column), &UInt32Array::from(numbers), None));
+    let mut arrays = values.collect::<std::result::Result<Vec<ArrayRef>, _>>()?;
+    if sweep.axes.layouts {
+        arrays.insert(0, Arc::new(UInt64Array::from(points)));
+    }
+    Ok(StructArray::try_new_with_length(axis_fields(sweep), arrays, None, rows.len())?)
 }
 
 /// A column of answers.

@@ -1,8 +1,8 @@
 //! The evaluation as scalar functions of SQL, which return a struct for each row.
 //!
 //! They are the same in every process, and known by name: the scenario is an argument, so that it travels with the query.
-//! - `sweep_axes(scenario, point)`: the values of the scenario's axes.
-//! - `sweep_point(scenario, figures, point)`: the answer at a point of these axes.
+//! - `sweep_axes(scenario, row)`: the values of the scenario's axes, and where points have a row for each layout, the point.
+//! - `sweep_point(scenario, figures, row)`: the answer at a point of these axes, or of one of its layouts.
 //! - `sweep_values(scenario, figures, keys, value, ...)`: the answer with these keys set, one argument for each line of `keys`.
 
 use std::hash::{Hash, Hasher};
@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::columns::{Answers, axes, axis_fields};
-use crate::question::{Evaluator, Mistakes};
+use crate::question::{Bound, Evaluator, Mistakes};
 use crate::values;
 
 /// What a function answers.
@@ -133,34 +133,30 @@ impl ScalarUDFImpl for SweepFunction {
             Some(ColumnarValue::Scalar(value)) => self.text(Some(value)),
             _ => self.text(None),
         };
-        let points = |place: usize| -> Result<Vec<u64>> {
-            let given = args.args.get(place).ok_or_else(|| exec_datafusion_err!("{} takes a point", self.name()))?;
+        let numbers = |place: usize| -> Result<Vec<u64>> {
+            let given = args.args.get(place).ok_or_else(|| exec_datafusion_err!("{} takes a row", self.name()))?;
             let points = cast(&given.to_array(rows)?, &DataType::UInt64)?;
             if points.null_count() > 0 {
-                return exec_err!("{} takes the number of a point, which is never nothing", self.name());
+                return exec_err!("{} takes the number of a row, which is never nothing", self.name());
             }
             Ok(points.as_primitive::<UInt64Type>().values().to_vec())
         };
-        let within = |points: &[u64], size: u64| match points.iter().find(|point| **point >= size) {
-            Some(point) => exec_err!("there is no point {point}: the axes have {size}"),
+        let within = |rows: &[u64], bound: &Bound| match rows.iter().find(|row| **row >= bound.size()) {
+            Some(row) => exec_err!("there is no row {row}: the axes have {}", bound.size()),
             None => Ok(()),
         };
         let answers = match self.answer {
             Answer::Axes => {
-                let (bound, points) = (self.evaluator.bound(literal(0)?, None)?, points(1)?);
-                within(&points, bound.sweep.axes.size())?;
-                axes(&bound.sweep, &points)?
+                let (bound, rows) = (self.evaluator.bound(literal(0)?, None)?, numbers(1)?);
+                within(&rows, &bound)?;
+                axes(&bound, &rows)?
             }
             Answer::Point => {
-                let (bound, points) = (self.evaluator.bound(literal(0)?, Some(literal(1)?))?, points(2)?);
-                within(&points, bound.sweep.axes.size())?;
+                let (bound, given) = (self.evaluator.bound(literal(0)?, Some(literal(1)?))?, numbers(2)?);
+                within(&given, &bound)?;
                 let own: Vec<&str> = bound.sweep.axes.columns.iter().map(|column| column.key.as_str()).collect();
                 let mut answers = Answers::new(&bound.sweep, &own, rows);
-                bound.with(|visitor| {
-                    for (at, point) in points.iter().enumerate() {
-                        bound.sweep.visit(visitor, *point, |row| answers.set(at, row));
-                    }
-                });
+                bound.visit(&given, |at, row| answers.set(at, row));
                 answers.finish()?
             }
             Answer::Values => {

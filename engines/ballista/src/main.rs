@@ -21,11 +21,15 @@ use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 
 use cluster::{Executor, Scheduler};
+use output::Target;
 use query::Query;
 use question::{Evaluator, Mistakes};
 
 /// Planning a query goes deep.
 const STACK: usize = 32 << 20;
+
+/// So often is an answer asked for again whose rows were lost.
+const AGAIN: u32 = 3;
 
 /// Sweeps of clusterplan by SQL, in one process or on a cluster of them.
 #[derive(Debug, Parser)]
@@ -122,23 +126,42 @@ fn run(Arguments { catalog, command }: Arguments) -> Result<(), Failure> {
             Ok(runtime.block_on(scheduler.run(&evaluator, ready))?)
         }
         Command::Executor(executor) => Ok(runtime.block_on(executor.run(&evaluator))?),
-        Command::Client { scheduler, asked } => runtime.block_on(async {
-            let context = query::remote(&scheduler, asked.partitions).await?;
-            asked.answer(&context, &evaluator).await
-        }),
-        Command::Local(asked) => runtime.block_on(async {
+        Command::Client { scheduler, asked } => runtime.block_on(asked.ask(&scheduler, &evaluator)),
+        Command::Local(asked) => {
             let context = query::local(asked.partitions);
-            asked.answer(&context, &evaluator).await
-        }),
+            runtime.block_on(asked.answer(&context, &evaluator, Target::Stream))
+        }
     }
 }
 
 impl Asked {
-    async fn answer(self, context: &SessionContext, evaluator: &Arc<Evaluator>) -> Result<(), Failure> {
-        let Self { scenario, sql, set, points, output, .. } = self;
-        let query = Query { scenario, settings: set, points, sql };
+    /// The answer of a cluster. Rows lie with the executors that made them until they are fetched: where one is lost before,
+    /// they are asked for again.
+    async fn ask(&self, scheduler: &str, evaluator: &Arc<Evaluator>) -> Result<(), Failure> {
+        let mut again = AGAIN;
+        loop {
+            let context = query::remote(scheduler, self.partitions).await?;
+            match self.answer(&context, evaluator, Target::Whole).await {
+                Err(Failure::Query(error)) if again > 0 && query::lost_rows(&error) => {
+                    again -= 1;
+                    complain(&format!("rows were lost with an executor, and are asked for again: {error}\n"));
+                }
+                answered => return answered,
+            }
+        }
+    }
+
+    /// The answer, in the file that is named or else where `printed` says.
+    async fn answer(
+        &self,
+        context: &SessionContext,
+        evaluator: &Arc<Evaluator>,
+        printed: Target<'_>,
+    ) -> Result<(), Failure> {
+        let query =
+            Query { scenario: &self.scenario, settings: &self.set, points: self.points.as_deref(), sql: &self.sql };
         let answer = query.run(context, evaluator).await?;
-        let rows = output::write(answer, output.as_deref()).await?;
+        let rows = output::write(answer, self.output.as_deref().map_or(printed, Target::File)).await?;
         complain(&format!("{rows} rows\n"));
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Answers as CSV or Parquet, written as they come: to stdout, or to a file that is there whole or not at all.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::path::Path;
 
 use datafusion::arrow::array::RecordBatch;
@@ -15,19 +15,41 @@ use datafusion::parquet::file::properties::WriterProperties;
 use futures::StreamExt;
 use tempfile::NamedTempFile;
 
-/// Writes an answer; a file that ends in `.parquet` is Parquet, anything else CSV. Returns how many rows it has.
-pub(crate) async fn write(answer: SendableRecordBatchStream, output: Option<&Path>) -> Result<usize> {
-    let Some(path) = output else { return csv(answer, io::stdout().lock()).await };
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = temporary(directory)?;
-    let rows = if path.extension().is_some_and(|extension| extension == "parquet") {
-        parquet(answer, file.as_file_mut()).await?
-    } else {
-        csv(answer, io::BufWriter::new(file.as_file_mut())).await?
-    };
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| DataFusionError::IoError(error.error))?;
-    Ok(rows)
+/// Where an answer goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target<'a> {
+    /// To stdout as it comes.
+    Stream,
+    /// To stdout once it is whole.
+    Whole,
+    /// To a file: Parquet where it ends in `.parquet`, else CSV.
+    File(&'a Path),
+}
+
+/// Writes an answer and returns how many rows it has. A file is there whole or not at all.
+pub(crate) async fn write(answer: SendableRecordBatchStream, target: Target<'_>) -> Result<usize> {
+    match target {
+        Target::Stream => csv(answer, io::stdout().lock()).await,
+        Target::Whole => {
+            let mut file = tempfile::tempfile()?;
+            let rows = csv(answer, io::BufWriter::new(&mut file)).await?;
+            file.rewind()?;
+            io::copy(&mut file, &mut io::stdout().lock())?;
+            Ok(rows)
+        }
+        Target::File(path) => {
+            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let mut file = temporary(directory)?;
+            let rows = if path.extension().is_some_and(|extension| extension == "parquet") {
+                parquet(answer, file.as_file_mut()).await?
+            } else {
+                csv(answer, io::BufWriter::new(file.as_file_mut())).await?
+            };
+            file.as_file().sync_all()?;
+            file.persist(path).map_err(|error| DataFusionError::IoError(error.error))?;
+            Ok(rows)
+        }
+    }
 }
 
 /// A file that is removed unless it becomes the answer, for others to read as any new file is.

@@ -1,11 +1,13 @@
 //! A question in SQL over the table `sweep`, which has the columns that `clusterplan sweep` writes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use ballista::prelude::{SessionConfigExt, SessionContextExt};
+use ballista_core::error::BallistaError;
 use clusterplan::report::all_figures;
 use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Column, DataFusionError, Result, plan_datafusion_err, plan_err};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder};
 use datafusion::functions::core::expr_fn::get_field;
@@ -17,7 +19,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer, Word};
 use crate::codec::Tables;
 use crate::functions::{functions, keys_argument};
 use crate::points::{POINT, Points};
-use crate::question::{Evaluator, Mistakes};
+use crate::question::{Bound, Evaluator, Mistakes};
 
 /// The table that is asked.
 const SWEEP: &str = "sweep";
@@ -25,17 +27,20 @@ const SWEEP: &str = "sweep";
 /// The name of a struct while its fields are not yet columns.
 const STRUCT: &str = "struct";
 
+/// The number of a row, where points have several.
+const ROW: &str = "row";
+
 /// Parts that a table of points is shared out in on a cluster, unless asked for others.
 const PARTS: usize = 16;
 
 /// What is asked.
 #[derive(Debug)]
-pub(crate) struct Query {
-    pub(crate) scenario: PathBuf,
-    pub(crate) settings: Vec<String>,
+pub(crate) struct Query<'a> {
+    pub(crate) scenario: &'a Path,
+    pub(crate) settings: &'a [String],
     /// A Parquet file whose rows are the points; else they are those of the scenario's axes.
-    pub(crate) points: Option<PathBuf>,
-    pub(crate) sql: String,
+    pub(crate) points: Option<&'a Path>,
+    pub(crate) sql: &'a str,
 }
 
 /// Planners take a field of a struct for cheap, wherever the struct comes from, and would evaluate a point once for each.
@@ -70,7 +75,30 @@ pub(crate) async fn remote(scheduler: &str, partitions: Option<usize>) -> Result
     SessionContext::remote_with_state(&format!("df://{scheduler}"), state).await
 }
 
-impl Query {
+/// Whether rows could not be fetched from the executor that made them, after their query had ended well.
+pub(crate) fn lost_rows(error: &DataFusionError) -> bool {
+    match error.find_root() {
+        DataFusionError::External(inner) => matches!(
+            inner.downcast_ref::<BallistaError>(),
+            Some(
+                BallistaError::FetchFailed(..)
+                    | BallistaError::GrpcActionError(_)
+                    | BallistaError::GrpcConnectionError(_)
+                    | BallistaError::GrpcError(_)
+                    | BallistaError::TonicError(_)
+            )
+        ),
+        // Rows break off.
+        DataFusionError::ArrowError(error, _) => {
+            matches!(**error, ArrowError::IpcError(_) | ArrowError::ExternalError(_))
+        }
+        // The client words so that nobody is there any more; that the query itself failed reads otherwise.
+        DataFusionError::Execution(told) => told.starts_with("GrpcConnectionError"),
+        _ => false,
+    }
+}
+
+impl Query<'_> {
     /// The answer, as it comes.
     pub(crate) async fn run(
         &self,
@@ -82,17 +110,17 @@ impl Query {
             context.register_udf(function.as_ref().clone());
         }
         let figures = all_figures().filter(|key| self.sql.contains(key)).collect::<Vec<_>>().join(",");
-        let text = evaluator.ask(&self.scenario, &self.settings, self.points.is_none())?;
-        let table = if let Some(path) = &self.points {
+        let text = evaluator.ask(self.scenario, self.settings, self.points.is_none())?;
+        let table = if let Some(path) = self.points {
             self::values(context, &functions, &text, &figures, path).await?
         } else {
-            let size = evaluator.bound(&text, Some(&figures))?.sweep.axes.size();
-            numbered(context, &functions, &text, &figures, size).await?
+            let bound = evaluator.bound(&text, Some(&figures))?;
+            numbered(context, &functions, &text, &figures, &bound).await?
         };
         let keys = names(&table);
         context.register_table(SWEEP, table.into_view())?;
         let only_queries = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-        context.sql_with_options(&quote(&self.sql, &keys)?, only_queries).await?.execute_stream().await
+        context.sql_with_options(&quote(self.sql, &keys)?, only_queries).await?.execute_stream().await
     }
 }
 
@@ -102,13 +130,18 @@ async fn numbered(
     [axes, answer, _]: &[Arc<ScalarUDF>; 3],
     text: &str,
     figures: &str,
-    size: u64,
+    bound: &Bound,
 ) -> Result<DataFrame> {
-    context.register_table("points", Arc::new(Points { size }))?;
-    let points = context.table("points").await?;
+    context.register_table("points", Arc::new(Points { size: bound.size() }))?;
+    let rows = context.table("points").await?;
     // Axes first, so that conditions on them are met before anything is evaluated.
-    let points = spread(points, axes.call(vec![lit(text), col(POINT)]))?;
-    spread(points, answer.call(vec![lit(text), lit(figures), col(POINT)]))
+    if !bound.sweep.axes.layouts {
+        let points = spread(rows, axes.call(vec![lit(text), col(POINT)]))?;
+        return spread(points, answer.call(vec![lit(text), lit(figures), col(POINT)]));
+    }
+    let rows = rows.select([col(POINT).alias(ROW)])?;
+    let layouts = spread(rows, axes.call(vec![lit(text), col(ROW)]))?;
+    spread(layouts, answer.call(vec![lit(text), lit(figures), col(ROW)]))?.drop_columns(&[ROW])
 }
 
 /// The rows of a file of values.

@@ -10,7 +10,7 @@ use clusterplan::document::Node;
 use clusterplan::load::{self, Contents};
 use clusterplan::report::{all_figures, sweep_figures};
 use clusterplan::scenario::{ScenarioFile, SweepFile};
-use clusterplan::sweep::{Figure, Sweep, Visitor};
+use clusterplan::sweep::{Figure, Row, Sweep, Visitor};
 
 /// Sweeps that a process keeps ready.
 const KEPT: usize = 8;
@@ -51,12 +51,51 @@ impl fmt::Debug for Evaluator {
 /// A sweep that is ready, and what its threads keep between batches.
 pub(crate) struct Bound {
     pub(crate) sweep: Sweep<'static>,
+    /// Where points have a row for each layout, how many rows there are up to each point and with it.
+    ends: Vec<u64>,
     idle: Mutex<Vec<Visitor>>,
 }
 
 impl Bound {
     fn new(sweep: Sweep<'static>) -> Self {
-        Self { sweep, idle: Mutex::default() }
+        let ends = if sweep.axes.layouts { sweep.ends() } else { Vec::new() };
+        Self { sweep, ends, idle: Mutex::default() }
+    }
+
+    /// Rows of the axes: points, or their layouts.
+    pub(crate) fn size(&self) -> u64 {
+        if self.sweep.axes.layouts { self.ends.last().copied().unwrap_or_default() } else { self.sweep.axes.size() }
+    }
+
+    /// The point of a row.
+    pub(crate) fn point(&self, row: u64) -> u64 {
+        if self.sweep.axes.layouts { self.ends.partition_point(|end| *end <= row) as u64 } else { row }
+    }
+
+    /// Hands on rows by their numbers, each with its place in the list, but for those that conditions leave out.
+    pub(crate) fn visit(&self, rows: &[u64], mut take: impl FnMut(usize, &Row<'_>)) {
+        self.with(|visitor| {
+            if !self.sweep.axes.layouts {
+                for (at, point) in rows.iter().enumerate() {
+                    self.sweep.visit(visitor, *point, |row| take(at, row));
+                }
+                return;
+            }
+            // Rows that follow each other and are of one point are taken together.
+            let mut at = 0;
+            while let Some(&first) = rows.get(at) {
+                let point = self.point(first);
+                let before = usize::try_from(point).ok().and_then(|point| point.checked_sub(1));
+                let before = before.map_or(0, |last| self.ends[last]);
+                let follow = (0_u64..).zip(&rows[at..]).take_while(|(nth, row)| **row == first + nth);
+                let count = follow.take_while(|(_, row)| self.point(**row) == point).count();
+                let begin = first - before;
+                self.sweep.visit_layouts(visitor, point, begin..begin + count as u64, |number, row| {
+                    take(at + usize::try_from(number - begin).unwrap_or(usize::MAX), row);
+                });
+                at += count;
+            }
+        });
     }
 
     /// Works with a visitor that no other thread has meanwhile.
@@ -106,10 +145,6 @@ impl Evaluator {
         let file = if axes { file } else { SweepFile { axes: Vec::new(), conditions: Vec::new(), ..file } };
         let sweep = Sweep::bind(&document, &file, self.catalog, Vec::new(), &sink);
         match sweep {
-            Some(sweep) if sweep.axes.layouts => Err(Mistakes::one(
-                "a table has a row for each point, and here points have one for each layout",
-                "let `clusterplan sweep --shard` take all layouts, or search the fastest or cheapest of each point",
-            )),
             Some(_) if sink.is_empty() => Ok(format!("{}\n{}", self.head, document.to_toml())),
             _ => Err(Mistakes::of(sink, &sources)),
         }

@@ -34,6 +34,17 @@ where = ["cluster.spares < 0.09"]
 /// Points whose clusters all differ, so that they take a while.
 const MANY: &str = "\n[sweep]\naxes = [{ key = \"cluster.spares\", range = { from = 0, to = 0.5, steps = 10000 } }]\n";
 
+/// Layouts of points, some of which have none, and some of which conditions leave out.
+const LAYOUTS: &str = r#"
+[sweep]
+axes = [
+  { key = "cluster.accelerators", values = [8, 12, 16] },
+  { key = "training.layout", values = "all" },
+  { key = "cluster.spares", values = [0, 0.05] },
+]
+where = ["cluster.accelerators = 12 or cluster.accelerators = 8 and training.layout.tensor = 4"]
+"#;
+
 /// Another spine.
 const OVERLAY: &str = r#"
 source = [{ fields = ["spine_efficiency"], basis = "assumed", title = "a test", accessed = 2026-11-29 }]
@@ -251,6 +262,74 @@ fn an_executor_that_is_killed_loses_nothing() {
     assert_same(&bench.rows("whole.csv"), &bench.rows("cluster.csv"), "after an executor was killed");
 }
 
+#[test]
+fn rows_of_an_executor_that_is_lost_before_they_are_fetched_are_made_again() {
+    let bench = Bench::new();
+    let scenario = bench.scenario(MANY);
+    let path = |name: &str| bench.text(name);
+    run(&clusterplan(), &["sweep", &scenario, "-o", &path("whole.csv")]);
+    let mut cluster = Cluster::start(&bench, &["one", "two"]);
+    let mut command = Command::new(engine());
+    let output = path("cluster.csv");
+    let arguments = ["client", "--scheduler", &cluster.address, "--partitions", "24", &scenario, "-o", &output];
+    let mut client = Process(command.args(arguments).stderr(Stdio::piped()).spawn().unwrap());
+    let made = || files(&bench.path("one")) + files(&bench.path("two"));
+    let begun = Instant::now();
+    while files(&bench.path("two")) == 0 {
+        assert!(begun.elapsed() < PATIENCE, "the executor does nothing");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // While the client stands still, the query ends, and then half of its rows are gone.
+    signal(&client, "STOP");
+    while made() < 24 {
+        assert!(begun.elapsed() < PATIENCE, "the query does not end: {} of 24 parts", made());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    drop(cluster.executors.pop());
+    signal(&client, "CONT");
+    let mut told = String::new();
+    client.0.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert!(client.0.wait().unwrap().success(), "{told}");
+    assert!(told.contains("rows were lost with an executor, and are asked for again"), "{told}");
+    assert_same(&bench.rows("whole.csv"), &bench.rows("cluster.csv"), "after rows were lost");
+}
+
+fn signal(process: &Process, name: &str) {
+    let status = Command::new("kill").args([&format!("-{name}"), &process.0.id().to_string()]).status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn all_layouts_of_points_are_rows_too() {
+    let bench = Bench::new();
+    let scenario = bench.scenario(LAYOUTS);
+    let text = fs::read_to_string(&scenario).unwrap().replace("global_batch = 128", "global_batch = 8");
+    fs::write(&scenario, text).unwrap();
+    let path = |name: &str| bench.text(name);
+    run(&clusterplan(), &["sweep", &scenario, "-o", &path("whole.csv")]);
+    // Rows of a point differ by their layouts alone.
+    let by_layout = |name: &str| {
+        let mut rows = bench.rows(name);
+        let layout = |(key, cell): (&String, &String)| {
+            let of_layout = key.starts_with("training.layout.") || key.starts_with("software.overlap.");
+            of_layout.then(|| cell.clone())
+        };
+        rows.sort_by_cached_key(|row| {
+            (row["point"].parse::<u64>().unwrap(), row.iter().filter_map(layout).collect::<Vec<String>>())
+        });
+        rows
+    };
+    let whole = by_layout("whole.csv");
+    assert!(whole.len() > 1_000 && whole.iter().any(|row| row["feasible"] == "false"), "{}", whole.len());
+    run(&engine(), &["local", &scenario, "--partitions", "3", "-o", &path("local.csv")]);
+    assert_same(&whole, &by_layout("local.csv"), "DataFusion");
+    let cluster = Cluster::start(&bench, &["one", "two"]);
+    let client = ["client", "--scheduler", &cluster.address];
+    run(&engine(), &[&client[..], &[&scenario, "-o", &path("cluster.csv")]].concat());
+    assert_same(&whole, &by_layout("cluster.csv"), "Ballista");
+}
+
 /// Files below a directory that hold something.
 fn files(directory: &Path) -> usize {
     let Ok(entries) = fs::read_dir(directory) else { return 0 };
@@ -307,10 +386,6 @@ fn mistakes_are_told_with_a_hint() {
         (vec!["select cost.usd_per_rum from sweep"], "cost"),
         (vec!["drop table sweep"], "DDL not supported"),
         (vec!["--set", "cluster.fabric=roce-40g"], "did you mean"),
-        (
-            vec!["--set", "sweep.where=[]", "--set", "sweep.axes=[{ key = \"training.layout\", values = \"all\" }]"],
-            "--shard",
-        ),
         (vec!["--set", "sweep.axes=[]", "--set", "sweep.where=[]"], "has no axes"),
         (vec!["--points", "missing.parquet"], "missing.parquet"),
     ] {
