@@ -7,11 +7,6 @@ mod program;
 use clusterplan::catalog::Catalog;
 use clusterplan::diagnostics::{Sink, Sources};
 use clusterplan::load;
-use clusterplan::units::{Quantity, Seconds, UsdPerHour};
-
-fn hours(count: f64) -> Seconds {
-    Seconds::new(count * 3_600.0)
-}
 
 fn study(offers: &str, format: &str, currency: &str) -> String {
     let dir = tempfile::tempdir().unwrap();
@@ -50,20 +45,67 @@ fn a_node_s_price_is_not_a_gpu_s() {
 #[test]
 fn a_month_has_730_hours_and_a_price_says_its_period() {
     // 8,760 / 12, not 672 or 744 (ubicloud/ubicloud#501); a monthly price is not an hourly one (opencost/opencost-helm-chart#288).
-    assert!((UsdPerHour::parse("$730/month").unwrap().value() - 1.0).abs() < 1e-12);
-    assert!(UsdPerHour::parse("$730").is_err() && UsdPerHour::parse("730").is_err());
-    // Two endpoints for a month are 2 x 730 hours, of each of which the price is (infracost/infracost#2673).
-    let month = Seconds::parse("1 month").unwrap();
-    assert!(((UsdPerHour::new(1.0) * 2.0).over(month).value() - 1_460.0).abs() < 1e-9);
+    let monthly = study(&rent("$1,460/month", ""), "json", "");
+    assert!((number(&monthly, "usd_per_gpu_hour") - 2.0).abs() < 1e-12);
+    for none in ["$1,460", "1460"] {
+        let dir = tempfile::tempdir().unwrap();
+        let job = format!("{}/scenarios/train-llama3.1-8b-16-h100-two-nodes.toml", env!("CARGO_MANIFEST_DIR"));
+        std::fs::write(dir.path().join("s.toml"), format!("title = \"One?\"\njob = \"{job}\"\n{}", rent(none, "")))
+            .unwrap();
+        let answer = program::run(&["price", dir.path().join("s.toml").to_str().unwrap()]);
+        assert_eq!(answer.code, 2, "{none}: {}", answer.stdout);
+        assert!(answer.stderr.contains("a price of time is needed"), "{none}: {}", answer.stderr);
+    }
+    // A kilowatt's rent of a month is that of 730 hours: $0.20 an hour and kilowatt are $146 a month.
+    let hour = facility_cost("$146/kW-month");
+    assert!((hour["unit_amount_usd"].as_f64().unwrap() - 0.2 * 8_760.0).abs() < 1e-9, "{hour}");
+}
+
+/// The line of a colocation's rent, at a rent.
+fn facility_cost(rent: &str) -> serde_json::Value {
+    let figure = format!(
+        "[[offer]]\nname = \"own\"\nkind = \"own\"\n[[offer.figure]]\nkey = \"catalog/sites/us-colo/colocation\"\nvalue = \"{rent}\"\n\
+         date = 2026-11-01\nbasis = \"assumed\"\nsource = \"a test\"\n"
+    );
+    let json: serde_json::Value = serde_json::from_str(&study(&figure, "json", "")).unwrap();
+    let lines = json["offers"][0]["lines"].as_array().unwrap();
+    lines.iter().find(|line| line["name"] == "Colocation").unwrap().clone()
+}
+
+/// What a year of serving on rented accelerators comes to, at a price of an hour.
+fn served(price: &str, settings: &str) -> serde_json::Value {
+    let dir = tempfile::tempdir().unwrap();
+    let job = format!("{}/scenarios/serve-llama3.1-70b-64-h100.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = format!("title = \"One?\"\njob = \"{job}\"\n[set]\n{settings}\n{}", rent(price, ""));
+    std::fs::write(dir.path().join("study.toml"), text).unwrap();
+    let answer = program::run(&["price", dir.path().join("study.toml").to_str().unwrap(), "--format", "json"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let json: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    json["offers"][0].clone()
+}
+
+#[test]
+fn hours_of_many_are_their_number_times_the_time_and_both_are_told() {
+    // Two endpoints for a month are 2 x 730 hours, and the answer has the number and the time apart (infracost/infracost#2673).
+    let year = served("$1/h", "\"finance.utilisation\" = 1");
+    let of = |key: &str| year[key].as_f64().unwrap();
+    assert!((of("accelerators_count") - 64.0).abs() < 1e-12 && (of("paid_days") - 365.0).abs() < 1e-9);
+    // A month of two of the 64.
+    assert!((of("total_usd") / 12.0 * 2.0 / 64.0 - 1_460.0).abs() < 1e-6, "{}", of("total_usd"));
 }
 
 #[test]
 fn an_hour_at_a_price_over_a_day_and_over_tokens() {
-    // H200 at $5 an hour for a day (huggingface/blog#3382).
-    assert!((UsdPerHour::new(5.0).over(hours(24.0)).value() - 120.0).abs() < 1e-9);
-    // $2 an hour at 1,000 tokens a second: 2 / 3.6 a million (kubernetes-sigs/inference-perf#139).
-    let million = Seconds::new(1e6 / 1_000.0);
-    assert!((UsdPerHour::new(2.0).over(million).value() - 0.556).abs() < 5e-4);
+    // H200 at $5 an hour for a day is $120 (huggingface/blog#3382): of 64 for a year, over both.
+    let year = served("$5/h", "\"finance.utilisation\" = 1\n\"cluster.node\" = \"dgx-h200\"");
+    let of = |offer: &serde_json::Value, key: &str| offer[key].as_f64().unwrap();
+    assert!((of(&year, "total_usd") / 64.0 / 365.0 - 120.0).abs() < 1e-9);
+    // $2 an hour at 1,000 tokens a second: 2 / 3.6 a million (kubernetes-sigs/inference-perf#139). Requests of 2,048 and 512
+    // tokens, 40 a second on 64: 1,600 tokens a second each, at $3.2 an hour.
+    let year = served("$3.2/h", "\"finance.utilisation\" = 1");
+    let expected: f64 = 3.2 / (1_600.0 * 3_600.0) * 1e6;
+    assert!((expected - 2.0 / 3.6).abs() < 1e-12);
+    assert!((of(&year, "usd_per_mtok_blended") / expected - 1.0).abs() < 1e-3, "{year}");
 }
 
 #[test]

@@ -94,7 +94,9 @@ fn a_cheaper_line_never_raises_a_total() {
 #[test]
 fn an_hour_k_times_as_dear_makes_the_job_k_times_as_dear() {
     let rent = |price: f64| {
-        format!("[[offer]]\nname = \"rent\"\nkind = \"rent\"\nprice = \"${price}/h\"\ndate = 2026-11-01\n")
+        format!(
+            "[[offer]]\nname = \"rent\"\nkind = \"rent\"\nprice = \"${price}/h\"\nper = \"accelerator\"\ndate = 2026-11-01\n"
+        )
     };
     let one = number(&priced_of(JOB, &rent(2.0)), 0, "total_usd");
     for k in [0.25, 3.0, 17.0] {
@@ -239,6 +241,13 @@ fn a_hundred_thousand_h100_take_the_power_that_was_published() {
     assert!((of("it_kw") / 140_250.0 - 1.0).abs() < 0.01, "{}", of("it_kw"));
     // 150 MW with what cools them; a hyperscaler's 1.10 makes 155 MW of it, management networks of three tiers among it.
     assert!((of("facility_kw") / 150_000.0 - 1.0).abs() < 0.04, "{}", of("facility_kw"));
+    // 1.59 TWh a year for $124M, from what they follow from: full power in all hours, cooling of 29%, $0.078 a kWh.
+    let lines = study["offers"][1]["lines"].as_array().unwrap();
+    let electricity = lines.iter().find(|line| line["name"] == "Electricity").unwrap();
+    let of = |key: &str| electricity[key].as_f64().unwrap();
+    assert!((of("quantity") / 1.59e9 - 1.0).abs() < 0.02, "{electricity}");
+    assert!((of("opex_per_year_usd") / 124.02e6 - 1.0).abs() < 0.02, "{electricity}");
+    assert_eq!(electricity["date"], "2024-06-17");
 }
 
 #[test]
@@ -385,6 +394,13 @@ fn an_hour_hangs_on_every_kind_of_ranged_assumption() {
         let [low, high] = sensitivity(&study, assumption);
         assert!((low - high).abs() > 1e-6, "{assumption}");
     }
+    // What software reaches moves the job, and hardly an hour of useful work: another share of it is checkpoints.
+    let all = study["offers"][0]["sensitivity"].as_array().unwrap();
+    let gemm = all.iter().find(|one| one["assumption"].as_str().unwrap().contains("gemm bf16")).unwrap();
+    let of = |key: &str| gemm[key].as_f64().unwrap();
+    let total = number(&study, 0, "total_usd");
+    assert!(of("total_usd_low") > total * 1.005 && of("total_usd_high") < total * 0.995, "{gemm}");
+    assert!((of("usd_per_useful_gpu_hour_low") / of("usd_per_useful_gpu_hour_high") - 1.0).abs() < 1e-3, "{gemm}");
     // A range of the catalog moves it as the same value set by hand does.
     let [low, _] = sensitivity(&study, "PUE");
     let pue = "name = \"United States, colocation\"\npue = 1.15\n[[source]]\nfields = [\"pue\"]\nbasis = \"assumed\"\ntitle = \"a test\"\naccessed = 2026-11-29\n";
@@ -498,4 +514,44 @@ fn debt_is_owed_as_agreed_however_the_market_falls() {
     assert!((flat - number(&study, 0, "least_debt_cover_ratio")).abs() < 1e-9);
     assert!(halves < 1.0, "lenders want what was agreed: {halves}");
     assert_eq!(study["offers"][0]["paths"][1]["short_in_year"], 2);
+}
+
+#[test]
+fn an_owner_s_answer_hangs_on_what_hours_are_sold_for() {
+    let own = "[[offer]]\nname = \"own\"\nkind = \"own\"\nsell = { market = { value = \"$3/h\", low = \"$2/h\", high = \"$4/h\" } }\n";
+    let study = priced_of(JOB, own);
+    let [low, typical, high] = ["$2/h", "$3/h", "$4/h"].map(|market| {
+        let study =
+            priced_of(JOB, &format!("[[offer]]\nname = \"own\"\nkind = \"own\"\nsell = {{ market = \"{market}\" }}\n"));
+        (number(&study, 0, "npv_usd"), study["offers"][0]["levered_irr_ratio"].as_f64())
+    });
+    let all = study["offers"][0]["sensitivity"].as_array().unwrap();
+    let one = all.iter().find(|one| one["assumption"] == "the market's price").unwrap_or_else(|| panic!("{all:?}"));
+    for (end, (worth, rate)) in [("low", low), ("high", high)] {
+        assert!((one[format!("npv_usd_{end}")].as_f64().unwrap() / worth - 1.0).abs() < 1e-9, "{one}");
+        assert_eq!(one[format!("levered_irr_ratio_{end}")].as_f64(), rate, "{one}");
+    }
+    assert!((number(&study, 0, "npv_usd") / typical.0 - 1.0).abs() < 1e-9);
+    // What it costs does not change by what it is sold for.
+    assert_eq!(one["total_usd_low"], one["total_usd_high"]);
+}
+
+#[test]
+fn a_figure_of_the_catalog_is_otherwise_with_an_offer_and_says_why() {
+    let own = |name: &str, figure: &str| format!("[[offer]]\nname = \"{name}\"\nkind = \"own\"\n{figure}");
+    let dated = "date = 2026-11-01\nbasis = \"quote\"\nsource = \"our contract\"\n";
+    let tariff =
+        format!("[[offer.figure]]\nkey = \"catalog/sites/us-colo/electricity\"\nvalue = \"$0.1652/kWh\"\n{dated}");
+    let study = priced_of(JOB, &[own("a", ""), own("b", &tariff)].concat());
+    let line = |offer: usize| {
+        let lines = study["offers"][offer]["lines"].as_array().unwrap();
+        lines.iter().find(|line| line["name"] == "Electricity").unwrap().clone()
+    };
+    let paid = |offer: usize| line(offer)["opex_per_year_usd"].as_f64().unwrap();
+    assert!((paid(1) / paid(0) - 2.0).abs() < 1e-9, "twice $0.0826");
+    assert_eq!(
+        (&line(1)["source"], &line(1)["basis"], &line(1)["date"]),
+        (&"our contract".into(), &"quote".into(), &"2026-11-01".into())
+    );
+    assert_ne!(line(0)["source"], "our contract");
 }

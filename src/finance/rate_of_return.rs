@@ -9,7 +9,7 @@ use crate::units::{Rate, Seconds, Usd};
 /// The lowest and the highest rate that is looked at, as the logarithm of what one dollar becomes over a period: all but a
 /// thousandth is lost, and ten thousand times as much is made.
 const SEARCHED: (f64, f64) = (-6.907_755, 9.210_340);
-/// Steps of that search. Two rates closer than a step apart are taken for none.
+/// Steps of that search, where there may be several. Two rates closer than a step apart are taken for none.
 const STEPS: u32 = 20_000;
 
 /// Why a flow has no rate of return.
@@ -65,10 +65,12 @@ fn solve(mut flow: Vec<(f64, Usd)>) -> Result<Rate, NoReturn> {
     // Of an amount that the flow itself is measured in, so that the tolerance is no amount of money.
     let scale = flow.iter().map(|(_, amount)| amount.max(-*amount)).fold(Usd::ZERO, Usd::max);
     let worth = |x: f64| flow.iter().map(|(time, amount)| (*amount / scale) * (-x * time).exp()).sum::<f64>();
-    let at = |step: u32| SEARCHED.0 + (SEARCHED.1 - SEARCHED.0) * f64::from(step) / f64::from(STEPS);
+    // What changes its sign once has one root at most, which needs no search.
+    let steps = if changes == 1 { 1 } else { STEPS };
+    let at = |step: u32| SEARCHED.0 + (SEARCHED.1 - SEARCHED.0) * f64::from(step) / f64::from(steps);
     let mut found = Vec::new();
     let mut before = worth(at(0));
-    for step in 1..=STEPS {
+    for step in 1..=steps {
         let here = worth(at(step));
         if (before < 0.0) != (here < 0.0) {
             let mut exact = SimpleConvergency { eps: 1e-15, max_iter: 200 };

@@ -6,7 +6,7 @@ use crate::document::{Node, Value};
 use crate::scenario::CatalogField;
 
 /// Whether the catalog has the entry, and what holds the field.
-pub(super) fn has(records: &[Record<'_>], field: &CatalogField) -> bool {
+pub fn has(records: &[Record<'_>], field: &CatalogField) -> bool {
     let entry = records.iter().find(|record| record.folder == field.folder && record.id == field.id);
     entry.is_some_and(|entry| {
         let mut parts = field.field.iter().take(field.field.len().saturating_sub(1));
@@ -20,7 +20,7 @@ pub(super) fn has(records: &[Record<'_>], field: &CatalogField) -> bool {
 }
 
 /// The catalog with its fields set; mistakes go to the sink, but for the sources that the new values do not have.
-pub(super) fn with_fields(catalog: &Catalog, fields: &[(&CatalogField, &Node)], sink: &Sink) -> Catalog {
+pub fn with_fields(catalog: &Catalog, fields: &[(&CatalogField, &Node)], sink: &Sink) -> Catalog {
     let mut changed = catalog.clone();
     add_changed(&mut changed, catalog, fields, sink);
     changed

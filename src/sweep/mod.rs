@@ -17,6 +17,7 @@ mod visit;
 pub use axes::{ABSENT, Axes, AxisColumn, AxisValue};
 pub use columns::{Column, Extract, Figure, LayoutKey, LayoutValue};
 pub use condition::{Condition, ConditionError};
+pub use field::{has as catalog_has, with_fields as catalog_with};
 pub use reduce::{Aim, Kept, MOST_KEYS, QUANTILE_ERROR, Quantiles, Reduced, Reduction, Wanted};
 pub use row::{Place, Reason, Row};
 pub use run::{Cursor, Shard, Size};

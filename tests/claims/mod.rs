@@ -333,16 +333,19 @@ fn campus() -> Claim {
     let study = json(&["price", "studies/campus-100k-h100.toml"]);
     let of = |key: &str| at(&study, &format!("offers.0.{key}"));
     let (it, facility) = (of("it_kw") / 1e3, of("facility_kw") / 1e3);
-    // All parts at their maximum all year, as the statement has it, and as the year goes.
-    let (full, average) =
-        (facility * 8.76 / 1e3, of("kwh_per_gpu_hour") * 8_760.0 * of("bought_accelerators_count") / 1e9);
+    // Full power all year, as the statement must mean it, and as the year goes.
+    let electricity = study["offers"][1]["lines"].as_array().unwrap().iter().find(|line| line["name"] == "Electricity");
+    let published = |key: &str| electricity.unwrap()[key].as_f64().unwrap();
+    let (full, paid) = (published("quantity") / 1e9, published("opex_per_year_usd") / 1e6);
+    let average = of("kwh_per_gpu_hour") * 8_760.0 * of("bought_accelerators_count") / 1e9;
     Claim {
         says: "100,000 H100 draw 150 MW, 1.59 TWh a year, for $124M.",
         verdict: of_parts(&[about(facility, 150.0), about(average, 1.59), about(average * 78.0, 124.0)]),
         computed: format!(
             "{:.0} H100 with network and storage: {it:.1} MW of IT at their maximum, where 1,275 W a GPU and a tenth more give 140.25, and {facility:.1} MW \
-             with a hyperscaler's cooling, {:.1}% more than 150. At that all year it would be {full:.2} TWh; 1.59 TWh are 181 MW, the maximum with cooling of \
-             29%. A year at nine tenths of the hours in use is {average:.2} TWh, ${:.0}M at $0.078 a kWh: nodes in jobs draw three quarters of their maximum.",
+             with a hyperscaler's cooling, {:.1}% more than 150. Full power in all hours with cooling of 29%, 181 MW, makes {full:.2} TWh of it and ${paid:.0}M at \
+             $0.078 a kWh: the published figures come out so, and not at 150 MW. A year at nine tenths of the hours in use is {average:.2} TWh, ${:.0}M: nodes in \
+             jobs draw three quarters of their maximum.",
             of("bought_accelerators_count"),
             (facility / 150.0 - 1.0) * 100.0,
             average * 78.0,

@@ -10,7 +10,7 @@ use super::{against_first, basis, owned, rented, years};
 use crate::evaluate::{Evaluation, Footprint};
 use crate::provenance::Basis;
 use crate::scenario::Amortisation;
-use crate::study::pricing::{Answer, OfferTurn, PricedOffer, PricingStudy};
+use crate::study::pricing::{Answer, OfferTurn, PricedOffer, PricingStudy, Reading};
 use crate::tco::{ProForma, Year};
 use crate::units::{Quantity, SECONDS_PER_DAY, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
 
@@ -113,6 +113,20 @@ pub(super) fn figures(offer: &PricedOffer) -> Vec<(&'static str, Option<f64>)> {
     ]
 }
 
+/// A figure that assumptions move: its key, and where it is.
+type ReadFigure = (&'static str, fn(&Reading) -> Option<f64>);
+
+/// The figures of an offer that assumptions move.
+pub(super) fn reading(answer: &Answer) -> [ReadFigure; 4] {
+    let headline = if answer.evaluation.point.is_some() { "total_usd" } else { "usd_per_mtok_blended" };
+    [
+        (headline, |read| Some(read.headline.value())),
+        ("usd_per_useful_gpu_hour", |read| Some(read.hour.value())),
+        ("npv_usd", |read| Some(read.present_value?.value())),
+        ("levered_irr_ratio", |read| Some(read.owners_return?.get())),
+    ]
+}
+
 fn kwh(footprint: Option<Footprint>) -> Option<f64> {
     footprint?.energy.in_unit("kWh")
 }
@@ -164,12 +178,15 @@ fn offer_object(offer: &PricedOffer) -> Json {
                 };
                 object.insert("paths".to_owned(), owned.paths.iter().map(path).collect());
             }
+            let of_answer = reading(answer);
             let moved = |found: &crate::study::pricing::Sensitivity| {
-                json!({
-                    "assumption": found.assumption,
-                    "low": found.ends[0], "high": found.ends[1],
-                    "usd_per_useful_gpu_hour_low": found.low.value(), "usd_per_useful_gpu_hour_high": found.high.value(),
-                })
+                let mut object = Map::new();
+                object.insert("assumption".to_owned(), found.assumption.as_str().into());
+                for ((end, text), read) in ["low", "high"].iter().zip(&found.ends).zip([&found.low, &found.high]) {
+                    object.insert((*end).to_owned(), text.as_str().into());
+                    object.extend(of_answer.iter().map(|(key, of)| (format!("{key}_{end}"), of(read).into())));
+                }
+                Json::Object(object)
             };
             object.insert("basis".to_owned(), basis(answer).map(Basis::word).into());
             object.insert("sensitivity".to_owned(), answer.sensitivities.iter().map(moved).collect());
@@ -178,8 +195,11 @@ fn offer_object(offer: &PricedOffer) -> Json {
     Json::Object(object)
 }
 
+/// A figure of a year: its key, and where it is.
+type YearFigure = (&'static str, fn(&Year) -> Option<f64>);
+
 /// The figures of a project's year by key; those that it does not have are none.
-pub(super) const YEAR: &[(&str, fn(&Year) -> Option<f64>)] = &[
+pub(super) const YEAR: &[YearFigure] = &[
     ("revenue_usd", |year| Some(year.revenue.value())),
     ("running_usd", |year| Some(year.running.value())),
     ("ebitda_usd", |year| Some(year.ebitda().value())),

@@ -44,8 +44,8 @@ pub fn pricing_page(study: &PricingStudy) -> Page {
     }
     for (offer, answer) in answered(study) {
         if !answer.sensitivities.is_empty() {
-            let heading = format!("{}: what the hour of useful work hangs on", offer.name);
-            sections.push(Section::new(heading, Block::Grid(tornado(answer))));
+            let heading = format!("{}: what it hangs on", offer.name);
+            sections.push(Section { heading, blocks: tornado(answer, &money) });
         }
     }
     let behind = sources(answered(study).filter(|(_, answer)| owned(answer).is_some()).map(|(_, a)| &*a.evaluation));
@@ -158,20 +158,40 @@ fn break_even(study: &PricingStudy) -> Vec<String> {
     study.break_even.iter().map(text).collect()
 }
 
-fn tornado(answer: &Answer) -> Grid {
-    let mut grid = Grid::new(&["Assumption", "Low", "High", "Hour at low", "typical", "at high"], 1);
-    for found in answer.sensitivities.iter().take(SHOWN) {
-        let [low, high] = &found.ends;
-        grid.rows.push(vec![
-            found.assumption.clone(),
-            low.clone(),
-            high.clone(),
-            found.low.to_string(),
-            answer.per_useful_gpu_hour.to_string(),
-            found.high.to_string(),
-        ]);
+/// What an offer comes to at both ends of the assumptions that move it most, and how far the rest moves it at most.
+fn tornado(answer: &Answer, money: &Money<'_>) -> Vec<Block> {
+    let what = if answer.evaluation.point.is_some() { "Job" } else { "Million tokens" };
+    let projects = answer.typical.present_value.is_some();
+    let ends = |what: &str| ["at low", "typical", "at high"].map(|end| format!("{what} {end}"));
+    let mut heads: Vec<String> = ["Assumption", "Low", "High"].map(str::to_owned).to_vec();
+    heads.extend(ends(what));
+    if projects {
+        heads.extend(ends("Owners"));
     }
-    grid
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let mut grid = Grid::new(&heads, 1);
+    for found in answer.sensitivities.iter().take(SHOWN) {
+        let reads = [&found.low, &answer.typical, &found.high];
+        let mut row = vec![found.assumption.clone()];
+        row.extend(found.ends.clone());
+        row.extend(reads.map(|read| money.show(read.headline)));
+        if projects {
+            row.extend(
+                reads.map(|read| read.owners_return.map_or_else(|| NONE.to_owned(), |rate| percent(rate.get()))),
+            );
+        }
+        grid.rows.push(row);
+    }
+    let mut blocks = vec![Block::Grid(grid)];
+    if let Some(next) = answer.sensitivities.get(SHOWN) {
+        let [headline, _] = next.spans(&answer.typical);
+        let more = answer.sensitivities.len() - SHOWN;
+        blocks.push(Block::Text(format!(
+            "{more} more move it by {} of itself or less: `--format csv --rows sensitivity` has all.",
+            percent(headline)
+        )));
+    }
+    blocks
 }
 
 fn notes(study: &PricingStudy) -> Vec<String> {
@@ -216,8 +236,8 @@ fn notes(study: &PricingStudy) -> Vec<String> {
             .to_owned(),
     );
     notes.push(
-        "What an hour hangs on are the ranges of the catalog, of the study and of money, one after the other; what software \
-         reaches stays typical, and `uncertainty` samples that too."
+        "What an offer hangs on are the ranges of the catalog, what software reaches among them, of the study and of money, one \
+         after the other; `uncertainty` samples all of them together."
             .to_owned(),
     );
     if let Some(currency) = &study.currency {

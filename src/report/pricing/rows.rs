@@ -3,7 +3,7 @@
 
 use super::super::cost_lines::{self, cells};
 use super::super::page::Grid;
-use super::json::{YEAR, figures, turn};
+use super::json::{YEAR, figures, reading, turn};
 use super::{answered, owned};
 use crate::study::pricing::PricingStudy;
 use crate::tco::ProForma;
@@ -112,17 +112,19 @@ fn paths(study: &PricingStudy) -> Grid {
 }
 
 fn sensitivities(study: &PricingStudy) -> Grid {
-    let hour = "usd_per_useful_gpu_hour";
-    let ends = ["low", "typical", "high"].map(|end| format!("{hour}_{end}"));
-    let heads: Vec<&str> =
-        ["offer", "assumption", "low", "high"].into_iter().chain(ends.iter().map(String::as_str)).collect();
-    let mut grid = Grid::new(&heads, 4);
+    let mut grid = Grid::new(&["offer", "assumption", "low", "high"], 4);
     for (offer, answer) in answered(study) {
+        let figures = reading(answer);
+        if grid.header.len() == 4 {
+            let ends = |key: &str| ["low", "typical", "high"].map(|end| format!("{key}_{end}"));
+            grid.header.extend(figures.iter().flat_map(|(key, _)| ends(key)));
+        }
         for found in &answer.sensitivities {
             let [low, high] = found.ends.clone();
-            let hours = [found.low, answer.per_useful_gpu_hour, found.high].map(|hour| hour.value().to_string());
+            let reads = [found.low, answer.typical, found.high];
+            let cells = figures.iter().flat_map(|(_, of)| reads.map(|read| written(of(&read))));
             let words = [offer.name.to_string(), found.assumption.clone(), low, high];
-            grid.rows.push(words.into_iter().chain(hours).collect());
+            grid.rows.push(words.into_iter().chain(cells).collect());
         }
     }
     grid

@@ -41,6 +41,7 @@ pub struct ByBook {
 
 impl Finance {
     /// With what is left to the price book as this one has it, or as is usual.
+    #[must_use]
     pub fn at(self, book: &PriceBook) -> Self {
         let life = || book.accelerator_life().unwrap_or(USUAL_LIFE);
         let capital = || book.cost_of_capital().unwrap_or_else(|| default_share(USUAL_COST_OF_CAPITAL));

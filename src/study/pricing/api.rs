@@ -1,7 +1,8 @@
 //! Tokens bought by the million: what a job of serving costs at an API's prices.
 
+use super::Work;
 use super::file::ApiFile;
-use super::{Sensitivity, Work};
+use super::sensitivity::{Reading, Sensitivity, ranked};
 use crate::evaluate::Evaluation;
 use crate::tco::TokenPrices;
 use crate::units::{Ranged, Seconds, Tokens, Usd};
@@ -53,10 +54,16 @@ impl Metered {
     }
 }
 
-/// How the hour of useful work moves with each price between its ends, the widest first.
-pub(super) fn sensitivities(wanted: &ApiFile, evaluation: &Evaluation, work: &Work) -> Vec<Sensitivity> {
-    let hour = |prices: &ApiFile| {
-        Metered::new(prices, evaluation, work).map(|metered| work.per_useful_hour(metered.total())).unwrap_or_default()
+/// How the answer moves with each price between its ends, the widest first.
+pub(super) fn sensitivities(
+    wanted: &ApiFile,
+    evaluation: &Evaluation,
+    work: &Work,
+    typical: &Reading,
+) -> Vec<Sensitivity> {
+    let read = |prices: &ApiFile| {
+        let total = Metered::new(prices, evaluation, work).map(|metered| metered.total()).unwrap_or_default();
+        work.reading(evaluation, total, None)
     };
     let moved = |change: fn(&mut ApiFile, Usd), range: Ranged<Usd>| -> [ApiFile; 2] {
         [range.low, range.high].map(|end| {
@@ -73,18 +80,16 @@ pub(super) fn sensitivities(wanted: &ApiFile, evaluation: &Evaluation, work: &Wo
         ("million tokens of prompts", wanted.input, moved(|prices, usd| prices.input.value = usd, wanted.input)),
         ("million tokens of answers", wanted.output, moved(|prices, usd| prices.output.value = usd, wanted.output)),
     ];
-    let mut found: Vec<Sensitivity> = all
+    let found: Vec<Sensitivity> = all
         .into_iter()
         .chain(cached)
         .filter(|(_, range, _)| range.low < range.high)
         .map(|(what, range, [low, high])| Sensitivity {
             assumption: format!("price of a {what}"),
             ends: [range.low.to_string(), range.high.to_string()],
-            low: hour(&low),
-            high: hour(&high),
+            low: read(&low),
+            high: read(&high),
         })
         .collect();
-    // Base numbers, because only their order matters.
-    found.sort_by(|a, b| b.span().value().total_cmp(&a.span().value()));
-    found
+    ranked(found, typical)
 }

@@ -13,7 +13,7 @@ pub use break_even::{OfferBreakEven, OfferTurn};
 pub use file::{OfferKind, PathFile, StudyFile};
 pub use own::{Earnings, OnPath, Owned};
 pub use rent::{HourPrice, Rented};
-pub use sensitivity::Sensitivity;
+pub use sensitivity::{Reading, Sensitivity};
 
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ use crate::document::{Node, Value};
 use crate::evaluate::{Evaluation, Footprint, Infeasible, TokenCosts};
 use crate::scenario::{Scenario, ScenarioFile};
 use crate::search::evaluate;
+use crate::tco::ProForma;
 use crate::units::{Factor, Fraction, SECONDS_PER_DAY, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
 use file::{DPUS, DpusFile, FREED, OfferFile};
 use rent::Rent;
@@ -59,7 +60,9 @@ pub struct Answer {
     pub dpus: Option<(Usd, Usd)>,
     /// From the order until the job is done.
     pub ready_after: Seconds,
-    /// How the hour of useful work moves with each assumption, the widest first.
+    /// What it comes to with all assumptions as they are.
+    pub typical: Reading,
+    /// How that moves with each assumption, the widest first.
     pub sensitivities: Vec<Sensitivity>,
 }
 
@@ -128,6 +131,22 @@ impl Work {
         let bought = evaluation.built.drivers.accelerators as f64;
         let year = || (evaluation.unit_costs.per_gpu_hour * bought).over(self.wall);
         evaluation.point.map_or_else(year, |point| point.run)
+    }
+
+    /// What an offer comes to that costs so much, and whose project has these years where it is owned.
+    fn reading(self, evaluation: &Evaluation, total: Usd, years: Option<&ProForma>) -> Reading {
+        // Tokens of the hours in use, in millions; base numbers, because they are counted.
+        let served = evaluation.serving.filter(|_| evaluation.point.is_none());
+        let millions = served.map(|serving| {
+            let tokens = serving.request.input + serving.request.cached + serving.request.output;
+            serving.mean_rate().value() * (self.useful / Seconds::new(1.0)) * tokens / 1e6
+        });
+        Reading {
+            hour: self.per_useful_hour(total),
+            headline: millions.map_or(total, |millions| total / millions),
+            present_value: years.map(|years| years.net_present_value),
+            owners_return: years.and_then(|years| years.levered_return.as_ref().ok().copied()),
+        }
     }
 
     /// What an accelerator's hour of useful work costs.
@@ -218,6 +237,8 @@ struct Bound<'a> {
 impl<'a> Bound<'a> {
     fn new(offer: &'a OfferFile, job: &Node, catalog: &Catalog, sink: &Sink) -> Option<Self> {
         let document = with(job, &offer.set, sink);
+        let changed = (!offer.figures.is_empty()).then(|| file::with_figures(catalog, &offer.figures, sink));
+        let catalog = changed.as_ref().unwrap_or(catalog);
         let own = Sink::default();
         let file = ScenarioFile::read(&document, &own);
         let scenario = Scenario::resolve(&file, catalog, &own);
@@ -265,6 +286,12 @@ impl<'a> Bound<'a> {
         sink: &Sink,
     ) -> Answer {
         let Evaluated { evaluation, work } = evaluated;
+        // What owning saves is the cheapest that could be rented for the same work.
+        let saved = rented
+            .iter()
+            .map(|other| (other.name.clone(), other.price.here(work)))
+            .reduce(|best, other| if other.1 < best.1 { other } else { best });
+        let instead = saved.as_ref().map(|(_, price)| *price);
         let (bought, total, per_gpu_hour, usual_wait) = if let Some(rent) = &self.rent {
             let rented = rent.rented(&evaluation, &work);
             (Bought::Rent(rented.clone()), rented.total(), Some(rented.hour.price), rent.usual_wait)
@@ -277,25 +304,26 @@ impl<'a> Bound<'a> {
                 sink.push(Diagnostic::new(Code::OutOfRange, message).at(&self.file.at, "this offer").hint(hint));
                 1
             });
-            // What owning saves is the cheapest that could be rented for the same work.
-            let saved = rented
-                .iter()
-                .map(|other| (other.name.clone(), other.price.here(work)))
-                .reduce(|best, other| if other.1 < best.1 { other } else { best });
             let owned = own::owned(&evaluation, &self.file.own, saved, paths, years);
             let costs = Some(evaluation.unit_costs.per_gpu_hour);
             (Bought::Own(Box::new(owned)), work.owned(&evaluation), costs, None)
         };
         let per_useful_gpu_hour = work.per_useful_hour(total);
+        let years = match &bought {
+            Bought::Own(owned) => owned.years.as_ref(),
+            Bought::Rent(_) | Bought::Api(_) => None,
+        };
+        let typical = work.reading(&evaluation, total, years);
         Answer {
             tokens: match bought {
                 Bought::Api(_) => None,
                 _ => evaluation.token_costs_at(per_useful_gpu_hour),
             },
             sensitivities: match &self.file.api {
-                Some(api) => api::sensitivities(api, &evaluation, &work),
-                None => sensitivity::of(self, &evaluation, from, per_useful_gpu_hour),
+                Some(api) => api::sensitivities(api, &evaluation, &work, &typical),
+                None => sensitivity::of(self, &evaluation, from, instead, &typical),
             },
+            typical,
             dpus: self.file.dpus.as_ref().map(|_| {
                 let lines = &evaluation.built.costs.lines;
                 let of = |name: &str| -> Usd {

@@ -81,11 +81,11 @@ pub(super) fn owned(
     years: u32,
 ) -> Owned {
     let ground = Ground::new(evaluation, wanted, years);
-    let flat = &[Factor::ONE][..];
-    let (earnings, income) = match (&wanted.sell, saved) {
-        (Some(sell), _) => (Earnings::Sold, Some(ground.income(sell, flat))),
-        (None, Some((offer, price))) => (Earnings::Saved { offer, price }, Some(ground.along(price, flat))),
-        (None, None) => (Earnings::None, None),
+    let income = ground.expected(saved.as_ref().map(|(_, price)| *price));
+    let earnings = match (&wanted.sell, saved) {
+        (Some(_), _) => Earnings::Sold,
+        (None, Some((offer, price))) => Earnings::Saved { offer, price },
+        (None, None) => Earnings::None,
     };
     // Lenders agree on what they are shown, and are paid as agreed however the market goes.
     let expected = income.as_ref().map(|income| ground.project(income).pro_forma());
@@ -111,6 +111,17 @@ pub(super) fn owned(
         paths,
         income,
     }
+}
+
+/// The project's years alone, as [`owned`] has them.
+pub(super) fn expected_years(
+    evaluation: &Evaluation,
+    wanted: &OwnFile,
+    saved: Option<UsdPerHour>,
+    years: u32,
+) -> Option<ProForma> {
+    let ground = Ground::new(evaluation, wanted, years);
+    Some(ground.project(&ground.expected(saved)?).pro_forma())
 }
 
 /// An accelerator's hour, all else being the same.
@@ -167,6 +178,15 @@ impl<'a> Ground<'a> {
         }
     }
 
+    /// What is sold, or not rented at a price, while the market stays; none where hours earn nothing.
+    fn expected(&self, saved: Option<UsdPerHour>) -> Option<Income> {
+        let flat = &[Factor::ONE][..];
+        match (&self.wanted.sell, saved) {
+            (Some(sell), _) => Some(self.income(sell, flat)),
+            (None, saved) => Some(self.along(saved?, flat)),
+        }
+    }
+
     /// What is sold, the market's price going along a path.
     fn income(&self, sell: &SellFile, path: &[Factor]) -> Income {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be whole years")]
@@ -177,7 +197,7 @@ impl<'a> Ground<'a> {
             years: years(one.term),
             prepaid: one.prepaid,
         };
-        Income { contracts: sell.contracts.iter().map(contract).collect(), ..self.along(sell.market, path) }
+        Income { contracts: sell.contracts.iter().map(contract).collect(), ..self.along(sell.market.value, path) }
     }
 
     /// All hours at one price, always.

@@ -23,9 +23,9 @@ pub struct HourPrice {
     pub date: String,
     /// How it was come by.
     pub basis: Basis,
-    /// The lowest and the highest price that providers of the catalog list of such an hour, and how many prices there are; of a
-    /// price that the study writes none.
-    pub others: Option<(Ranged<UsdPerHour>, usize)>,
+    /// The lowest and the highest price that it may be: of those that providers of the catalog list of such an hour, with how
+    /// many there are, or as the study writes it.
+    pub range: Option<(Ranged<UsdPerHour>, Option<usize>)>,
 }
 
 /// A rented offer, found.
@@ -55,13 +55,13 @@ impl HourPrice {
             from: format!("the mean of {one} and {two}"),
             date: self.date.min(other.date),
             basis: weakest(self.basis, other.basis),
-            others: self.others.zip(other.others).map(|((one, prices), (two, more))| {
+            range: self.range.zip(other.range).map(|((one, prices), (two, more))| {
                 let range = Ranged {
                     value: mean(one.value, two.value),
                     low: mean(one.low, two.low),
                     high: mean(one.high, two.high),
                 };
-                (range, prices + more)
+                (range, prices.zip(more).map(|(prices, more)| prices + more))
             }),
         }
     }
@@ -117,9 +117,14 @@ impl Rent {
         let hour_of = |accelerator: &str, wanted: &RentFile| match (&provider, wanted.price) {
             (Some(provider), None) => {
                 let hour = listed(provider, wanted, accelerator, at, sink)?;
-                Some(HourPrice { others: others(catalog, accelerator, wanted.term, hour.price), ..hour })
+                Some(HourPrice { range: others(catalog, accelerator, wanted.term, hour.price), ..hour })
             }
-            (_, Some(price)) => Some(written(price, wanted)),
+            (_, Some(price)) => {
+                if wanted.priced_by.is_none() {
+                    of_an_instance(price.value, accelerator, at, catalog, sink);
+                }
+                Some(written(price, wanted))
+            }
             (None, None) => None,
         };
         let hour = hour_of(&cluster.accelerator.id, wanted)?;
@@ -202,23 +207,45 @@ impl Rent {
 }
 
 /// A price that the study writes.
-fn written(price: UsdPerHour, wanted: &RentFile) -> HourPrice {
-    let (price, of) = match (wanted.priced_by, wanted.accelerators) {
-        (PricedBy::Instance, Some(count)) => (price / f64::from(count), format!("an instance of {count}")),
-        _ => (price, "one accelerator".to_owned()),
+fn written(price: Ranged<UsdPerHour>, wanted: &RentFile) -> HourPrice {
+    let (count, of) = match (wanted.priced_by, wanted.accelerators) {
+        (Some(PricedBy::Instance), Some(count)) => (f64::from(count), format!("an instance of {count}")),
+        _ => (1.0, "one accelerator".to_owned()),
     };
+    let each = Ranged { value: price.value / count, low: price.low / count, high: price.high / count };
     let date = wanted.date.clone().unwrap_or_default().0;
     HourPrice {
-        price,
+        price: each.value,
         from: format!("written in the study, as the price of {of}"),
         date,
         basis: Basis::Quote,
-        others: None,
+        range: (each.low < each.high).then_some((each, None)),
+    }
+}
+
+/// So many times the highest price that anybody lists of an accelerator's hour, a price is rather that of an instance.
+const BEYOND_LISTS: f64 = 2.5;
+
+/// Reports a price that is said to be of nothing and is far beyond all that are listed of one accelerator.
+fn of_an_instance(price: UsdPerHour, accelerator: &str, at: &Span, catalog: &Catalog, sink: &Sink) {
+    let offers = catalog.providers.iter().flat_map(|provider| &provider.offers);
+    let listed = offers.filter(|offer| &*offer.accelerator == accelerator);
+    let Some(highest) = listed.map(|offer| offer.price_per_accelerator_hour).reduce(UsdPerHour::max) else { return };
+    if price > highest * BEYOND_LISTS {
+        let message =
+            format!("{price} is said to be the price of nothing, and nobody lists `{accelerator}` above {highest}");
+        let hint = "of an instance: per = \"instance\" and accelerators = 8; of one accelerator: per = \"accelerator\"";
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "this offer").hint(hint));
     }
 }
 
 /// The range of prices that sellers list of an accelerator's hour at a term.
-fn others(catalog: &Catalog, accelerator: &str, term: Term, value: UsdPerHour) -> Option<(Ranged<UsdPerHour>, usize)> {
+fn others(
+    catalog: &Catalog,
+    accelerator: &str,
+    term: Term,
+    value: UsdPerHour,
+) -> Option<(Ranged<UsdPerHour>, Option<usize>)> {
     let sellers = catalog.providers.iter().filter(|provider| provider.class != ProviderClass::Index);
     let prices: Vec<UsdPerHour> = sellers
         .flat_map(|provider| provider.offers_of(accelerator, term))
@@ -226,7 +253,7 @@ fn others(catalog: &Catalog, accelerator: &str, term: Term, value: UsdPerHour) -
         .collect();
     let low = prices.iter().copied().reduce(UsdPerHour::min)?;
     let high = prices.iter().copied().reduce(UsdPerHour::max)?;
-    Some((Ranged { value, low, high }, prices.len()))
+    Some((Ranged { value, low, high }, Some(prices.len())))
 }
 
 /// A provider's list price: of several the newest, and of one day the lowest.
@@ -266,6 +293,6 @@ fn listed(
         from: format!("{}: {newest}{}{region}", provider.name, best.instance),
         date: best.evidence.date.clone(),
         basis: best.evidence.basis,
-        others: None,
+        range: None,
     })
 }

@@ -1,39 +1,70 @@
-//! How an hour of useful work moves as each assumption goes from its low to its high end, the others staying.
+//! How what an offer comes to moves as each assumption goes from its low to its high end, the others staying.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::file::{DpusFile, OfferFile};
+use super::file::{OfferFile, SellFile};
 use super::rent::Rent;
-use super::{Bound, Origin, Work, interrupt};
+use super::{Bound, Origin, Work, interrupt, own};
 use crate::catalog::Catalog;
-use crate::catalog::pricebook::{Amount, Line};
+use crate::catalog::pricebook::Amount;
 use crate::diagnostics::Sink;
 use crate::evaluate::Evaluation;
 use crate::parallelism::Layout;
 use crate::scenario::{Scenario, Training};
 use crate::search::evaluate;
 use crate::sweep::uncertain::{Input, ranged_inputs};
-use crate::units::{Fraction, Ranged, SECONDS_PER_YEAR, Seconds, UsdPerHour};
+use crate::tco::CostLine;
+use crate::units::{Fraction, Ranged, Rate, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
 
-/// One assumption, and the hour of useful work at its ends.
+/// What an offer comes to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// The hour of useful work.
+    pub hour: UsdPerHour,
+    /// The job end to end, or a million tokens where it serves.
+    pub headline: Usd,
+    /// The present value of an owned one's project, where it earns anything.
+    pub present_value: Option<Usd>,
+    /// What its owners earn a year, where there is such a rate.
+    pub owners_return: Option<Rate>,
+}
+
+/// One assumption, and what an offer comes to at its ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sensitivity {
     /// The assumption, and its ends, in words.
     pub assumption: String,
     /// The ends, as text.
     pub ends: [String; 2],
-    /// The hour of useful work at the low end.
-    pub low: UsdPerHour,
+    /// At the low end.
+    pub low: Reading,
     /// At the high end.
-    pub high: UsdPerHour,
+    pub high: Reading,
 }
 
 impl Sensitivity {
-    /// How far apart the two are.
-    pub fn span(&self) -> UsdPerHour {
-        (self.high - self.low).max(self.low - self.high)
+    /// How far its ends are apart: of the headline, and of the present value, each over the typical one.
+    pub fn spans(&self, typical: &Reading) -> [f64; 2] {
+        let over =
+            |low: Usd, high: Usd, typical: Usd| if typical == Usd::ZERO { 0.0 } else { ((high - low) / typical).abs() };
+        let value = |reading: &Reading| reading.present_value.unwrap_or_default();
+        [
+            over(self.low.headline, self.high.headline, typical.headline),
+            over(value(&self.low), value(&self.high), value(typical)),
+        ]
     }
+}
+
+/// What moves a figure by less than this share of it says nothing.
+const LEAST: f64 = 1e-4;
+
+/// Those that say something, the widest first.
+pub(super) fn ranked(mut found: Vec<Sensitivity>, typical: &Reading) -> Vec<Sensitivity> {
+    found.retain(|found| found.spans(typical).into_iter().any(|span| span > LEAST));
+    let of = |found: &Sensitivity| found.spans(typical);
+    found.sort_by(|a, b| of(b)[0].total_cmp(&of(a)[0]).then(of(b)[1].total_cmp(&of(a)[1])));
+    found
 }
 
 /// Catalogs with one value moved to its low and to its high end, by its key.
@@ -66,63 +97,74 @@ const LIFE_YEARS: [f64; 2] = [4.0, 6.0];
 const USE: [f64; 2] = [0.65, 0.95];
 
 /// Of an offer, the widest first; assumptions without a range are left out. Ranges are those that [`ranged_inputs`] finds, as
-/// uncertainty does, the offer's own, and those of money and use.
+/// uncertainty does, the offer's own, and those of money and use. `saved` is what an hour would cost that is not rented.
 pub(super) fn of(
     bound: &Bound<'_>,
     evaluation: &Evaluation,
     from: &Origin<'_>,
-    typical: UsdPerHour,
+    saved: Option<UsdPerHour>,
+    typical: &Reading,
 ) -> Vec<Sensitivity> {
     let rent = bound.rent.as_ref();
-    let hour = |scenario: Scenario| {
+    let read = |scenario: Scenario, rent: Option<&Rent>, file: &OfferFile| {
         let evaluation = evaluate(settled(scenario, evaluation)?).ok()?;
         let work = Work::of(&evaluation);
-        let total = match rent {
-            Some(rent) => rent.rented(&evaluation, &work).total(),
-            None => work.owned(&evaluation),
-        };
-        Some(work.per_useful_hour(total))
+        if let Some(rent) = rent {
+            return Some(work.reading(&evaluation, rent.rented(&evaluation, &work).total(), None));
+        }
+        let years = own::expected_years(&evaluation, &file.own, saved, own::horizon(&evaluation)?);
+        Some(work.reading(&evaluation, work.owned(&evaluation), years.as_ref()))
     };
-    let of_catalog =
-        ranged_inputs(evaluation, from.catalog).into_iter().filter(|input| rent.is_none() || is_work(input));
+    let of_catalog = beside_prices(evaluation, from.catalog).filter(|input| rent.is_none() || is_work(input));
     let of_catalog = of_catalog.filter_map(|input| {
         // An offer is bound to the catalog with that one value moved.
         let at = |catalog: &Option<Catalog>| {
-            hour(Bound::new(bound.file, from.job, catalog.as_ref()?, &Sink::default())?.scenario)
+            read(Bound::new(bound.file, from.job, catalog.as_ref()?, &Sink::default())?.scenario, rent, bound.file)
         };
         let [low, high] = from.moved.get(&input.key)?;
         let ends = [input.text(0.0), input.text(1.0)];
         Some(Sensitivity { assumption: words(&input.key), ends, low: at(low)?, high: at(high)? })
     });
-    let own = assumptions(&bound.scenario, bound.file, rent).into_iter().filter_map(|(assumption, ends, moved)| {
-        let at = |end: End| {
-            let mut scenario = bound.scenario.clone();
-            moved(&mut scenario, end);
-            hour(scenario)
+    let of_offer = assumptions(&bound.scenario, &evaluation.built.costs.lines, rent).into_iter().filter_map(
+        |(assumption, ends, moved)| {
+            let at = |end: End| {
+                let mut scenario = bound.scenario.clone();
+                moved(&mut scenario, end);
+                read(scenario, rent, bound.file)
+            };
+            Some(Sensitivity { assumption, ends, low: at(End::Low)?, high: at(End::High)? })
+        },
+    );
+    let hour = rent.and_then(|rent| {
+        let (range, listed) = rent.hour.range?;
+        let at = |price: UsdPerHour| read(bound.scenario.clone(), Some(&rent.at(price)), bound.file);
+        let assumption = match listed {
+            Some(count) => format!("list price, of {count} in the catalog"),
+            None => "price of an hour".to_owned(),
         };
-        Some(Sensitivity { assumption, ends, low: at(End::Low)?, high: at(End::High)? })
+        Some(Sensitivity { assumption, ends: ends(range), low: at(range.low)?, high: at(range.high)? })
     });
-    let mut found: Vec<Sensitivity> = of_catalog
-        .chain(own)
-        .chain(rent.and_then(|rent| list_price(evaluation, rent)))
-        // What moves the figure by less than a ten-thousandth says nothing.
-        .filter(|found| found.span() > typical * 1e-4)
-        .collect();
-    // Base numbers, because only their order matters.
-    found.sort_by(|a, b| b.span().value().total_cmp(&a.span().value()));
-    found
+    let market = bound.file.own.sell.as_ref().filter(|sell| sell.market.low < sell.market.high).and_then(|sell| {
+        let at = |price: UsdPerHour| {
+            let mut file = bound.file.clone();
+            file.own.sell = Some(SellFile { market: Ranged::exact(price), ..sell.clone() });
+            read(bound.scenario.clone(), None, &file)
+        };
+        let (low, high) = (at(sell.market.low)?, at(sell.market.high)?);
+        Some(Sensitivity { assumption: "the market's price".to_owned(), ends: ends(sell.market), low, high })
+    });
+    ranked(of_catalog.chain(of_offer).chain(hour).chain(market).collect(), typical)
 }
 
-/// The values of the catalog with a range, but for what software reaches: its hundred constants move an hour by little each,
-/// and are uncertainty's to sample.
-fn ranged(evaluation: &Evaluation, catalog: &Catalog) -> impl Iterator<Item = Input> + use<> {
-    ranged_inputs(evaluation, catalog).into_iter().filter(|input| !input.key.starts_with("catalog/efficiency/"))
+/// The values of the catalog with a range, but for those of price books.
+fn beside_prices(evaluation: &Evaluation, catalog: &Catalog) -> impl Iterator<Item = Input> + use<> {
+    ranged_inputs(evaluation, catalog).into_iter().filter(|input| !input.key.starts_with("catalog/prices/"))
 }
 
 /// The catalog with each ranged value that any of these is built from at its low and at its high end, by key.
 pub(super) fn moved<'a>(evaluations: impl Iterator<Item = &'a Evaluation>, catalog: &Catalog) -> Moved {
     let mut moved = Moved::new();
-    for input in evaluations.flat_map(|evaluation| ranged(evaluation, catalog)) {
+    for input in evaluations.flat_map(|evaluation| beside_prices(evaluation, catalog)) {
         let ends = || [0.0, 1.0].map(|share| input.in_catalog(catalog, share));
         moved.entry(input.key.clone()).or_insert_with(ends);
     }
@@ -142,16 +184,14 @@ fn settled(scenario: Scenario, typical: &Evaluation) -> Option<Scenario> {
 
 /// Whether an input has a part in what is done in an hour, and not only in what an owner pays for it.
 fn is_work(input: &Input) -> bool {
-    !["prices", "sites", "power"].iter().any(|folder| input.key.starts_with(&format!("catalog/{folder}/")))
+    !["sites", "power"].iter().any(|folder| input.key.starts_with(&format!("catalog/{folder}/")))
 }
 
-/// An input of the catalog in words: the price of a part, a cost line by its name, else the entry and its field.
+/// An input of the catalog in words.
 fn words(key: &str) -> String {
     let parts: Vec<&str> = key.split('/').skip(1).collect();
     let spaced = |field: &[&str]| field.join(" ").replace('_', " ");
     match parts[..] {
-        ["prices", _, "price", part, "usd"] => format!("price of {part}"),
-        ["prices", _, "line", line, "amount"] => line.to_owned(),
         ["sites", _, "pue"] => "PUE".to_owned(),
         ["power", _, ref field @ ..] => format!("share of power, {}", spaced(field)),
         [_, _, ref field @ ..] => spaced(field),
@@ -159,15 +199,16 @@ fn words(key: &str) -> String {
     }
 }
 
-/// What an offer's own figures and those of money and use assume.
-fn assumptions(scenario: &Scenario, file: &OfferFile, rent: Option<&Rent>) -> Vec<(String, [String; 2], Move)> {
+/// What the price book and the offer's own prices, and those of money and use assume. A book is changed in the scenario: a
+/// catalog would have to be read anew for each price.
+fn assumptions(scenario: &Scenario, lines: &[CostLine], rent: Option<&Rent>) -> Vec<(String, [String; 2], Move)> {
     if let Some(rent) = rent {
         return taken_back(rent).into_iter().collect();
     }
     let book = &scenario.cluster.prices;
     let mut all = Vec::new();
-    let own_price = |part: &str| file.prices.iter().any(|price| price.part.id == part);
-    for (index, price) in book.prices.iter().enumerate().filter(|(_, price)| own_price(&price.part.id)) {
+    let bought = |part: &str| lines.iter().any(|line| line.part() == Some(part));
+    for (index, price) in book.prices.iter().enumerate().filter(|(_, price)| bought(&price.part.id)) {
         let range = price.usd;
         all.push((
             format!("price of {}", price.part.id),
@@ -177,9 +218,8 @@ fn assumptions(scenario: &Scenario, file: &OfferFile, rent: Option<&Rent>) -> Ve
             }),
         ));
     }
-    let own_lines: Vec<Line> = file.lines.iter().cloned().chain(file.dpus.iter().flat_map(DpusFile::lines)).collect();
-    let own_line = |name: &str| own_lines.iter().any(|line| line.name == name);
-    for (index, line) in book.lines.iter().enumerate().filter(|(_, line)| own_line(&line.name)) {
+    let paid = |name: &str| lines.iter().any(|line| line.name == name);
+    for (index, line) in book.lines.iter().enumerate().filter(|(_, line)| paid(&line.name)) {
         let (ends, moved): (_, Move) = match line.amount {
             Amount::Money(range) => (
                 ends(range),
@@ -198,15 +238,6 @@ fn assumptions(scenario: &Scenario, file: &OfferFile, rent: Option<&Rent>) -> Ve
     }
     all.extend(money());
     all
-}
-
-/// What the hour of useful work costs at the lowest and the highest list price of such accelerators.
-fn list_price(evaluation: &Evaluation, rent: &Rent) -> Option<Sensitivity> {
-    let (range, count) = rent.hour.others?;
-    let work = Work::of(evaluation);
-    let at = |price: UsdPerHour| work.per_useful_hour(rent.at(price).rented(evaluation, &work).total());
-    let assumption = format!("list price, of {count} in the catalog");
-    Some(Sensitivity { assumption, ends: ends(range), low: at(range.low), high: at(range.high) })
 }
 
 /// How often spot instances are taken back.

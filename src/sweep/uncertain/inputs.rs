@@ -169,6 +169,8 @@ fn ranged(typical: &[Evaluation], records: &[Record<'_>]) -> Vec<Input> {
                 .as_ref()
                 .map(|training| ("efficiency/training", training.efficiency_source.id.as_str())),
         );
+        let served = evaluation.scenario.serving.as_ref();
+        used.extend(served.map(|serving| ("efficiency/serving", serving.efficiency.id.as_str())));
         bought.push(cluster.storage.id.as_str());
         let side = evaluation.built.side.iter().flat_map(|network| &network.parts);
         bought.extend(evaluation.built.parts.iter().chain(side).map(|part| part.id.as_str()));

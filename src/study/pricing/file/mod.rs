@@ -1,10 +1,12 @@
 //! A pricing study as it stands in its file: the job, the ways to buy it, and how the market's price may go.
 
 mod dpus;
+mod known;
 mod own;
 mod rent;
 
 pub(super) use dpus::{DPUS, DpusFile, FREED};
+pub(super) use known::{FigureFile, with_figures};
 pub(super) use own::{ContractFile, DebtFile, DepreciationWord, OwnFile, RepaymentWord, SellFile, TaxFile};
 pub(super) use rent::{ApiFile, PricedBy, RentFile};
 
@@ -61,6 +63,8 @@ pub struct OfferFile {
     pub wait: Option<Seconds>,
     /// Keys of the job's scenario that are otherwise with this offer.
     pub set: Vec<(String, Node)>,
+    /// Figures of the catalog instead of its own.
+    pub figures: Vec<FigureFile>,
     /// Prices of parts instead of the price book's.
     pub prices: Vec<Price>,
     /// Cost lines beside those of the price book, or instead of those of the same name.
@@ -133,6 +137,7 @@ impl OfferFile {
     fn read(r: &mut Reader<'_>) -> Self {
         let (name, kind) = (r.get("name"), r.get("kind"));
         let set = settings(r);
+        let figures = r.tables("figure", FigureFile::read);
         let (prices, lines) = (r.tables("price_of", Price::read), r.tables("line", Line::read));
         let own = kind == OfferKind::Own;
         if !(own || lines.is_empty() && prices.is_empty()) {
@@ -146,6 +151,7 @@ impl OfferFile {
             kind,
             wait: r.optional("wait"),
             set,
+            figures,
             prices,
             lines,
             dpus: if own { r.optional_table("dpus", DpusFile::read) } else { None },

@@ -5,7 +5,7 @@ use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
 use crate::finance::{Depreciation, MacrsClass};
 use crate::tco::Tax;
-use crate::units::{Factor, Fraction, Rate, SECONDS_PER_YEAR, Seconds, UsdPerHour};
+use crate::units::{Factor, Fraction, Ranged, Rate, SECONDS_PER_YEAR, Seconds, UsdPerHour};
 
 /// Share of an income that earlier losses may cancel, unless said otherwise: 26 U.S.C. 172(a)(2).
 const LOSS_LIMIT: f64 = 0.8;
@@ -198,7 +198,7 @@ pub struct DebtFile {
 #[derive(Clone, Debug, Default)]
 pub struct SellFile {
     /// The market's price of an accelerator's hour in the first year.
-    pub market: UsdPerHour,
+    pub market: Ranged<UsdPerHour>,
     /// Share of the accelerators delivered by the beginning of each year; the last holds on.
     pub delivered: Vec<Fraction>,
     /// Contracts; the rest is sold at the market's price.

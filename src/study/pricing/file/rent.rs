@@ -26,13 +26,13 @@ pub struct RentFile {
     /// How long and how firmly.
     pub term: Term,
     /// A price of an hour.
-    pub price: Option<UsdPerHour>,
+    pub price: Option<Ranged<UsdPerHour>>,
     /// The same of an accelerator on prefill's own nodes.
-    pub prefill_price: Option<UsdPerHour>,
+    pub prefill_price: Option<Ranged<UsdPerHour>>,
     /// The day of that price.
     pub date: Option<Date>,
-    /// What it is the price of.
-    pub priced_by: PricedBy,
+    /// What it is the price of; of one accelerator where it is not said.
+    pub priced_by: Option<PricedBy>,
     /// Accelerators of the instance that it is the price of.
     pub accelerators: Option<u32>,
     /// The least time that is paid for, where the term does not say it.
@@ -56,7 +56,7 @@ impl RentFile {
             price: r.optional("price"),
             prefill_price: r.optional("prefill_price"),
             date: r.optional("date"),
-            priced_by: r.or("per", PricedBy::Accelerator),
+            priced_by: r.optional("per"),
             accelerators: r.optional("accelerators"),
             minimum: r.optional("minimum"),
             reused: r.or("reused", Fraction::ZERO),
@@ -84,7 +84,7 @@ impl RentFile {
             r.report("price", Code::MissingKey, message, hint);
         }
         for (key, price) in [("price", rent.price), ("prefill_price", rent.prefill_price)] {
-            if price == Some(UsdPerHour::ZERO) && r.sink().is_empty() {
+            if price.is_some_and(|price| price.low == UsdPerHour::ZERO) && r.sink().is_empty() {
                 let hint = format!("such as {key} = \"$2.40/h\"");
                 r.report(key, Code::OutOfRange, "an hour at no price is not rented", &hint);
             }
@@ -93,7 +93,7 @@ impl RentFile {
             let hint = "remove it: a provider's list prices are found for both kinds; or write `price` too";
             r.report("prefill_price", Code::Inconsistent, "`prefill_price` is given without `price`", hint);
         }
-        match (rent.price.is_some(), rent.priced_by, rent.accelerators) {
+        match (rent.price.is_some(), rent.priced_by.unwrap_or(PricedBy::Accelerator), rent.accelerators) {
             (true, PricedBy::Instance, None) => {
                 let hint = "a price of an instance needs the number in it, such as accelerators = 8";
                 r.report("per", Code::MissingKey, "`accelerators` of the instance is missing", hint);
