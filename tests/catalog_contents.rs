@@ -9,14 +9,18 @@ mod setup;
 use clusterplan::catalog::accelerator::DataType;
 use clusterplan::catalog::currency::Rates;
 use clusterplan::catalog::fabric::Transport;
+use clusterplan::catalog::memory_allowance::Loss;
 use clusterplan::catalog::pricebook::{Amount, Driver};
 use clusterplan::catalog::provider::{ProviderClass, Term};
+use clusterplan::catalog::training_efficiency::Framework;
 use clusterplan::catalog::{Catalog, Condition, Section, age_in_days, difference};
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::document::{Node, Value};
 use clusterplan::load;
 use clusterplan::provenance::Basis;
+use clusterplan::scenario::{Communication, Overlap, Software, StepEfficiency};
 use clusterplan::units::{HOURS_PER_MONTH, HOURS_PER_YEAR, Quantity, Seconds, Usd, UsdPerHour};
+use clusterplan::workload::Precision;
 use schema::mistakes;
 use setup::CATALOG;
 
@@ -330,4 +334,28 @@ fn parts_of_gpus_are_named_by_their_memory_and_fill_the_whole() {
         }
     }
     assert!(parts >= 40, "{parts}");
+}
+
+#[test]
+fn every_node_trains_and_serves_at_16_bits() {
+    let catalog = &*CATALOG;
+    let training = &catalog.training_efficiency.get("published-runs").unwrap().part;
+    let serving = &catalog.serving_efficiency.get("published-points").unwrap().part;
+    for node in catalog.nodes.iter() {
+        let accelerator = catalog.accelerators.get(&node.accelerator).unwrap();
+        let date = Software::USUAL_DATE;
+        let software = Software {
+            date,
+            framework: Framework::MegatronCore,
+            attention_kernel: Software::usual_kernel(&accelerator.generation, date),
+            loss: Loss::Plain,
+            overlap: Overlap { tensor: true, data: true, expert: false },
+            communication: Communication::USUAL,
+        };
+        let bound = StepEfficiency::bind(training, accelerator, node.host, Precision::Bf16, &software);
+        assert!(bound.is_ok(), "{}: {}", node.id, bound.unwrap_err());
+        assert!(serving.generation(&accelerator.generation).is_some(), "{} serves nothing", node.id);
+    }
+    // What nobody has published failures of has a set to fall back to.
+    assert!(catalog.reliability.get("other-accelerators").is_some() && catalog.reliability.get("ada").is_none());
 }
