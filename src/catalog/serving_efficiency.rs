@@ -87,6 +87,15 @@ pub struct ServingOverhead {
     pub expert: Ranged<Seconds>,
 }
 
+/// Exchanges of tokens with experts over network cards.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ServingNetwork {
+    /// Latency of experts' dispatch, or of their combine.
+    pub exchange: Seconds,
+    /// Time in which kernels send and receive one token of a rank in both; nothing is computed meanwhile.
+    pub kernel: Seconds,
+}
+
 /// Messages inside a scale-up domain, by the engines' own kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServingMessages {
@@ -120,8 +129,8 @@ pub struct ServingEfficiency {
     pub overhead: ServingOverhead,
     /// Messages.
     pub messages: ServingMessages,
-    /// Latency of experts' dispatch, or of their combine, over network cards.
-    pub exchange: Seconds,
+    /// Exchanges over network cards.
+    pub network: ServingNetwork,
     /// Time of a kernel of low-rank adapters, one for each factor of a projection.
     pub adapter_kernel: Seconds,
     /// Batching.
@@ -160,7 +169,8 @@ impl ServingEfficiency {
                 all_reduce: r.get("all_reduce"),
                 all_to_all: r.get("all_to_all"),
             }),
-            exchange: reader.table("network", |r| r.get("exchange")),
+            network: reader
+                .table("network", |r| ServingNetwork { exchange: r.get("exchange"), kernel: r.get("kernel") }),
             adapter_kernel: reader.table("adapters", |r| r.get("kernel")),
             batching: reader.table("batching", |r| ServingBatching {
                 stall: r.get("stall"),

@@ -11,6 +11,8 @@ pub struct Across {
     pub rate: Bandwidth,
     /// Latency of a dispatch to experts, or of their combine.
     pub latency: Seconds,
+    /// Time in which kernels send and receive a token in both, a part of what both take.
+    pub kernel: Seconds,
 }
 
 impl Across {
@@ -52,7 +54,12 @@ mod tests {
     #[test]
     fn published_exchanges_are_met() {
         // The payload that rings reach on such a card: 97% of 50 GB/s.
-        let across = Across { domain: 8.0, rate: Bandwidth::new(50e9 * 0.97), latency: Seconds::new(40e-6) };
+        let across = Across {
+            domain: 8.0,
+            rate: Bandwidth::new(50e9 * 0.97),
+            latency: Seconds::new(40e-6),
+            kernel: Seconds::ZERO,
+        };
         let links = Bandwidth::new(160e9);
         let mut errors = Vec::new();
         for (ranks, dispatched, combined) in PUBLISHED {
@@ -70,7 +77,8 @@ mod tests {
     #[test]
     fn an_all_reduce_crosses_with_a_part_of_the_buffer() {
         // 16 ranks in two domains of 8: 1 MB x 2 x 7/8 at 100 GB/s are 17.5 us; each rank 1/8 x 2 x 1/2 at 50 GB/s are 2.5 us.
-        let across = Across { domain: 8.0, rate: Bandwidth::new(50e9), latency: Seconds::new(10e-6) };
+        let across =
+            Across { domain: 8.0, rate: Bandwidth::new(50e9), latency: Seconds::new(10e-6), kernel: Seconds::ZERO };
         let time = across.all_reduce(Bytes::new(1e6), 16.0, Bandwidth::new(100e9));
         assert!((time.value() - 40e-6).abs() < 1e-12, "{time}");
     }

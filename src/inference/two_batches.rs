@@ -1,6 +1,7 @@
 //! Two halves of a decode batch on the same ranks: one computes while the other's tokens are with experts.
 
 use super::{Replica, StepTime};
+use crate::units::Seconds;
 
 impl Replica<'_> {
     /// Whether a step runs in two halves: where that is asked for, and tokens are exchanged at all.
@@ -10,17 +11,20 @@ impl Replica<'_> {
 
     /// A step in two halves (DeepSeek's dual-batch overlap, open-infra-index, day 6; SGLang's two-batch overlap).
     ///
-    /// Both halves run every kernel, so that weights are read twice and units begin twice, each with half of the tokens;
-    /// exchanges take as long as they are left over by the other half's computing, and those of the first layer at least,
-    /// which nothing hides.
+    /// Both halves run every kernel, so that weights are read twice and units begin twice, each with half of the tokens.
+    /// Kernels that send and receive tokens through network cards take the time of those that compute; the rest of exchanges
+    /// takes as long as it is left over by the other half's computing, and that of the first layer at least, which nothing hides.
     pub(super) fn in_halves(&self, sequences: f64, context: f64, tokens: f64) -> StepTime {
         let half = self.step_of(sequences / 2.0, context, tokens);
         let both = half.scaled(2.0);
         let of_step = self.hardware.step;
         let computing = both.total().saturating_sub(both.network + of_step * 2.0);
         let layers: f64 = self.shape.experts.iter().map(|layers| layers.layers).sum();
-        let first = half.network / layers.max(1.0);
-        let network = first.max(both.network.saturating_sub(computing));
+        let own = sequences * tokens / (f64::from(self.spread.attention_data) * f64::from(self.spread.pipeline));
+        let across = self.beyond(self.spread.stage());
+        let kernels = across.map_or(Seconds::ZERO, |across| across.kernel * (own * layers)).min(both.network);
+        let first = half.network.saturating_sub(kernels / 2.0) / layers.max(1.0);
+        let network = kernels + first.max(both.network.saturating_sub(kernels + computing));
         StepTime { network, overhead: both.overhead.saturating_sub(of_step), ..both }
     }
 }
@@ -33,7 +37,12 @@ mod tests {
     #[test]
     fn large_batches_gain_and_small_ones_lose() {
         let model = fixture::shape("deepseek-v3");
-        let across = Across { domain: 8.0, rate: Bandwidth::new(48e9), latency: Seconds::new(40e-6) };
+        let across = Across {
+            domain: 8.0,
+            rate: Bandwidth::new(48e9),
+            latency: Seconds::new(40e-6),
+            kernel: Seconds::new(0.92e-6),
+        };
         let hardware = fixture::h100().across(across);
         let spread = Spread { tensor: 1, attention_data: 64, pipeline: 1, expert_parallel: true };
         let plain = Replica::new(&model, &hardware, spread);

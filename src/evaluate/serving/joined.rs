@@ -54,6 +54,7 @@ fn across(
     Ok(Some(Across {
         domain: f64::from(placed.ranks_per_domain),
         rate: card.line_rate * (card.efficiency.payload.get() * placed.all_to_all_share * cards),
-        latency: serving.efficiency.part.exchange + card.switch_latency * placed.more_switches,
+        latency: serving.efficiency.part.network.exchange + card.switch_latency * placed.more_switches,
+        kernel: serving.efficiency.part.network.kernel,
     }))
 }
