@@ -129,6 +129,7 @@ impl<'a> Reader<'a> {
 
     /// A value that must be there and lie within a range.
     pub fn within<T: FromNode + PartialOrd + Display>(&mut self, key: &'static str, range: &RangeInclusive<T>) -> T {
+        self.note(key, || T::schema().between(range), true);
         let before = self.sink.len();
         let value = self.get(key);
         self.check_range(key, before, &value, range);
@@ -141,9 +142,15 @@ impl<'a> Reader<'a> {
         key: &'static str,
         range: &RangeInclusive<T>,
     ) -> Option<T> {
+        self.note(key, || T::schema().between(range), false);
         let before = self.sink.len();
         let value = self.optional(key);
         value.inspect(|value| self.check_range(key, before, value, range))
+    }
+
+    /// Says within which bounds a number lies that whoever asks for it next checks by themselves.
+    pub fn bounded<T: FromNode>(&mut self, key: &'static str, bounds: &RangeInclusive<f64>) {
+        self.note(key, || T::schema().between(bounds), false);
     }
 
     /// Reports a value outside its range, unless something else was reported of it since there were `before` mistakes.

@@ -5,6 +5,8 @@
 //! drift apart.
 
 use std::cell::RefCell;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value as Json, json};
 
@@ -87,6 +89,23 @@ impl Record {
 }
 
 impl Schema {
+    /// The same between bounds, where it is of plain numbers and the bounds are.
+    #[must_use]
+    pub(super) fn between<T: Display>(self, range: &RangeInclusive<T>) -> Self {
+        let (low, high) = (range.start().to_string(), range.end().to_string());
+        match self {
+            Self::Integer { .. } => match (low.parse(), high.parse()) {
+                (Ok(low), Ok(high)) => Self::Integer { low, high },
+                _ => self,
+            },
+            Self::Number { .. } => match (low.parse(), high.parse()) {
+                (Ok(low), Ok(high)) => Self::Number { low: Some(low), high: Some(high) },
+                _ => self,
+            },
+            other => other,
+        }
+    }
+
     /// A value, or a value with its range.
     #[must_use]
     pub fn ranged(self) -> Self {

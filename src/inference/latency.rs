@@ -216,7 +216,7 @@ fn reached(parts: &[Part], ends: &[Seconds; POINTS + 1]) -> [Reached; POINTS + 1
         let width = part.to.saturating_sub(part.from);
         let begin = if width > Seconds::ZERO { at } else { ends.partition_point(|end| *end < part.to) };
         let (share, rate) = (part.share, RequestRate::of(part.share, width));
-        let mut rest = all.iter_mut().zip(ends).skip(begin);
+        let mut rest = all[begin..].iter_mut().zip(&ends[begin..]);
         let whole = rest.find_map(|(reached, end)| {
             if *end >= part.to {
                 return Some(reached);

@@ -83,6 +83,7 @@ impl FromNode for ArrivalsFile {
         }
         let concurrency = r.optional_within("concurrency", &(1..=MOST_OPEN));
         let before = sink.len();
+        r.bounded::<Factor>("cv", &(0.0..=MOST_CV));
         let cv: Option<Factor> = r.optional("cv");
         if sink.len() == before && cv.is_some_and(|cv| cv.get() > MOST_CV) {
             let message = format!("`{path}.cv` is above {MOST_CV}");
@@ -125,10 +126,11 @@ impl FromNode for ArrivalsFile {
     fn schema() -> Schema {
         let table = Reader::describe(|r| {
             r.optional::<RequestRate>("rate");
-            r.optional::<u32>("concurrency");
+            r.optional_within("concurrency", &(1..=MOST_OPEN));
+            r.bounded::<Factor>("cv", &(0.0..=MOST_CV));
             r.optional::<Factor>("cv");
             r.optional::<bool>("replay");
-            r.optional::<u32>("prompts");
+            r.optional_within("prompts", &(1..=MOST_OPEN));
         });
         Schema::Either(Box::new(Schema::Words(vec!["max", "trace"])), Box::new(table))
     }

@@ -125,6 +125,7 @@ pub struct PowerBudget {
 impl PowerBudget {
     fn read(r: &mut Reader<'_>) -> Self {
         let [least, most] = BUDGETS;
+        r.bounded::<Factor>("headroom", &(1.0..=MOST_HEADROOM));
         let before = r.sink().len();
         let headroom = r.or("headroom", Factor::ONE);
         if r.sink().len() == before && !(1.0..=MOST_HEADROOM).contains(&headroom.get()) {

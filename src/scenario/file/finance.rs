@@ -82,6 +82,7 @@ impl FinanceFile {
             let message = "`finance.hardware_age` says nothing but with method = \"epoch\"";
             r.report("hardware_age", Code::Inconsistent, message, "remove it, or set finance.method = \"epoch\"");
         }
+        r.bounded::<Fraction>("utilisation", &(LEAST_UTILISATION..=1.0));
         let before = r.sink().len();
         let read = Self { utilisation: r.optional("utilisation"), ..read };
         if r.sink().len() == before && read.utilisation.is_some_and(|share| share.get() < LEAST_UTILISATION) {

@@ -236,6 +236,7 @@ impl DataFile {
 
 /// Steps that loaders are ahead: a count that may be none.
 fn steps_ahead(r: &mut Reader<'_>) -> Option<u32> {
+    r.bounded::<f64>("prefetch", &(0.0..=MOST_AHEAD));
     let steps: f64 = r.optional("prefetch")?;
     if steps.fract() != 0.0 || !(0.0..=MOST_AHEAD).contains(&steps) {
         let message = format!("`training.data.prefetch` is {steps}, no count of steps from 0 to {MOST_AHEAD}");
