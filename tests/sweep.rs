@@ -56,7 +56,7 @@ const PRICES: &str = r#"
 axes = [
   { key = "cluster.accelerators", values = [256, 512] },
   { key = "catalog/prices/neocloud-2026h2/price/dgx-h100/usd", values = ["$250,000", "$300,000"] },
-  { key = "catalog/sites/us-colo/electricity", values = ["$0.06/kWh", "$0.12/kWh"] },
+  { key = "catalog/sites/us-colo/electricity", range = { from = 0.06, to = 0.12, steps = 2, unit = "$/kWh" } },
   { key = "finance.utilisation", values = [0.6, 0.9] },
 ]
 "#;

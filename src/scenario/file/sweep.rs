@@ -83,11 +83,22 @@ impl Drawn {
     }
 }
 
+/// What stands before and after a number of a unit: money has its sign before it, as in `$0.08/kWh`.
+pub fn signs_of_unit(unit: &str) -> [String; 2] {
+    match unit.strip_prefix('$') {
+        Some(per) => ["$".to_owned(), per.to_owned()],
+        None => [String::new(), format!(" {unit}")],
+    }
+}
+
 /// A number as an axis has it.
 fn number_node(number: f64, whole: bool, unit: Option<&str>, at: &Span) -> Node {
     let number = if whole { number.round() } else { number };
     let value = match unit {
-        Some(unit) => Value::String(format!("{number} {unit}")),
+        Some(unit) => {
+            let [before, after] = signs_of_unit(unit);
+            Value::String(format!("{before}{number}{after}"))
+        }
         #[allow(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
         None if whole && number.abs() < 9e15 => Value::Integer(number as i64),
         None => Value::Float(number),

@@ -5,7 +5,7 @@ use crate::catalog::{Catalog, Record, magnitudes};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::{Node, Value};
 use crate::evaluate::Evaluation;
-use crate::scenario::{CatalogField, Scenario, ScenarioFile, Spread, UncertainFile, UncertaintyFile};
+use crate::scenario::{CatalogField, Scenario, ScenarioFile, Spread, UncertainFile, UncertaintyFile, signs_of_unit};
 use crate::sweep::field::with_fields;
 
 /// An input, and how it spreads.
@@ -21,8 +21,8 @@ pub struct Input {
 impl Input {
     /// As the scenario names it.
     fn of(file: &UncertainFile) -> Self {
-        let after = file.unit.as_ref().map(|unit| format!(" {unit}")).unwrap_or_default();
-        Self { key: file.key.clone(), spread: file.spread.clone(), around: [String::new(), after] }
+        let around = file.unit.as_deref().map(signs_of_unit).unwrap_or_default();
+        Self { key: file.key.clone(), spread: file.spread.clone(), around }
     }
 
     /// The value with so large a share of all cases below it.
