@@ -211,6 +211,22 @@ fn threads_change_nothing() {
     }
 }
 
+/// What is told of every row of a sweep, in order.
+fn all<T: Send>(sweep: &Sweep<'_>, told: impl Fn(&Row<'_>) -> T + Sync) -> Vec<T> {
+    let mut whole = Vec::new();
+    sweep.run(
+        Shard::WHOLE,
+        Cursor::default(),
+        Vec::new,
+        |rows, row| rows.push(told(row)),
+        |_, rows| {
+            whole.extend(rows);
+            ControlFlow::Continue(())
+        },
+    );
+    whole
+}
+
 #[test]
 fn points_visited_in_any_order_give_the_rows_of_the_whole() {
     let bench = Bench::new();
@@ -225,17 +241,7 @@ fn points_visited_in_any_order_give_the_rows_of_the_whole() {
         let figures: Vec<Option<u64>> = (0..row.figures.len()).map(|at| row.figure(at).map(f64::to_bits)).collect();
         (row.place.point, figures, row.outcome.err().map(|reason| reason.to_string()))
     };
-    let mut whole = Vec::new();
-    sweep.run(
-        Shard::WHOLE,
-        Cursor::default(),
-        Vec::new,
-        |rows, row| rows.push(told(row)),
-        |_, rows| {
-            whole.extend(rows);
-            ControlFlow::Continue(())
-        },
-    );
+    let whole = all(&sweep, told);
     assert_eq!((whole.len(), sweep.axes.size()), (12, 24));
     let (mut visitor, mut visited) = (sweep.visitor(), Vec::new());
     for point in (0..sweep.axes.size()).rev() {
@@ -300,17 +306,7 @@ fn layouts_visited_in_any_order_give_the_rows_of_the_whole() {
     let sweep = Sweep::bind(&document, &wanted, &catalog, sweep_figures(&[]), &sink).unwrap();
     let told =
         |row: &Row<'_>| (row.place, row.layout, row.outcome.map(|found| found.point.map(|point| point.step)).ok());
-    let mut whole = Vec::new();
-    sweep.run(
-        Shard::WHOLE,
-        Cursor::default(),
-        Vec::new,
-        |rows, row| rows.push(told(row)),
-        |_, rows| {
-            whole.extend(rows);
-            ControlFlow::Continue(())
-        },
-    );
+    let whole = all(&sweep, told);
     let ends = sweep.ends();
     assert_eq!((ends.len(), *ends.last().unwrap()), (3, sweep.size().rows));
     assert!(whole.len() > 500 && whole.len() < usize::try_from(ends[2]).unwrap(), "{} of {ends:?}", whole.len());
