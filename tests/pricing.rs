@@ -555,3 +555,39 @@ fn a_figure_of_the_catalog_is_otherwise_with_an_offer_and_says_why() {
     );
     assert_ne!(line(0)["source"], "our contract");
 }
+
+#[test]
+fn accelerators_of_two_kinds_are_rented_at_the_price_of_each() {
+    let job = "plan-deepseek-v3-prefill-nodes";
+    let nodes = "set = { \"cluster.node\" = \"hgx-b200-8\", \"cluster.accelerators\" = 120, \"cluster.prefill.node\" = \"hgx-h200-8\" }";
+    let written = "kind = \"rent\"\nprice = \"$4/h\"\nprefill_price = \"$2.50/h\"\ndate = 2026-11-29";
+    let one = |node: &str| {
+        format!(
+            "set = {{ \"cluster.node\" = \"{node}\", \"cluster.accelerators\" = 400, \"cluster.prefill.node\" = \"{node}\", \"cluster.prefill.accelerators\" = 40 }}"
+        )
+    };
+    let listed = "kind = \"rent\"\nprovider = \"nebius\"";
+    let offers = format!(
+        "[[offer]]\nname = \"written\"\n{written}\n{nodes}\n[[offer]]\nname = \"listed\"\n{listed}\n{nodes}\n\
+         [[offer]]\nname = \"b200\"\n{listed}\n{}\n[[offer]]\nname = \"h200\"\n{listed}\n{}\n",
+        one("hgx-b200-8"),
+        one("hgx-h200-8")
+    );
+    let study = priced_of(job, &offers);
+    let hour = |offer: usize| number(&study, offer, "usd_per_gpu_hour");
+    // 32 of 120 take prompts in.
+    let mean = |one: f64, two: f64| (one * 88.0 + two * 32.0) / 120.0;
+    assert!((hour(0) / mean(4.0, 2.5) - 1.0).abs() < 1e-12, "{}", hour(0));
+    assert!((hour(1) / mean(hour(2), hour(3)) - 1.0).abs() < 1e-12, "{} of {} and {}", hour(1), hour(2), hour(3));
+    let refused = |offer: &str, said: &str| {
+        let dir = study_of(job, &format!("[[offer]]\nname = \"one\"\n{offer}\n"));
+        let answer = program::run(&["price", dir.path().join("study.toml").to_str().unwrap()]);
+        assert!(answer.code == 2 && answer.stderr.contains(said), "{}", answer.stderr);
+    };
+    refused(&written.replace("prefill_price = \"$2.50/h\"\n", ""), "no price of an hour of `h200-sxm-141gb`");
+    refused(
+        &written.replace("price = \"$4/h\"\n", "provider = \"nebius\"\n"),
+        "`prefill_price` is given without `price`",
+    );
+    refused(&written.replace("2.50", "0"), "an hour at no price");
+}

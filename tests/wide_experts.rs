@@ -237,6 +237,10 @@ fn nodes_for_prefill_that_cannot_be_are_refused_with_a_hint() {
         assert_eq!(code, 2, "{settings:?}");
         assert!(stderr.contains(said) && stderr.contains("help:"), "{settings:?}: {stderr}");
     }
+    // A worker that does not hold its weights is told as prefill's.
+    let (code, json, _) = eval(RACKS, &[&own("hgx-h100-8", 128)]);
+    let reason = json["infeasible"]["reason"].as_str().unwrap();
+    assert!(code == 1 && reason.contains("of prefill's pool: a request of 1024 tokens"), "{reason}");
     // Nodes that are part filled, and pools that do not fill theirs, are a no.
     for accelerators in [100, 132] {
         assert_eq!(eval(RACKS, &[&own("hgx-h200-8", accelerators)]).0, 1, "{accelerators}");

@@ -104,6 +104,9 @@ pub enum Infeasible {
         /// What is usable.
         usable: Bytes,
     },
+    /// The same of prefill's pool, and a prompt.
+    #[error("of prefill's pool: {0}")]
+    Prefill(Box<Self>),
     /// Nodes would be part filled.
     #[error("{accelerators} accelerators do not fill nodes of {per_node}; {}", whole_nodes(*accelerators, *per_node))]
     PartNode {

@@ -24,13 +24,15 @@ pub struct TokenCosts {
 impl Evaluation {
     /// What tokens cost, where anything is served.
     pub fn token_costs(&self) -> Option<TokenCosts> {
-        self.token_costs_at(self.unit_costs.per_useful_gpu_hour)
+        self.token_costs_at(self.unit_costs.per_useful_gpu_hour, None)
     }
 
-    /// The same at another cost of an accelerator's hour, on the mean of all accelerators.
-    pub fn token_costs_at(&self, gpu: UsdPerHour) -> Option<TokenCosts> {
+    /// The same at another cost of an accelerator's hour, on the mean of all accelerators, and where prefill has nodes of another
+    /// kind at their share of it, which is that of owning them where none is given.
+    pub fn token_costs_at(&self, gpu: UsdPerHour, of_prefill: Option<f64>) -> Option<TokenCosts> {
         let point = self.serving?;
-        Some(TokenCosts::new(&point, gpu, prefill_share(&self.scenario.cluster, &self.built, &point)))
+        let owned = || prefill_share(&self.scenario.cluster, &self.built, &point);
+        Some(TokenCosts::new(&point, gpu, of_prefill.unwrap_or_else(owned)))
     }
 }
 

@@ -68,7 +68,7 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         Infeasible::CheckpointTooSoon { .. } => {
             "Leave training.checkpoint_interval out, make it longer, or add cluster.storage_units."
         }
-        Infeasible::Stage { reason, .. } => advice(reason),
+        Infeasible::Stage { reason, .. } | Infeasible::Prefill(reason) => advice(reason),
         Infeasible::NotFinite { .. } => {
             "One of the inputs is zero, or too far from what is built: look at the overlays of the catalog."
         }

@@ -89,6 +89,7 @@ impl Tried<'_> {
                 Err(Short::Replica)
             }
             Err(Infeasible::NoRequestFits { .. }) => Err(Short::Other("no request fits in a replica".to_owned())),
+            Err(Infeasible::Prefill(_)) => Err(Short::Other("no prompt fits in a prefill worker".to_owned())),
             Err(other) => Err(Short::Other(other.to_string())),
         }
     }

@@ -57,7 +57,7 @@ pub fn prefill_worker(serving: &Serving, cluster: &Cluster, layout: ServingLayou
 /// # Errors
 /// When it does not.
 pub(super) fn fits(serving: &Serving, cluster: &Cluster, layout: ServingLayout) -> Result<(), Infeasible> {
-    draft_fits(serving, layout)?;
     let (holding, prompt) = (Holding::new(serving, cluster.nodes_of_prefill()), tokens_up(serving.input.mean));
-    holds(&holding.fits(&layout, prompt), prompt, holding.usable)
+    let held = draft_fits(serving, layout).and_then(|()| holds(&holding.fits(&layout, prompt), prompt, holding.usable));
+    held.map_err(|reason| Infeasible::Prefill(Box::new(reason)))
 }

@@ -45,13 +45,13 @@ figures! {
         => |e| { e.scenario.cluster.prefill.as_ref()?; e.built.shares_of_prefill().cost };
     "cost.usd_per_mtok_input": Usd, "Million tokens of prompts", "That are not cached: their part of prefill's share of the time, or of the cost where it has nodes of another kind.";
         "useful hour of a GPU x prefill's share of the time x share of the prompt's work / tokens an hour"
-        from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.input_tokens", "serving.prefill_stall_s"] => |e| e.token_costs()?.input;
+        from ["cost.usd_per_useful_gpu_hour", "cost.prefill_share_ratio", "serving.requests_per_s", "serving.input_tokens", "serving.prefill_stall_s"] => |e| e.token_costs()?.input;
     "cost.usd_per_mtok_cached": Usd, "Million cached tokens of prompts", "Their part of prefill's share of the time: attention to them.";
         "useful hour of a GPU x prefill's share of the time x share of attention to cached tokens / tokens an hour"
-        from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.prefix_hit", "serving.prefill_stall_s"] => |e| e.token_costs()?.cached?;
+        from ["cost.usd_per_useful_gpu_hour", "cost.prefill_share_ratio", "serving.requests_per_s", "serving.prefix_hit", "serving.prefill_stall_s"] => |e| e.token_costs()?.cached?;
     "cost.usd_per_mtok_output": Usd, "Million tokens of answers", "Decode's share of the time, idle time too.";
         "useful hour of a GPU x decode's share of the time / tokens an hour"
-        from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.output_tokens", "serving.tpot_s"] => |e| e.token_costs()?.output;
+        from ["cost.usd_per_useful_gpu_hour", "cost.prefill_share_ratio", "serving.requests_per_s", "serving.output_tokens", "serving.tpot_s"] => |e| e.token_costs()?.output;
     "cost.usd_per_mtok_blended": Usd, "Million tokens, prompts and answers", "All tokens alike.";
         "useful hour of a GPU / tokens of prompts and answers an hour"
         from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.input_tokens", "serving.output_tokens"] => |e| e.token_costs()?.blended;

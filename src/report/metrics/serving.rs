@@ -61,7 +61,7 @@ figures! {
         "replicas x sequences in decode / (time between tokens x tokens of an answer)" from ["serving.replicas_count", "serving.max_concurrency_count", "serving.output_tokens"]
         => |e| e.serving?.pool?.finished;
     "serving.kv_transfer_s": Seconds, "Handing a cache over", "From a prefill worker to decode.";
-        "fixed part of engines + bytes of the cache / rate of the links of an attention group, the slower of both pools" from ["serving.layout.prefill", "fabrics.link_speed", "efficiency/serving.batching"]
+        "fixed part of engines + bytes of the cache / rate of the links of an attention group, the slower of both pools" from ["serving.layout.prefill", "serving.input_tokens", "nodes.nic_slots", "fabrics.link_speed", "efficiency/serving.batching"]
         => |e| e.serving?.pool?.transfer;
     "serving.limits_kept": Flag, "Limits kept", "Whether every limit of a latency is.";
         "each latency <= its limit" from ["serving.limits", "serving.ttft_s", "serving.tpot_s"]

@@ -315,9 +315,10 @@ impl<'a> Bound<'a> {
         };
         let typical = work.reading(&evaluation, total, years);
         Answer {
-            tokens: match bought {
+            tokens: match &bought {
                 Bought::Api(_) => None,
-                _ => evaluation.token_costs_at(per_useful_gpu_hour),
+                Bought::Rent(rented) => evaluation.token_costs_at(per_useful_gpu_hour, rented.hour.prefill_share),
+                Bought::Own(_) => evaluation.token_costs_at(per_useful_gpu_hour, None),
             },
             sensitivities: match &self.file.api {
                 Some(api) => api::sensitivities(api, &evaluation, &work, &typical),

@@ -26,6 +26,8 @@ pub struct HourPrice {
     /// The lowest and the highest price that it may be: of those that providers of the catalog list of such an hour, with how
     /// many there are, or as the study writes it.
     pub range: Option<(Ranged<UsdPerHour>, Option<usize>)>,
+    /// Of what all accelerators cost an hour, the share of those on prefill's own nodes, where there are any.
+    pub prefill_share: Option<f64>,
 }
 
 /// A rented offer, found.
@@ -50,8 +52,10 @@ impl HourPrice {
         let mean = |one: UsdPerHour, two: UsdPerHour| one * (1.0 - share) + two * share;
         let [one, two] = [(&self, ids[0]), (&other, ids[1])]
             .map(|(hour, id)| format!("{id} at {} ({}, {})", hour.price, hour.from, hour.date));
+        let price = mean(self.price, other.price);
         Self {
-            price: mean(self.price, other.price),
+            price,
+            prefill_share: Some(other.price / price * share),
             from: format!("the mean of {one} and {two}"),
             date: self.date.min(other.date),
             basis: weakest(self.basis, other.basis),
@@ -220,6 +224,7 @@ fn written(price: Ranged<UsdPerHour>, wanted: &RentFile) -> HourPrice {
         date,
         basis: Basis::Quote,
         range: (each.low < each.high).then_some((each, None)),
+        prefill_share: None,
     }
 }
 
@@ -294,5 +299,6 @@ fn listed(
         date: best.evidence.date.clone(),
         basis: best.evidence.basis,
         range: None,
+        prefill_share: None,
     })
 }
