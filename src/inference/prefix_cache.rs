@@ -120,7 +120,7 @@ impl TierLinks {
                 continue;
             }
             let asked = requests * found * (tier.transfer / second);
-            let queued = tier.transfer * ((1.0 + self.scatter) / 2.0);
+            let queued = tier.transfer * f64::midpoint(1.0, self.scatter);
             let spared = self.recompute - tier.load;
             let carried = (spared / (queued + spared) / asked).min(1.0);
             let busy = asked * carried;

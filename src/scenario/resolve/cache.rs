@@ -73,7 +73,7 @@ pub(super) fn bind(
         refuse("`serving.prefix_hit` follows from `serving.cache`".to_owned(), "leave one of both out");
     }
     let kept = match asked.agents {
-        Some(agents) => sessions(wanted, agents, &refuse),
+        Some(agents) => Some(sessions(wanted, agents, &refuse)),
         None => prefixes(wanted, asked.input, sink, &refuse),
     };
     if wanted.tiers.len() > MOST {
@@ -101,32 +101,32 @@ pub(super) fn bind(
     })
 }
 
-/// Sessions of agents, who say how many there are and how long.
-fn sessions(wanted: &CacheFile, agents: Agents, refuse: &impl Fn(String, &str)) -> Option<Kept> {
-    let given = [
+/// The keys that describe shared beginnings, and whether each is given.
+const fn of_prefixes(wanted: &CacheFile) -> [(&'static str, bool); 3] {
+    [
         ("prefixes", wanted.prefixes.is_some()),
         ("prefix_tokens", wanted.prefix_tokens.is_some()),
         ("popularity", wanted.popularity.is_some()),
-    ];
-    for (key, _) in given.iter().filter(|(_, given)| *given) {
+    ]
+}
+
+/// Sessions of agents, who say how many there are and how long.
+fn sessions(wanted: &CacheFile, agents: Agents, refuse: &impl Fn(String, &str)) -> Kept {
+    for (key, _) in of_prefixes(wanted).iter().filter(|(_, given)| *given) {
         let message = format!("`serving.cache.{key}` follows from `agents`");
         refuse(message, "leave it out: a cache beside agents keeps their sessions while they wait");
     }
-    Some(Kept::Sessions(agents))
+    Kept::Sessions(agents)
 }
 
 /// Beginnings that requests share.
 fn prefixes(wanted: &CacheFile, input: Lengths, sink: &Sink, refuse: &impl Fn(String, &str)) -> Option<Kept> {
     let missing = |key: &str| {
         let message = format!("`serving.cache.{key}` is missing");
-        sink.push(Diagnostic::new(Code::MissingKey, message).at(&wanted.at, "in this table"));
+        let hint = "a cache keeps `prefixes` of `prefix_tokens` each, asked for by `popularity`; beside agents, their sessions";
+        sink.push(Diagnostic::new(Code::MissingKey, message).at(&wanted.at, "in this table").hint(hint));
     };
-    let given = [
-        ("prefixes", wanted.prefixes.is_some()),
-        ("prefix_tokens", wanted.prefix_tokens.is_some()),
-        ("popularity", wanted.popularity.is_some()),
-    ];
-    given.iter().filter(|(_, given)| !given).for_each(|(key, _)| missing(key));
+    of_prefixes(wanted).iter().filter(|(_, given)| !given).for_each(|(key, _)| missing(key));
     let (count, tokens, popularity) = (wanted.prefixes?, f64::from(wanted.prefix_tokens?), wanted.popularity?);
     // A prompt without tokens has been refused.
     if tokens >= input.mean && input.mean > 0.0 {

@@ -62,7 +62,9 @@ impl Priced {
         let book = narrow.price_books.get(&id)?;
         let terms = |changed: &Catalog| {
             let mut terms = book.terms_unlike(changed.price_books.get(&id)?)?;
-            terms.iter_mut().for_each(|term| term.place += before);
+            for term in &mut terms {
+                term.place += before;
+            }
             Some(terms)
         };
         let values = column.values.par_iter().map(|value| with(&value.node).map(|with| terms(&with)));
