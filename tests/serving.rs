@@ -714,6 +714,71 @@ fn tenants_of_other_hours_take_the_parts_that_others_leave() {
 }
 
 #[test]
+fn an_engine_s_share_of_memory_is_that_of_its_version_or_as_it_is_given() {
+    let pool = |settings: &[&str]| {
+        let (code, json, stderr) = eval(settings);
+        assert_eq!(code, 0, "{stderr}");
+        let of = |key: &str| json["memory"][key].as_f64().unwrap();
+        (of("kv_cache_bytes"), of("usable_bytes"))
+    };
+    let (usual, usable) = pool(&[]);
+    // vLLM takes 0.9 of it by default, and 0.92 from version 0.22 on (ai-dynamo/aiconfigurator, issue 1396); 0.95 is not its
+    // default in any.
+    for (settings, share) in [
+        (&["serving.engine_version=\"0.21.1\""][..], 0.9),
+        (&["serving.engine_version=\"0.22\""], 0.92),
+        (&["serving.engine_version=\"v0.23.0rc1\""], 0.92),
+        (&["serving.memory_fraction=0.95"], 0.95),
+        (&["serving.engine_version=\"0.22\"", "serving.memory_fraction=0.8"], 0.8),
+    ] {
+        let more = (pool(settings).0 - usual) / usable;
+        assert!((more - (share - 0.9)).abs() < 1e-6, "{settings:?}: {more}");
+    }
+    for (setting, said, hint) in [
+        ("serving.engine_version=\"newest\"", "which is no version", "0.22"),
+        ("serving.engine_version=0.22", "a version in quotes", ""),
+        ("serving.memory_fraction=0", "an engine with no memory", "such as 0.9"),
+        ("serving.memory_fraction=92", "must be 0 to 1", "92% is 0.92"),
+    ] {
+        let (code, _, stderr) = eval(&[setting]);
+
+        assert_eq!(code, 2, "{setting}: {stderr}");
+        assert!(stderr.contains(said) && stderr.contains(hint), "{setting}: {stderr}");
+    }
+}
+
+#[test]
+fn what_a_token_costs_is_the_sum_of_its_parts() {
+    for settings in [
+        &[][..],
+        &["serving.peak_to_mean=1.7", "serving.spare_replicas=2", "serving.arrivals={ rate = \"12 request/s\" }"],
+        &["serving.prefix_hit=0.4", "serving.speculation={ draft = \"mtp\", tokens = 2, acceptance = [0.8, 0.4] }"],
+    ] {
+        let (code, json, stderr) = eval(settings);
+        assert_eq!(code, 0, "{stderr}");
+        let of = |key: &str| json["cost"][key].as_f64().unwrap_or_else(|| panic!("{key}"));
+        let sum = |keys: &[&str], of: &dyn Fn(&str) -> f64| keys.iter().map(|key| of(key)).sum::<f64>();
+        // By what the time goes into: all that the GPUs cost while as many tokens are answered, by the mean of a day.
+        let elements =
+            ["weights", "kv", "compute", "network", "waiting"].map(|key| format!("usd_per_mtok_output_{key}"));
+        let elements: Vec<&str> = elements.iter().map(String::as_str).collect();
+        let mean = figure(&json, "mean_requests_per_s") * 512.0 / 64.0;
+        let all = of("usd_per_useful_gpu_hour") / 3_600.0 / mean * 1e6;
+        assert!((sum(&elements, &of) / all - 1.0).abs() < 1e-9, "{settings:?}");
+        assert!(of("usd_per_mtok_output_power") < all);
+        // By where the capacity goes, and by kind of token.
+        let capacity = ["used", "off_peak", "headroom", "standby"].map(|key| format!("usd_per_mtok_{key}"));
+        let capacity: Vec<&str> = capacity.iter().map(String::as_str).collect();
+        assert!((sum(&capacity, &of) / of("usd_per_mtok_blended") - 1.0).abs() < 1e-9, "{settings:?}");
+        let hit = if settings.iter().any(|setting| setting.contains("prefix_hit")) { 0.4 } else { 0.3 };
+        let cached = json["cost"]["usd_per_mtok_cached"].as_f64().unwrap_or_default();
+        let kinds =
+            2_048.0 * ((1.0 - hit) * of("usd_per_mtok_input") + hit * cached) + 512.0 * of("usd_per_mtok_output");
+        assert!((kinds / (2_560.0 * of("usd_per_mtok_blended")) - 1.0).abs() < 1e-9, "{settings:?}");
+    }
+}
+
+#[test]
 fn adapters_take_memory_time_and_loads() {
     let rate = "serving.arrivals={ rate = \"20 request/s\" }";
     let of = |adapters: &str| {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::engine_version::{EngineVersion, SinceVersion};
 use super::training_efficiency::Framework;
 use crate::diagnostics::Sink;
 use crate::document::{FromNode, Node, Reader, choices};
@@ -47,6 +48,8 @@ pub struct EngineMemory {
     pub rule: PoolRule,
     /// The fraction by default.
     pub fraction: Fraction,
+    /// From which version on it is another.
+    pub since: Option<SinceVersion>,
     /// Tokens of a block of the cache.
     pub block: u32,
     /// Tokens of a forward pass at most, by default.
@@ -57,11 +60,21 @@ pub struct EngineMemory {
     pub outside: Ranged<Bytes>,
 }
 
+impl EngineMemory {
+    /// Those of a version; of those before any that changed them, where it is not known.
+    #[must_use]
+    pub fn of_version(self, version: Option<EngineVersion>) -> Self {
+        let newer = self.since.filter(|since| version.is_some_and(|version| version >= since.version));
+        Self { fraction: newer.map_or(self.fraction, |since| since.fraction), ..self }
+    }
+}
+
 impl FromNode for EngineMemory {
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         Reader::new(node, path, sink).map_or_else(Self::default, |mut reader| Self {
             rule: reader.get("rule"),
             fraction: reader.get("fraction"),
+            since: reader.optional("since"),
             block: reader.get("block"),
             batched_tokens: reader.get("batched_tokens"),
             requests: reader.get("requests"),

@@ -83,6 +83,8 @@ pub const KEYS: &[&str] = &[
     "serving",
     "serving.model",
     "serving.engine",
+    "serving.engine_version",
+    "serving.memory_fraction",
     "serving.weights",
     "serving.kv_cache",
     "serving.input_tokens",

@@ -5,6 +5,7 @@ use super::cache::CacheFile;
 use super::engine::EngineFile;
 use super::trace::TraceFile;
 use crate::catalog::Reference;
+use crate::catalog::engine_version::EngineVersion;
 use crate::catalog::model::Format;
 use crate::diagnostics::{Code, Sink, Span};
 use crate::document::{FromNode, Node, Reader, Schema, Value, choices};
@@ -38,6 +39,10 @@ pub(crate) struct ServingFile {
     pub model: Reference,
     /// The engine.
     pub engine: ServingEngine,
+    /// Its version.
+    pub engine_version: Option<EngineVersion>,
+    /// Share of memory that it is given, where that is not its default.
+    pub memory_fraction: Option<Fraction>,
     /// Number format of the projections, where it is not the checkpoint's.
     pub weights: Option<Format>,
     /// Number format of keys and values.
@@ -225,6 +230,8 @@ impl ServingFile {
         Self {
             model: r.get("model"),
             engine: r.get("engine"),
+            engine_version: r.optional("engine_version"),
+            memory_fraction: memory_fraction(r),
             weights: r.optional("weights"),
             kv_cache: r.optional("kv_cache"),
             input_tokens: r.optional("input_tokens"),
@@ -241,6 +248,21 @@ impl ServingFile {
             at: r.at().clone(),
         }
     }
+}
+
+/// A share of memory, more than none.
+fn memory_fraction(r: &mut Reader<'_>) -> Option<Fraction> {
+    let before = r.sink().len();
+    let fraction: Option<Fraction> = r.optional("memory_fraction");
+    if r.sink().len() == before && fraction == Some(Fraction::ZERO) {
+        r.report(
+            "memory_fraction",
+            Code::OutOfRange,
+            "an engine with no memory",
+            "such as 0.9; leave it out for the default",
+        );
+    }
+    fraction
 }
 
 impl ServingLayoutFile {

@@ -8,6 +8,7 @@ use super::cache::{self, PrefixCaching};
 use super::engine::{self, EngineFeatures, Layouts};
 use super::{Defaults, Share};
 use crate::catalog::Reference;
+use crate::catalog::engine_version::EngineVersion;
 use crate::catalog::memory_allowance::EngineMemory;
 use crate::catalog::model::{Format, Formats, Model, Module};
 use crate::catalog::{Catalog, Entry, MemoryAllowance, ServingEfficiency};
@@ -28,6 +29,8 @@ pub struct Serving {
     pub weights: Format,
     /// The engine.
     pub engine: ServingEngine,
+    /// Its version, where it is given.
+    pub engine_version: Option<EngineVersion>,
     /// What the engine keeps in memory, and how it sizes the cache.
     pub engine_memory: EngineMemory,
     /// Where that comes from.
@@ -124,6 +127,8 @@ pub(super) fn bind(
         sink.push(Diagnostic::new(Code::NotInCatalog, message).at(&wanted.model.at, "needed for this").hint(hint));
         return None;
     };
+    engine_memory = engine_memory.of_version(wanted.engine_version);
+    engine_memory.fraction = wanted.memory_fraction.unwrap_or(engine_memory.fraction);
     if let Some(cluster) = cluster.filter(|cluster| efficiency.generation(&cluster.accelerator.generation).is_none()) {
         let generation = &cluster.accelerator.generation;
         let message = format!("no serving constants for accelerators of generation \"{generation}\"");
@@ -180,6 +185,7 @@ pub(super) fn bind(
         model,
         weights,
         engine: wanted.engine,
+        engine_version: wanted.engine_version,
         engine_memory,
         memory,
         input: asked.input,
