@@ -1,7 +1,6 @@
 //! Accelerators: what their makers say of them.
 
-use super::quantity::{check_halves, positive, some_positive};
-use super::plausible::check_sparsity;
+use super::quantity::{PRINTED, check_halves, positive, some_positive};
 use super::{GpuSlice, Pcie, Reference};
 use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
@@ -185,6 +184,25 @@ impl Accelerator {
             check_sparsity(&accelerator, reader);
         }
         accelerator
+    }
+}
+
+/// Reports every peak that is above what the peak with sparsity allows.
+fn check_sparsity(accelerator: &Accelerator, reader: &Reader<'_>) {
+    for &data_type in DataType::ALL {
+        let Some(sparse) = accelerator.peak_sparse.get(data_type) else { continue };
+        let gain = accelerator.sparsity_gain.get(data_type).get();
+        let Some(dense) = accelerator.peak_dense.get(data_type) else {
+            let message = format!("`peak_sparse` has {data_type}, and `peak_dense` has not");
+            reader.report("peak_sparse", Code::Inconsistent, message, "sparsity speeds a dense peak up");
+            continue;
+        };
+        if dense * gain > sparse * PRINTED {
+            let message =
+                format!("the dense {data_type} peak of {dense} is above {sparse} with sparsity over a gain of {gain}");
+            let hint = "product pages print peaks with sparsity; halve them, or state another `sparsity_gain`";
+            reader.report("peak_dense", Code::Inconsistent, message, hint);
+        }
     }
 }
 

@@ -1,36 +1,12 @@
 //! Physical sanity across files: what cannot be true of a part that is built of others.
 
-use super::accelerator::{Accelerator, DataType};
 use super::check::mismatch;
 use super::node::{Host, NicPath};
-use super::quantity::same;
+use super::quantity::{PRINTED, same};
 use super::scale_up_link::Shape;
-use super::{Catalog, Entry, Node, Provider};
+use super::{Accelerator, Catalog, Entry, Node, Provider};
 use crate::diagnostics::{Code, Sink, Span};
-use crate::document::Reader;
 use crate::units::Bandwidth;
-
-/// Rounding of printed peaks: 989.4 beside 1,978.9.
-const PRINTED: f64 = 1.005;
-
-/// Reports every peak that is above what the peak with sparsity allows.
-pub(super) fn check_sparsity(accelerator: &Accelerator, reader: &Reader<'_>) {
-    for &data_type in DataType::ALL {
-        let Some(sparse) = accelerator.peak_sparse.get(data_type) else { continue };
-        let gain = accelerator.sparsity_gain.get(data_type).get();
-        let Some(dense) = accelerator.peak_dense.get(data_type) else {
-            let message = format!("`peak_sparse` has {data_type}, and `peak_dense` has not");
-            reader.report("peak_sparse", Code::Inconsistent, message, "sparsity speeds a dense peak up");
-            continue;
-        };
-        if dense * gain > sparse * PRINTED {
-            let message =
-                format!("the dense {data_type} peak of {dense} is above {sparse} with sparsity over a gain of {gain}");
-            let hint = "product pages print peaks with sparsity; halve them, or state another `sparsity_gain`";
-            reader.report("peak_dense", Code::Inconsistent, message, hint);
-        }
-    }
-}
 
 /// Reports network cards that take more, all together, than the buses they hang on carry: those of the accelerators whose
 /// memory they move, and the lanes of the host processors where no switch multiplies them.

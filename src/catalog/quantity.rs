@@ -4,6 +4,9 @@ use crate::diagnostics::Code;
 use crate::document::Reader;
 use crate::units::{Bandwidth, Quantity, Ranged};
 
+/// Rounding of printed peaks: 989.4 beside 1,978.9.
+pub(super) const PRINTED: f64 = 1.005;
+
 /// Reads a quantity that must be there and must not be zero.
 pub(super) fn positive<Q: Quantity>(reader: &mut Reader<'_>, key: &'static str) -> Q {
     let before = reader.sink().len();

@@ -15,6 +15,7 @@ mod sweep;
 mod trace;
 mod training;
 mod uncertainty;
+mod varied;
 
 pub(super) use agents::{AgentsFile, RunFile};
 pub use arrivals::{ArrivalTerms, Arrivals};
@@ -35,10 +36,11 @@ pub use serving::{Lengths, Limits, ServingEngine};
 pub(super) use serving::{ServingFile, ServingLayoutFile};
 pub use software::SoftwareDate;
 pub(super) use software::SoftwareFile;
-pub use sweep::{AxisFile, CatalogField, Drawn, SweepFile, ValuesFile, signs_of_unit};
+pub use sweep::{AxisFile, Drawn, SweepFile, ValuesFile, signs_of_unit};
 pub(super) use trace::TraceFile;
 pub(super) use training::{LayoutFile, TrainingFile, sequences};
 pub use uncertainty::{CorrelationFile, MOST_SAMPLES, Spread, UncertainFile, UncertaintyFile};
+pub use varied::CatalogField;
 
 use super::keys::KEYS;
 use crate::diagnostics::{Code, Diagnostic, Sink};

@@ -1,6 +1,6 @@
 //! `[uncertainty]`: what is not known for certain, and how it spreads.
 
-use super::sweep::{check_key, varied_twice};
+use super::varied::{check_key, varied_twice};
 use crate::diagnostics::{Code, Diagnostic, Span, did_you_mean};
 use crate::document::{Node, Reader, Rows, Value};
 
