@@ -1,8 +1,9 @@
 //! Inverse planning of serving: the fewest accelerators of each kind that keep the limits, and the cheapest of those.
 //!
-//! On a node, a fabric and a topology, more accelerators never cost less, and more replicas never answer later: so for each way to serve the
-//! fewest nodes are found by doubling and halving (or the first of the numbers that are given does), and on as many of them as the best of these takes, the search that `eval`
-//! makes finds the way. What that says is held against the limits again before it is an answer.
+//! On a node, a fabric and a topology, more accelerators never cost less, and more replicas never answer later: so for each way
+//! to serve the fewest nodes are found by doubling and halving (or the first of the numbers that are given does), and on as many
+//! of them as the best of these takes, the search that `eval` makes finds the way. What that says is held against the limits
+//! again before it is an answer.
 
 use std::collections::BTreeMap;
 
