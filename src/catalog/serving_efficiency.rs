@@ -60,6 +60,8 @@ pub struct ServingKernels {
     pub decode_experts: Ranged<Fraction>,
     /// Share of the memory bandwidth at which prefill reads weights.
     pub prefill_weights: Ranged<Fraction>,
+    /// Rate of experts in prefill whose scales of blocks the matrix units take, over the rate of others.
+    pub block_scaled: Ranged<Factor>,
     /// Tokens that route as if independent, over those that do: routing is skewed, and fewer experts are touched.
     pub routing: Ranged<Factor>,
 }
@@ -103,6 +105,8 @@ pub struct ServingMessages {
     pub all_reduce: Ranged<Seconds>,
     /// Latency of an all-to-all.
     pub all_to_all: Ranged<Seconds>,
+    /// Share of one direction of the links that an exchange of many tokens with experts reaches.
+    pub exchange: Ranged<Fraction>,
 }
 
 /// Sharing of steps between prefill and decode.
@@ -152,6 +156,7 @@ impl ServingEfficiency {
                 int4_unpacked: r.get("int4_unpacked"),
                 decode_experts: r.get("decode_experts"),
                 prefill_weights: r.get("prefill_weights"),
+                block_scaled: r.get("block_scaled"),
                 routing: r.get("routing"),
             }),
             overhead: reader.table("overhead", |r| ServingOverhead {
@@ -168,6 +173,7 @@ impl ServingEfficiency {
             messages: reader.table("messages", |r| ServingMessages {
                 all_reduce: r.get("all_reduce"),
                 all_to_all: r.get("all_to_all"),
+                exchange: r.get("exchange"),
             }),
             network: reader
                 .table("network", |r| ServingNetwork { exchange: r.get("exchange"), kernel: r.get("kernel") }),
@@ -203,11 +209,12 @@ impl ConstantSet for ServingEfficiency {
         let kernels = &mut self.kernels;
         push_constants!(all, "kernel", kernels, Share: decode_gemm, decode_experts, latent_cache, fp4_weights);
         push_constants!(all, "kernel", kernels, Share: fp4_unpacked, int4_unpacked, prefill_weights);
-        push_constants!(all, "kernel", kernels, Factor: routing);
+        push_constants!(all, "kernel", kernels, Factor: block_scaled, routing);
         let overhead = &mut self.overhead;
         push_constants!(all, "overhead", overhead, Time: step, sequence, expert);
         push_constants!(all, "overhead", overhead, Factor: latent, indexed, recurrent, experts, quantised, quantised_fp4);
         push_constants!(all, "messages", self.messages, Time: all_reduce, all_to_all);
+        push_constants!(all, "messages", self.messages, Share: exchange);
         push_constants!(all, "batching", self.batching, Factor: stall, fixed_length);
         push_constants!(all, "batching", self.batching, Time: transfer);
         all

@@ -1,6 +1,7 @@
 //! Continuous batching: prefill and decode share an engine's steps.
 
 use super::features::TokenTime;
+use super::together::Together;
 use super::{Replica, Room, StepTime};
 use crate::units::Seconds;
 
@@ -85,18 +86,21 @@ impl SteadyState {
 impl Replica<'_> {
     /// Time between tokens with so many sequences in decode and as many requests beginning as end, by its parts: the
     /// step, and the wait for prefills. `others` is the share of requests that prefills of others can hold up.
-    pub(super) fn token_time(&self, request: &Request, batch: f64, prefill: Seconds, others: f64) -> TokenTime {
+    pub(super) fn token_time(&self, request: &Request, batch: f64, prefills: &Together, others: f64) -> TokenTime {
         let (step, cycle) = self.token_step(batch, request.context());
         let begin = batch / (request.output * f64::from(self.spread.pipeline));
-        TokenTime { step, cycle, stall: prefill * (self.hardware.batching.stall.value.get() * others * begin) }
+        let held = self.hardware.batching.stall.value.get() * others;
+        let prefill = prefills.each(step.total(), begin, held);
+        TokenTime { step, cycle, stall: prefill * (held * begin) }
     }
 
     /// An engine with so many open requests, each followed by another as it ends.
     ///
     /// Decode steps share the engine with prefills: while a request is in decode, others arrive at the rate at which
-    /// requests end, and each holds the batch up for a part of its prefill. The time to the first token is the prefill,
-    /// the step that it joins (a step for each chunk of it), the prefills before it in a burst, and the wait for room where
-    /// the cache is full.
+    /// requests end, and hold the batch up for a part of the steps that take them in, together where they come together.
+    /// Requests of one length that begin together end together, and so do those that follow them. The time to the first token
+    /// is the prefill, the step that it joins (a step for each chunk of it), the prefills before it in a burst, and the wait
+    /// for room where the cache is full; that prompts are taken in together does not shorten it in measurements.
     pub fn closed_loop(&self, load: &Load, room: Room) -> SteadyState {
         let (hardware, request) = (self.hardware, &load.request);
         let admitted = load.concurrency.min(room.requests);
@@ -105,10 +109,15 @@ impl Replica<'_> {
         let burst =
             if load.fixed_length { hardware.batching.fixed_length.value.get() } else { 1.0 } / (2.0 * load.waves);
         let mut batch = admitted;
-        let mut state = self.state(request, batch, prefill, others);
+        let prefills = Together::new(self, request, admitted);
+        let taken = if load.fixed_length { prefills.in_step() } else { prefills };
+        // In a burst each attention group has a queue of its own.
+        let (groups, in_turn) = prefills.of_groups();
+        let state_of = |batch: f64| SteadyState::of(&self.token_time(request, batch, &taken, others), batch, prefill);
+        let mut state = state_of(batch);
         for _ in 0..ITERATIONS {
-            state = self.state(request, batch, prefill, others);
-            let before = prefill * (burst * (admitted - 1.0).max(0.0));
+            state = state_of(batch);
+            let before = in_turn * (burst * (admitted - groups).max(0.0));
             let first = hardware.first_token + prefill + state.cycle * self.chunks(request.input) + before;
             let decoding = state.tpot * request.output;
             let room = (decoding + first) * (load.concurrency / admitted - 1.0);
@@ -122,9 +131,5 @@ impl Replica<'_> {
             batch = settled;
         }
         state
-    }
-
-    fn state(&self, request: &Request, batch: f64, prefill: Seconds, others: f64) -> SteadyState {
-        SteadyState::of(&self.token_time(request, batch, prefill, others), batch, prefill)
     }
 }

@@ -20,11 +20,18 @@ impl Replica<'_> {
     ///
     /// Arithmetic is that of the whole prompt; weights are read again for each chunk, projections among them only where no
     /// sequence in decode shares the step and has them read anyway; layers' fixed time comes again; and every chunk's
-    /// attention reads the cache of the tokens before it.
-    pub(super) fn chunked_prefill(&self, new: f64, cached: f64, (chunks, count): (Chunks, f64)) -> Seconds {
-        let full = self.prompt_step(chunks.tokens, chunks.shared) * (count - 1.0);
-        let rest = self.prompt_step(new - chunks.tokens * (count - 1.0), chunks.shared);
-        full + rest + self.cut_attention(new, cached, (chunks, count)) + self.prefill_overhead() * count
+    /// attention reads the cache of the tokens before it. So many attention groups have a prompt each.
+    pub(super) fn chunked_prefill(
+        &self,
+        new: f64,
+        cached: f64,
+        groups: f64,
+        (chunks, count): (Chunks, f64),
+    ) -> Seconds {
+        let step = |tokens: f64| self.prompt_step(tokens, tokens * groups, chunks.shared);
+        let full = step(chunks.tokens) * (count - 1.0);
+        let rest = step(new - chunks.tokens * (count - 1.0));
+        full + rest + self.cut_attention(new, cached, (chunks, count)) + self.prefill_overhead(new + cached) * count
     }
 
     /// Attention of a prompt in chunks: its arithmetic, or reading what stands before each chunk, whichever is longer.
@@ -39,7 +46,7 @@ impl Replica<'_> {
         let chunks = self.features.chunks.filter(|chunks| chunks.shared)?;
         let last = chunks.tokens.min(new);
         let before = cached + new - last;
-        let own = self.prompt_step(last, chunks.shared) + self.prefill_overhead();
+        let own = self.prompt_step(last, last, chunks.shared) + self.prefill_overhead(new + cached);
         Some(cycle + own + self.prompt_attention(last, before).max(self.cache(1.0, before)))
     }
 }

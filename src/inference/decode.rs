@@ -1,7 +1,8 @@
 //! A decode step: one token of every sequence in the batch.
 
 use super::Replica;
-use super::shape::{Class, Unit};
+use super::exchange::reached;
+use super::shape::{Class, ExpertLayers, Unit};
 use crate::compute::roofline;
 use crate::units::{Bytes, Seconds};
 
@@ -9,8 +10,8 @@ use crate::units::{Bytes, Seconds};
 const ACTIVATION: f64 = 2.0;
 /// Bytes of an activation dispatched to experts, in 8 bits.
 const DISPATCHED: f64 = 1.0;
-/// Bytes of an activation dispatched to experts, in 8 bits, and combined, in 16 (DeepEP).
-const DISPATCHED_AND_COMBINED: f64 = 3.0;
+/// The same of one that comes back from them and is combined, in 16 (DeepEP).
+const COMBINED: f64 = 2.0;
 
 /// Time of a decode step by what it waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -136,12 +137,10 @@ impl Replica<'_> {
                         let token = Bytes::new(layers.width * bytes);
                         across.dispatch(own, layers.per_token, token, ranks, self.hardware.links)
                     };
-                    time += (way(DISPATCHED) + way(DISPATCHED_AND_COMBINED - DISPATCHED)) * layers.layers;
+                    time += (way(DISPATCHED) + way(COMBINED)) * layers.layers;
                     continue;
                 }
-                // A token goes once to each rank that has one of its experts.
-                let reached = ranks * (1.0 - (1.0 - ranks.recip()).powf(layers.per_token));
-                let bytes = Bytes::new(own * reached * layers.width * DISPATCHED_AND_COMBINED);
+                let bytes = Bytes::new(own * reached(ranks, layers.per_token) * layers.width * (DISPATCHED + COMBINED));
                 time += (self.hardware.messages.all_to_all.value * 2.0 + self.wire(bytes)) * layers.layers;
             }
             return time;
@@ -149,7 +148,28 @@ impl Replica<'_> {
         self.all_reduces(tokens, self.hardware.messages.all_reduce.value)
     }
 
+    /// The exchange of a prefill step's tokens, `own` of them on each rank, with experts. Tokens are so many that latencies do
+    /// not count.
+    pub(super) fn prompt_exchange(&self, own: f64) -> Seconds {
+        let (ranks, links) = (self.spread.stage(), self.hardware.exchange);
+        let beyond = self.beyond(ranks);
+        let layer = |layers: &ExpertLayers| {
+            let way = |bytes: f64| {
+                let (token, chosen) = (Bytes::new(layers.width * bytes), layers.per_token);
+                match beyond {
+                    Some(across) => across.forwarded(own, chosen, token, ranks, links),
+                    None => token * (own * reached(ranks, chosen)) / links,
+                }
+            };
+            (way(DISPATCHED) + way(COMBINED)) * layers.layers
+        };
+        self.shape.experts.iter().map(layer).sum()
+    }
+
     /// Two all-reduces of every layer, of so many tokens' activations.
+    ///
+    /// Engines' kernels take one phase, in which each rank reads all others' buffers, or two, in which each reduces its part and
+    /// the parts are gathered: whichever is sooner (TensorRT-LLM's and vLLM's one-shot and two-shot).
     pub(super) fn all_reduces(&self, tokens: f64, latency: Seconds) -> Seconds {
         if self.spread.tensor == 1 {
             return Seconds::ZERO;
@@ -158,9 +178,10 @@ impl Replica<'_> {
             let buffer = Bytes::new(tokens * self.shape.hidden * ACTIVATION);
             return across.all_reduce(buffer, self.tensor(), self.hardware.links) * (2.0 * self.shape.layers);
         }
-        let ring = 2.0 * (self.tensor() - 1.0) / self.tensor();
-        let bytes = Bytes::new(tokens * self.shape.hidden * ACTIVATION * ring);
-        (latency + self.wire(bytes)) * (2.0 * self.shape.layers)
+        let others = self.tensor() - 1.0;
+        let buffer = Bytes::new(tokens * self.shape.hidden * ACTIVATION);
+        let (one, two) = (self.wire(buffer * others), self.wire(buffer * (2.0 * others / self.tensor())));
+        (latency + one).min(latency * 2.0 + two) * (2.0 * self.shape.layers)
     }
 
     /// Units of all layers, the step, and the host's part for each sequence: groups that attend for requests of their own have

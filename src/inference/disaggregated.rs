@@ -33,12 +33,15 @@ pub fn disaggregated(pools: &Pools<'_>, load: &Load, open: f64) -> Disaggregated
     let (token, cycle) = pools.decode.token_step(open, request.context());
     let step = token.total();
     let prefill = pools.prefill.prefill(request.input, request.cached);
+    let groups = f64::from(pools.prefill.spread.attention_data);
     // Requests that are in prefill at once for each decode worker.
-    let side_by_side = pools.prefill_workers * f64::from(pools.prefill.spread.attention_data) / pools.decode_workers;
+    let workers = pools.prefill_workers / pools.decode_workers;
+    let side_by_side = workers * groups;
     let burst = 1.0 / (2.0 * load.waves);
-    let queued = prefill * (burst * (open - 1.0).max(0.0) / side_by_side);
+    let busy = pools.prefill.prefill_together(groups, request.input, request.cached);
+    let queued = busy * (burst * (open - 1.0).max(0.0) / side_by_side);
     let alone = hardware.first_token + prefill + cycle + queued + hardware.batching.transfer.value;
     let packed = pools.prefill.packed_prefill(request.input, request.cached);
-    let saturated = (packed * (open / side_by_side)).saturating_sub(step * request.output);
+    let saturated = (packed * (open / workers)).saturating_sub(step * request.output);
     Disaggregated { ttft: alone.max(saturated), tpot: step }
 }

@@ -27,6 +27,14 @@ impl Across {
         self.latency + (copies * (1.0 - staying) / self.rate).max(copies * staying / links)
     }
 
+    /// The same of so many tokens that bytes decide, as prefill has them: a token crosses once to each other domain that has one
+    /// of its experts, and is handed on there (DeepEP's kernels of high throughput).
+    pub(super) fn forwarded(&self, own: f64, chosen: f64, token: Bytes, ranks: f64, links: Bandwidth) -> Seconds {
+        let domains = ranks / self.domain;
+        let crossing = reached(domains, chosen) * (1.0 - domains.recip());
+        (token * (own * crossing) / self.rate).max(token * (own * reached(ranks, chosen)) / links)
+    }
+
     /// An all-reduce of a buffer over ranks in several domains: reduced within each, then each rank its part across, then
     /// gathered within.
     pub(super) fn all_reduce(&self, buffer: Bytes, ranks: f64, links: Bandwidth) -> Seconds {
@@ -34,6 +42,11 @@ impl Across {
         let within = buffer * ring(self.domain) / links;
         within + buffer * (ring(ranks / self.domain) / self.domain) / self.rate + self.latency * 2.0
     }
+}
+
+/// Of so many parts those that have one of a token's `chosen` experts: it goes to each once.
+pub(super) fn reached(parts: f64, chosen: f64) -> f64 {
+    parts * (1.0 - (1.0 - parts.recip()).powf(chosen))
 }
 
 #[cfg(test)]
@@ -72,6 +85,20 @@ mod tests {
         let mut sizes: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
         sizes.sort_by(f64::total_cmp);
         assert!(sizes[5] < 0.03, "{errors:?}");
+    }
+
+    #[test]
+    fn tokens_that_are_handed_on_cross_as_published() {
+        // DeepEP V2 on Hopper with a ConnectX-7 each, 8,192 tokens to 8 experts: 90 and 61 GB/s on two and four nodes of 8,
+        // counting a copy for each node that a token goes to, its own among them (deepseek-ai/DeepEP, README at 0297fc8).
+        let across = Across { domain: 8.0, rate: Bandwidth::new(50e9 * 0.97), latency: Seconds::new(40e-6) };
+        for (nodes, published) in [(2.0, 90e9), (4.0, 61e9)] {
+            let token = Bytes::new(7_168.0);
+            // Links reach 81% of their bandwidth there (726 of 900 GB/s on Blackwell): they do not bind.
+            let time = across.forwarded(8_192.0, 8.0, token, nodes * 8.0, Bandwidth::new(0.81 * 450e9));
+            let counted = token * (8_192.0 * reached(nodes, 8.0)) / time;
+            assert!((counted / Bandwidth::new(published) - 1.0).abs() < 0.08, "{nodes}: {counted}");
+        }
     }
 
     #[test]

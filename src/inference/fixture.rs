@@ -57,7 +57,8 @@ pub(super) const fn tensor(tensor: u32) -> Spread {
 
 /// An H100 as an engine finds it.
 pub(super) fn h100() -> Hardware {
-    let class = |tera: f64| ClassRates { peak: FlopRate::new(tera * 1e12), read: 1.0, expert_read: 1.0 };
+    let class =
+        |tera: f64| ClassRates { peak: FlopRate::new(tera * 1e12), read: 1.0, expert_read: 1.0, expert_rate: 1.0 };
     Hardware {
         wide: class(989.4),
         eight: class(1_978.9),
@@ -71,6 +72,7 @@ pub(super) fn h100() -> Hardware {
         experts: 0.35,
         attention: FlopRate::new(350e12),
         links: Bandwidth::new(190e9),
+        exchange: Bandwidth::new(350e9),
         unit: us(20.0),
         step: us(1_400.0),
         prefill: 1.2,
@@ -85,6 +87,7 @@ pub(super) fn h100() -> Hardware {
             int4_unpacked: share(0.3),
             decode_experts: share(0.35),
             prefill_weights: share(0.8),
+            block_scaled: factor(1.5),
             routing: factor(0.7),
         },
         overhead: ServingOverhead {
@@ -98,7 +101,11 @@ pub(super) fn h100() -> Hardware {
             quantised_fp4: factor(0.8),
             expert: Ranged::exact(us(0.1)),
         },
-        messages: ServingMessages { all_reduce: Ranged::exact(us(6.0)), all_to_all: Ranged::exact(us(6.0)) },
+        messages: ServingMessages {
+            all_reduce: Ranged::exact(us(6.0)),
+            all_to_all: Ranged::exact(us(6.0)),
+            exchange: share(0.78),
+        },
         batching: ServingBatching {
             stall: factor(0.75),
             fixed_length: factor(1.1),

@@ -32,6 +32,8 @@ pub(super) struct ClassRates {
     pub(super) read: f64,
     /// The same of experts.
     pub(super) expert_read: f64,
+    /// Rate of experts in prefill over that of formats whose scales of blocks the matrix units do not take.
+    pub(super) expert_rate: f64,
 }
 
 /// An accelerator as an engine of a family finds it.
@@ -56,6 +58,8 @@ pub struct Hardware {
     pub(super) attention: FlopRate,
     /// Reached bandwidth of the scale-up links, one direction.
     pub(super) links: Bandwidth,
+    /// The same that the exchange of many tokens with experts reaches.
+    pub(super) exchange: Bandwidth,
     /// Time of a unit.
     pub(super) unit: Seconds,
     /// Fixed time of a step.
@@ -93,12 +97,16 @@ impl Hardware {
         let peak = |data_type| accelerator.peak_dense.get(data_type);
         let bf16 = peak(DataType::Bf16).ok_or_else(|| MissingServing::Peak(accelerator.generation.clone()))?;
         let kernels = set.kernels;
-        let class = |peak, read, expert_read| ClassRates { peak, read, expert_read };
+        let class = |peak, read, expert_read| ClassRates { peak, read, expert_read, expert_rate: 1.0 };
+        let scaled = kernels.block_scaled.value.get();
         // Without matrix units for a format, its weights are unpacked to 16 bits as they are read.
         let eight = peak(DataType::Fp8).or_else(|| peak(DataType::Int8)).unwrap_or(bf16);
         let unpacked = kernels.fp4_unpacked.value.get();
         let (nvfp4, mxfp4) = match peak(DataType::Fp4) {
-            Some(fp4) => (class(fp4, kernels.fp4_weights.value.get(), 1.0), class(eight, 1.0, 1.0)),
+            Some(fp4) => {
+                let native = |rates| ClassRates { expert_rate: scaled, ..rates };
+                (native(class(fp4, kernels.fp4_weights.value.get(), 1.0)), native(class(eight, 1.0, 1.0)))
+            }
             None => (class(bf16, unpacked, unpacked), class(bf16, unpacked, unpacked)),
         };
         let integers = kernels.int4_unpacked.value.get();
@@ -115,6 +123,7 @@ impl Hardware {
             experts: generation.experts.value.get(),
             attention: bf16 * generation.attention.value.get(),
             links: links * generation.scale_up.value.get(),
+            exchange: links * set.messages.exchange.value.get(),
             unit: generation.unit.value * rates.overhead.value.get(),
             step: set.overhead.step.value * rates.overhead.value.get(),
             prefill: rates.prefill.value.get(),

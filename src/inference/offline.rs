@@ -1,6 +1,7 @@
 //! Offline throughput: requests queue without end.
 
 use super::batching::{Request, SteadyState};
+use super::together::Together;
 use super::{Replica, Room};
 use crate::units::Seconds;
 
@@ -10,7 +11,7 @@ impl Replica<'_> {
     pub fn offline(&self, request: &Request, most: f64, room: Room) -> SteadyState {
         let batch = room.requests.min(most * f64::from(self.spread.attention_data)).max(1.0);
         let prefill = self.packed_prefill(request.input, request.cached);
-        let token = self.token_time(request, batch, prefill, 1.0);
+        let token = self.token_time(request, batch, &Together::packed(prefill), 1.0);
         SteadyState {
             ttft: self.hardware.first_token + prefill + token.cycle * self.chunks(request.input),
             requests_per_second: batch / (token.total() * request.output / Seconds::new(1.0)),

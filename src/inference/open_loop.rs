@@ -5,6 +5,7 @@ use super::batching::{Request, SteadyState};
 use super::latency::{Coming, Latencies, Sources, Wait, distribution, mean_wait, peakedness, tokens};
 use super::replay::{ByPrompt, Servers, dispersion, replay};
 use super::scratch::{Timed, over_prompts};
+use super::together::Together;
 use super::{Replica, Room, Scratch};
 use crate::units::{RequestRate, Seconds};
 
@@ -92,7 +93,8 @@ impl Replica<'_> {
         scratch.time(coming, times);
         let (prefill, _) = over_prompts(scratch.prompts(), |timed| timed.alone);
         let (least, serving) = over_prompts(scratch.prompts(), |timed| timed.served);
-        let time = |batch: f64| self.token_time(request, batch, prefill, 1.0);
+        let prefills = Together::new(self, request, room.requests).over(prefill);
+        let time = |batch: f64| self.token_time(request, batch, &prefills, 1.0);
         let ends = |batch: f64| RequestRate::of(batch, time(batch).total() * request.output);
         let (full, prefilled) = (ends(room.requests), RequestRate::of(1.0, least));
         if rate >= full.min(prefilled) {

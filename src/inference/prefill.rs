@@ -1,6 +1,7 @@
 //! Prefill: the prompt's tokens at once, up to the first new one.
 
 use super::Replica;
+use super::shape::{MixerLayers, Unit};
 use crate::compute::roofline;
 use crate::units::{Bandwidth, Flops, Seconds};
 
@@ -14,14 +15,13 @@ pub(super) struct PromptCosts {
     token: Seconds,
     /// Reading those.
     read: Seconds,
-    /// Launching the kernels of a step.
-    overhead: Seconds,
 }
 
-/// A step that is full of prompts.
+/// A step that is full of prompts in all attention groups, but for launching its kernels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FullStep {
     time: Seconds,
+    /// Tokens of each group.
     tokens: f64,
 }
 
@@ -35,15 +35,38 @@ impl Replica<'_> {
 
     /// The same where what steps take is known.
     pub(super) fn prefill_by(&self, costs: &PromptCosts, new: f64, cached: f64) -> Seconds {
-        let draft = self.drafting().map_or(Seconds::ZERO, |draft| draft.prefill(new, cached));
-        let own = match self.cut(new) {
-            Some(cut) => self.chunked_prefill(new, cached, cut),
-            None => self.prompt_step_by(costs, new, false) + self.prompt_attention(new, cached) + costs.overhead,
-        };
-        own + draft + self.adapter_prefill(new, self.chunks(new))
+        self.together_by(costs, 1.0, new, cached)
     }
 
-    /// The part of full steps, each packed with prompts, that one request of so many tokens takes.
+    /// The prefill of so many such requests in one step of the engine. Attention groups take a prompt each before one takes
+    /// a second; experts work for the prompts of all.
+    pub fn prefill_together(&self, prompts: f64, new: f64, cached: f64) -> Seconds {
+        self.together_by(&self.prompt_costs(), prompts, new, cached)
+    }
+
+    /// The same where what steps take is known.
+    pub(super) fn together_by(&self, costs: &PromptCosts, prompts: f64, new: f64, cached: f64) -> Seconds {
+        let draft = self.drafting().map_or(Seconds::ZERO, |draft| draft.prefill_together(prompts, new, cached));
+        let groups = f64::from(self.spread.attention_data);
+        let of_group = (prompts / groups).max(1.0);
+        let (own, busy) = (new * of_group, prompts / of_group);
+        let computed = match self.cut(new) {
+            Some(cut) => self.chunked_prefill(new, cached, busy, cut) * of_group,
+            None => {
+                self.prompt_step_by(costs, own, own * busy, false)
+                    + self.prompt_attention(new, cached) * of_group
+                    + self.prefill_overhead(new + cached)
+            }
+        };
+        computed + draft + self.adapter_prefill(own, self.chunks(new))
+    }
+
+    /// The most prompts of so many new tokens that one step takes.
+    pub(super) fn prompts_of_step(&self, new: f64) -> f64 {
+        (self.step_tokens().0 / new).max(1.0) * f64::from(self.spread.attention_data)
+    }
+
+    /// The part of full steps, each packed with prompts in all attention groups, that one request of so many tokens takes.
     pub fn packed_prefill(&self, new: f64, cached: f64) -> Seconds {
         self.packed_by(&self.full_step(&self.prompt_costs()), new, cached)
     }
@@ -55,13 +78,21 @@ impl Replica<'_> {
             Some(cut) => self.cut_attention(new, cached, cut),
             None => self.prompt_attention(new, cached),
         };
-        full.time * (new / full.tokens) + attention + draft + self.adapter_prefill(new, new / full.tokens)
+        let part = new / full.tokens;
+        let step = (full.time + self.prefill_overhead(new + cached)) * part;
+        (step + attention + self.adapter_prefill(new, part)) / f64::from(self.spread.attention_data) + draft
     }
 
     /// A step that is full of prompts.
     pub(super) fn full_step(&self, costs: &PromptCosts) -> FullStep {
-        let (tokens, shared) = self.features.chunks.map_or((FULL_STEP, false), |chunks| (chunks.tokens, chunks.shared));
-        FullStep { time: self.prompt_step_by(costs, tokens, shared) + costs.overhead, tokens }
+        let (tokens, shared) = self.step_tokens();
+        let all = tokens * f64::from(self.spread.attention_data);
+        FullStep { time: self.prompt_step_by(costs, tokens, all, shared), tokens }
+    }
+
+    /// Prompts' tokens of an attention group's step at most, and whether sequences in decode share it.
+    fn step_tokens(&self) -> (f64, bool) {
+        self.features.chunks.map_or((FULL_STEP, false), |chunks| (chunks.tokens, chunks.shared))
     }
 
     /// What steps of prompts take whatever their prompts are.
@@ -74,7 +105,7 @@ impl Replica<'_> {
             token += part.flops / (hardware.class(part.class).peak * hardware.gemm);
             read += part.bytes / memory;
         }
-        PromptCosts { token: token / self.tensor(), read: read / self.tensor(), overhead: self.prefill_overhead() }
+        PromptCosts { token: token / self.tensor(), read: read / self.tensor() }
     }
 
     /// Rate at which weights are read in prefill.
@@ -82,25 +113,30 @@ impl Replica<'_> {
         self.hardware.memory * self.hardware.kernels.prefill_weights.value.get()
     }
 
-    /// Matrix multiplications and messages of a step of so many prompt tokens; `shared` where sequences in decode share it,
-    /// whose reading of the projections that every token passes is theirs.
-    pub(super) fn prompt_step(&self, tokens: f64, shared: bool) -> Seconds {
-        self.prompt_step_by(&self.prompt_costs(), tokens, shared)
+    /// Matrix multiplications and messages of a step of so many prompt tokens in an attention group, and in all of them;
+    /// `shared` where sequences in decode share it, whose reading of the projections that every token passes is theirs.
+    pub(super) fn prompt_step(&self, tokens: f64, all: f64, shared: bool) -> Seconds {
+        self.prompt_step_by(&self.prompt_costs(), tokens, all, shared)
     }
 
-    fn prompt_step_by(&self, costs: &PromptCosts, tokens: f64, shared: bool) -> Seconds {
+    fn prompt_step_by(&self, costs: &PromptCosts, tokens: f64, all: f64, shared: bool) -> Seconds {
         let hardware = self.hardware;
         let memory = self.prompt_memory();
         let mut read = if shared { Seconds::ZERO } else { costs.read };
         let mut multiplied = costs.token * tokens;
         for layers in &self.shape.experts {
             let each = layers.layers / self.spread.stage();
-            let peak = hardware.class(layers.expert.class).peak;
-            multiplied += layers.expert.flops * (layers.per_token * tokens * each) / (peak * hardware.experts);
-            let untouched = (1.0 - layers.per_token / layers.experts).powf(tokens);
+            let rates = hardware.class(layers.expert.class);
+            // Beyond a full step of one group, experts' tiles fill up to what large batches in decode reach.
+            let rate = hardware.experts * rates.expert_rate;
+            let filled = hardware.kernels.decode_experts.value.get().max(rate);
+            let rate = (rate * (all / FULL_STEP).max(1.0)).min(filled);
+            multiplied += layers.expert.flops * (layers.per_token * all * each) / (rates.peak * rate);
+            let untouched = (1.0 - layers.per_token / layers.experts).powf(all);
             read += layers.expert.bytes * (layers.experts * (1.0 - untouched) * each) / memory;
         }
-        let messages = if self.exchanges() { Seconds::ZERO } else { self.all_reduces(tokens, Seconds::ZERO) };
+        let messages =
+            if self.exchanges() { self.prompt_exchange(tokens) } else { self.all_reduces(tokens, Seconds::ZERO) };
         (roofline(multiplied, read) + messages) * hardware.prefill
     }
 
@@ -111,9 +147,15 @@ impl Replica<'_> {
     }
 
     /// Launching the kernels of all layers, those of experts among them.
-    pub(super) fn prefill_overhead(&self) -> Seconds {
+    ///
+    /// A prompt of which an indexer would select all has none to run: attention is latent attention's.
+    pub(super) fn prefill_overhead(&self, context: f64) -> Seconds {
         let (shape, hardware) = (self.shape, self.hardware);
-        let mixers: f64 = shape.mixers.iter().map(|layers| layers.layers * self.mixer_units(layers.unit)).sum();
+        let unit = |layers: &MixerLayers| {
+            let all = layers.unit == Unit::Indexed && context <= layers.window;
+            self.mixer_units(if all { Unit::Latent } else { layers.unit })
+        };
+        let mixers: f64 = shape.mixers.iter().map(|layers| layers.layers * unit(layers)).sum();
         let experts: f64 = shape.experts.iter().map(|layers| layers.layers).sum();
         hardware.prefill_layer * (mixers + hardware.overhead.experts.value.get() * experts)
     }

@@ -7,7 +7,7 @@ use super::latency::{Coming, Latencies, Sources, Wait, distribution, peakedness,
 use super::open_loop::{Overload, Short};
 use super::replay::{ByPrompt, Servers, dispersion, replay};
 use super::scratch::over_prompts;
-use super::{Replica, Room, Scratch, Spread, StepTime};
+use super::{Replica, Room, Scratch, StepTime};
 use crate::units::{RequestRate, Seconds};
 
 /// Halvings of what is sought.
@@ -37,16 +37,11 @@ impl Separate<'_> {
         self.workers * f64::from(self.prefill.spread.attention_data)
     }
 
-    /// A worker as one of its attention groups finds it while all of them prefill: its experts work for the prompts of all, so
-    /// that each has its own part of them.
-    fn busy(&self) -> Replica<'_> {
-        Replica { spread: Spread { attention_data: 1, ..self.prefill.spread }, ..self.prefill }
-    }
-
-    /// Time of a prefill of so many new tokens behind cached ones where prompts fill the steps of all groups.
+    /// Time of a prefill of so many new tokens behind cached ones in one group where all of them prefill.
     fn served(&self, new: f64, cached: f64) -> Seconds {
-        let busy = self.busy();
-        busy.packed_prefill(new, cached).min(busy.prefill(new, cached))
+        let groups = f64::from(self.prefill.spread.attention_data);
+        let packed = self.prefill.packed_prefill(new, cached) * groups;
+        packed.min(self.prefill.prefill_together(groups, new, cached))
     }
 
     /// The most that the prefill workers take in.
@@ -118,7 +113,9 @@ impl Separate<'_> {
             }
         }
         let mut state = at(high);
-        let burst = state.prefill * ((open - 1.0).max(0.0) / (2.0 * waves * self.servers()));
+        let groups = f64::from(self.prefill.spread.attention_data);
+        let busy = self.prefill.prefill_together(groups, request.input, request.cached);
+        let burst = busy * ((open - 1.0).max(0.0) / (2.0 * waves * self.servers()));
         state.queue = SECOND * ((open - held(high)).max(0.0) / high.over(SECOND)) + burst;
         state.ttft += state.queue;
         state
@@ -138,12 +135,14 @@ impl Separate<'_> {
         coming: &Coming<'_>,
         scratch: &mut Scratch,
     ) -> Result<(SteadyState, Latencies), Overload> {
-        let busy = self.busy();
-        let (costs, costs_busy) = (self.prefill.prompt_costs(), busy.prompt_costs());
-        let full = busy.full_step(&costs_busy);
+        let worker = &self.prefill;
+        let costs = worker.prompt_costs();
+        let full = worker.full_step(&costs);
+        let groups = f64::from(worker.spread.attention_data);
         let times = |new: f64, cached: f64| {
-            let served = busy.packed_by(&full, new, cached).min(busy.prefill_by(&costs_busy, new, cached));
-            (self.prefill.prefill_by(&costs, new, cached), served)
+            let packed = worker.packed_by(&full, new, cached) * groups;
+            let served = packed.min(worker.together_by(&costs, groups, new, cached));
+            (worker.prefill_by(&costs, new, cached), served)
         };
         scratch.time(coming, times);
         let (prefill, _) = over_prompts(scratch.prompts(), |timed| timed.alone);

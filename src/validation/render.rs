@@ -35,7 +35,12 @@ pub fn validation_page(validations: &[Validation]) -> Page {
 /// For people: figures by group where each was predicted by constants that were fitted without it. The rows are in the
 /// answers for machines.
 pub fn left_out_page(validations: &[Validation], group: LeaveOut) -> Page {
-    let what = format!("Each row is predicted with constants that were fitted without its {group}.");
+    let domains: Vec<String> = validations.iter().map(|validation| format!("--domain {}", validation.domain)).collect();
+    let what = format!(
+        "Each row is predicted with constants that were fitted without its {group}. `clusterplan validate {} --leave-out {group} \
+         --format md` writes this anew, as each new fit of the constants asks for.",
+        domains.join(" ")
+    );
     let tables = validations.iter().map(|validation| {
         let title = match validation.domain {
             Domain::Throughput => "Offline throughput of serving",
