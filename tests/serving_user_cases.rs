@@ -208,11 +208,18 @@ fn experts_are_split_over_their_ranks() {
 /// ai-dynamo/aiconfigurator issues 328 and 528: what is missing is named, and a model that is not known is no guess.
 #[test]
 fn what_is_missing_is_named() {
+    // A generation that nobody has constants for, laid over one that has.
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("accelerators")).unwrap();
+    let source =
+        "[[source]]\nfields = [\"generation\"]\nbasis = \"assumed\"\ntitle = \"a test\"\naccessed = 2026-11-30\n";
+    std::fs::write(folder.path().join("accelerators/mi300x.toml"), format!("generation = \"cdna9\"\n{source}"))
+        .unwrap();
     for (setting, said) in [
-        ("cluster.node=\"mi300x-8\"", "no serving constants for accelerators of generation \"cdna3\""),
+        ("cluster.node=\"mi300x-8\"", "no serving constants for accelerators of generation \"cdna9\""),
         ("serving.model=\"no-such-model\"", "no model has the id \"no-such-model\""),
     ] {
-        let answer = run(&["eval", LLAMA, "--set", setting]);
+        let answer = run(&["eval", LLAMA, "--catalog", folder.path().to_str().unwrap(), "--set", setting]);
         assert_eq!(answer.code, 2, "{setting}");
         assert!(answer.stderr.contains(said), "{setting}: {}", answer.stderr);
     }
