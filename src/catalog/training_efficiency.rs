@@ -164,6 +164,8 @@ pub struct ScaleEffects {
     pub allocator: Ranged<Factor>,
     /// Share of memory taken by fully sharded states at which the pressure is half.
     pub allocator_threshold: Factor,
+    /// Share of memory taken by the estimated peak at which the pressure is half.
+    pub allocator_peak: Factor,
 }
 
 /// One set of constants, fitted together.
@@ -223,6 +225,7 @@ impl TrainingEfficiency {
                 jitter: r.get("jitter"),
                 allocator: r.get("allocator"),
                 allocator_threshold: r.get("allocator_threshold"),
+                allocator_peak: r.get("allocator_peak"),
             }),
         };
         let mut from: Vec<f64> = read.eras.values().map(|era| era.from).collect();

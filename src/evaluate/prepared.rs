@@ -104,7 +104,7 @@ impl Prepared {
                 topology: &built.topology,
                 software: &training.software,
                 efficiency: training.efficiency,
-                selective: training.framework_memory.selective_recompute,
+                allowances,
             }
             .bind(),
             accelerators: cluster.accelerators,

@@ -2,11 +2,11 @@
 //! knows of sites or prices, so that a run can be timed which nobody buys (as validation does).
 
 use crate::catalog::accelerator::DataType;
-use crate::catalog::memory_allowance::SelectiveRecompute;
 use crate::catalog::training_efficiency::AttentionKernel;
 use crate::catalog::{Accelerator, CollectiveEfficiency, Node};
 use crate::collectives::{Network, ScaleUp, TorusLinks, Wires, transport};
 use crate::compute::{AttentionRate, Silicon};
+use crate::memory;
 use crate::scenario::{BoundFabric, Communication, Software, StepEfficiency};
 use crate::topology::{self, Balance, Reach, Topology};
 use crate::training::StepModel;
@@ -39,8 +39,8 @@ pub struct StepInputs<'a> {
     pub software: &'a Software,
     /// What it reaches.
     pub efficiency: StepEfficiency,
-    /// What its selective recomputation repeats.
-    pub selective: SelectiveRecompute,
+    /// What it keeps of the memory; its selective recomputation repeats as it says.
+    pub allowances: memory::Software,
 }
 
 impl StepInputs<'_> {
@@ -52,11 +52,12 @@ impl StepInputs<'_> {
             silicon: silicon(self.accelerator, self.job.precision, self.software.attention_kernel, &self.efficiency),
             efficiency: self.efficiency,
             overlap: self.software.overlap,
-            selective: self.selective,
+            selective: self.allowances.selective_recompute,
             wires: wires(self.collectives, self.node, self.accelerator, self.fabric, self.software.communication),
             reach: reach(self.topology, self.node, self.at_work, self.fabric).of_job(self.accelerators),
             peak: peak(self.accelerator, self.job.precision.matrix_type()),
             memory: self.accelerator.memory_capacity,
+            allowances: self.allowances,
         }
     }
 }

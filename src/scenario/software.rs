@@ -194,6 +194,8 @@ pub struct StepEfficiency {
     pub allocator: f64,
     /// Share of memory at half the pressure.
     pub allocator_threshold: f64,
+    /// Share of memory that the peak takes at half the pressure.
+    pub allocator_peak: f64,
 }
 
 impl StepEfficiency {
@@ -271,6 +273,7 @@ impl StepEfficiency {
             jitter: typical(&scale.jitter),
             allocator: if traits.allocator_pressure { typical(&scale.allocator) } else { 0.0 },
             allocator_threshold: scale.allocator_threshold.get(),
+            allocator_peak: scale.allocator_peak.get(),
         })
     }
 }

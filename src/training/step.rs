@@ -8,6 +8,7 @@ use super::shard::Shard;
 use crate::catalog::memory_allowance::SelectiveRecompute;
 use crate::collectives::{Group, Wires};
 use crate::compute::Silicon;
+use crate::memory;
 use crate::parallelism::{Layout, Module, Modules, RankParameters, Recompute, Schedule, Sharding, StagePlan};
 use crate::scenario::{Overlap, StepEfficiency};
 use crate::topology::Reach;
@@ -37,7 +38,14 @@ pub struct StepModel {
     pub peak: FlopRate,
     /// Memory of an accelerator.
     pub memory: Bytes,
+    /// What its software keeps of it.
+    pub allowances: memory::Software,
 }
+
+/// Shares of the memory over which pressure on the allocator sets in: widths of logistic steps of the states' share and of
+/// the peak's.
+const STATES_WIDTH: f64 = 0.03;
+const PEAK_WIDTH: f64 = 0.005;
 
 /// One layer, averaged over kinds of layer, for one microbatch.
 #[derive(Clone, Copy, Debug, Default)]
@@ -391,10 +399,14 @@ impl StepModel {
         if self.efficiency.allocator == 0.0 || layout.tensor > 1 || layout.pipeline > 1 {
             return stragglers;
         }
-        // Sixteen bytes of states a parameter, spread over all ranks that split them; a logistic step of width 0.03.
+        // Sixteen bytes of states a parameter, spread over all ranks that split them, leave little to the rest; and the
+        // rest fills it: otherwise the allocator finds room without giving memory back and asking for it anew.
         let [ranks, _] = layout.sharding_ranks();
-        let filled = Bytes::new(16.0 * self.transformer.parameters().total() as f64 / f64::from(ranks)) / self.memory;
-        let pressure = 1.0 / (1.0 + (-(filled - self.efficiency.allocator_threshold) / 0.03).exp());
+        let states = Bytes::new(16.0 * self.transformer.parameters().total() as f64 / f64::from(ranks));
+        let (_, peak) = memory::worst(&self.transformer, &self.job, layout, &self.allowances);
+        let beyond = |share: f64, threshold: f64, width: f64| 1.0 / (1.0 + (-(share - threshold) / width).exp());
+        let pressure = beyond(states / self.memory, self.efficiency.allocator_threshold, STATES_WIDTH)
+            * beyond(peak.total() / self.memory, self.efficiency.allocator_peak, PEAK_WIDTH);
         stragglers * (1.0 + self.efficiency.allocator * pressure)
     }
 }

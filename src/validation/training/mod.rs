@@ -180,7 +180,7 @@ fn prepare(
         topology: &machine.topology,
         software: &software,
         efficiency,
-        selective: framework.selective_recompute,
+        allowances: memory::Software::new(allowance, framework, software.attention_kernel),
     }
     .bind();
     if let Some(line_rate) = machine.line_rate {
