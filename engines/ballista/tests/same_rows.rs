@@ -231,56 +231,49 @@ fn rows_are_the_same_wherever_they_are_computed() {
     assert_same(&best, &bench.rows("cluster-best.csv"), "the best by Ballista");
 }
 
-#[test]
-fn an_executor_that_is_killed_loses_nothing() {
-    let bench = Bench::new();
+/// A query of many points whose second executor has done some of the work; `whole.csv` has the rows that
+/// `cluster.csv` must have.
+fn under_way(bench: &Bench) -> (Cluster, Process) {
     let scenario = bench.scenario(MANY);
-    let path = |name: &str| bench.text(name);
-    run(&clusterplan(), &["sweep", &scenario, "-o", &path("whole.csv")]);
-    let mut cluster = Cluster::start(&bench, &["one", "two"]);
-    let mut command = Command::new(engine());
-    let output = path("cluster.csv");
+    run(&clusterplan(), &["sweep", &scenario, "-o", &bench.text("whole.csv")]);
+    let cluster = Cluster::start(bench, &["one", "two"]);
+    let output = bench.text("cluster.csv");
     let arguments = ["client", "--scheduler", &cluster.address, "--partitions", "24", &scenario, "-o", &output];
-    let mut client = Process(command.args(arguments).spawn().unwrap());
-    // It has done some of the work, and goes on with more.
+    let mut client = Process(Command::new(engine()).args(arguments).stderr(Stdio::piped()).spawn().unwrap());
     let begun = Instant::now();
     while files(&bench.path("two")) == 0 {
         assert!(client.0.try_wait().unwrap().is_none(), "the query has ended before the executor did anything");
         assert!(begun.elapsed() < PATIENCE, "the executor does nothing");
         std::thread::sleep(Duration::from_millis(20));
     }
+    (cluster, client)
+}
+
+/// What a client told when it has ended well.
+fn ended(mut client: Process) -> String {
+    let mut told = String::new();
+    client.0.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert!(client.0.wait().unwrap().success(), "{told}");
+    told
+}
+
+#[test]
+fn an_executor_that_is_killed_loses_nothing() {
+    let bench = Bench::new();
+    let (mut cluster, mut client) = under_way(&bench);
     drop(cluster.executors.pop());
     assert!(client.0.try_wait().unwrap().is_none(), "the query has ended before the executor was killed");
-    let status = loop {
-        if let Some(status) = client.0.try_wait().unwrap() {
-            break status;
-        }
-        assert!(begun.elapsed() < PATIENCE, "the query does not end");
-        std::thread::sleep(Duration::from_millis(50));
-    };
-    assert!(status.success());
+    ended(client);
     assert_same(&bench.rows("whole.csv"), &bench.rows("cluster.csv"), "after an executor was killed");
 }
 
 #[test]
 fn rows_of_an_executor_that_is_lost_before_they_are_fetched_are_made_again() {
     let bench = Bench::new();
-    let scenario = bench.scenario(MANY);
-    let path = |name: &str| bench.text(name);
-    run(&clusterplan(), &["sweep", &scenario, "-o", &path("whole.csv")]);
-    let mut cluster = Cluster::start(&bench, &["one", "two"]);
-    let mut command = Command::new(engine());
-    let output = path("cluster.csv");
-    let arguments = ["client", "--scheduler", &cluster.address, "--partitions", "24", &scenario, "-o", &output];
-    let mut client = Process(command.args(arguments).stderr(Stdio::piped()).spawn().unwrap());
-    let made = || files(&bench.path("one")) + files(&bench.path("two"));
-    let begun = Instant::now();
-    while files(&bench.path("two")) == 0 {
-        assert!(begun.elapsed() < PATIENCE, "the executor does nothing");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let (mut cluster, client) = under_way(&bench);
     // While the client stands still, the query ends, and then half of its rows are gone.
     signal(&client, "STOP");
+    let (begun, made) = (Instant::now(), || files(&bench.path("one")) + files(&bench.path("two")));
     while made() < 24 {
         assert!(begun.elapsed() < PATIENCE, "the query does not end: {} of 24 parts", made());
         std::thread::sleep(Duration::from_millis(100));
@@ -288,9 +281,7 @@ fn rows_of_an_executor_that_is_lost_before_they_are_fetched_are_made_again() {
     std::thread::sleep(Duration::from_secs(2));
     drop(cluster.executors.pop());
     signal(&client, "CONT");
-    let mut told = String::new();
-    client.0.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-    assert!(client.0.wait().unwrap().success(), "{told}");
+    let told = ended(client);
     assert!(told.contains("rows were lost with an executor, and are asked for again"), "{told}");
     assert_same(&bench.rows("whole.csv"), &bench.rows("cluster.csv"), "after rows were lost");
 }
