@@ -91,7 +91,8 @@ mod tests {
     fn tokens_that_are_handed_on_cross_as_published() {
         // DeepEP V2 on Hopper with a ConnectX-7 each, 8,192 tokens to 8 experts: 90 and 61 GB/s on two and four nodes of 8,
         // counting a copy for each node that a token goes to, its own among them (deepseek-ai/DeepEP, README at 0297fc8).
-        let across = Across { domain: 8.0, rate: Bandwidth::new(50e9 * 0.97), latency: Seconds::new(40e-6) };
+        let rate = Bandwidth::new(50e9 * 0.97);
+        let across = Across { domain: 8.0, rate, latency: Seconds::new(40e-6), kernel: Seconds::ZERO };
         for (nodes, published) in [(2.0, 90e9), (4.0, 61e9)] {
             let token = Bytes::new(7_168.0);
             // Links reach 81% of their bandwidth there (726 of 900 GB/s on Blackwell): they do not bind.

@@ -237,7 +237,8 @@ mod tests {
         let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: false };
         let prefill = engine.prefill(input, 0.0);
         let served = engine.packed_prefill(input, 0.0).min(prefill);
-        let time = |batch: f64| engine.token_time(&request, batch.max(LEAST), prefill, 1.0).total().value();
+        let prefills = Together::new(&engine, &request, 400.0);
+        let time = |batch: f64| engine.token_time(&request, batch.max(LEAST), &prefills, 1.0).total().value();
         // Room to spare, where only prefills are waited for; and so little that most of the wait is for it.
         for (share, room, [mean, late, whole]) in [
             (0.5, 400.0, [0.01, 0.1, 0.05]),
