@@ -559,11 +559,11 @@ fn a_figure_of_the_catalog_is_otherwise_with_an_offer_and_says_why() {
 #[test]
 fn accelerators_of_two_kinds_are_rented_at_the_price_of_each() {
     let job = "plan-deepseek-v3-prefill-nodes";
-    let nodes = "set = { \"cluster.node\" = \"hgx-b200-8\", \"cluster.accelerators\" = 120, \"cluster.prefill.node\" = \"hgx-h200-8\" }";
+    let nodes = "set = { \"cluster.node\" = \"hgx-b200-8\", \"cluster.accelerators\" = 256, \"cluster.prefill.node\" = \"hgx-h200-8\", \"cluster.prefill.accelerators\" = 64 }";
     let written = "kind = \"rent\"\nprice = \"$4/h\"\nprefill_price = \"$2.50/h\"\ndate = 2026-11-29";
     let one = |node: &str| {
         format!(
-            "set = {{ \"cluster.node\" = \"{node}\", \"cluster.accelerators\" = 400, \"cluster.prefill.node\" = \"{node}\", \"cluster.prefill.accelerators\" = 40 }}"
+            "set = {{ \"cluster.node\" = \"{node}\", \"cluster.accelerators\" = 464, \"cluster.prefill.node\" = \"{node}\", \"cluster.prefill.accelerators\" = 64 }}"
         )
     };
     let listed = "kind = \"rent\"\nprovider = \"nebius\"";
@@ -575,8 +575,8 @@ fn accelerators_of_two_kinds_are_rented_at_the_price_of_each() {
     );
     let study = priced_of(job, &offers);
     let hour = |offer: usize| number(&study, offer, "usd_per_gpu_hour");
-    // 32 of 120 take prompts in.
-    let mean = |one: f64, two: f64| (one * 88.0 + two * 32.0) / 120.0;
+    // 64 of 256 take prompts in.
+    let mean = |one: f64, two: f64| (one * 192.0 + two * 64.0) / 256.0;
     assert!((hour(0) / mean(4.0, 2.5) - 1.0).abs() < 1e-12, "{}", hour(0));
     assert!((hour(1) / mean(hour(2), hour(3)) - 1.0).abs() < 1e-12, "{} of {} and {}", hour(1), hour(2), hour(3));
     let refused = |offer: &str, said: &str| {
