@@ -480,6 +480,21 @@ fn a_figure_is_explained_or_the_mistake_is() {
     };
     let (code, slip) = of(&["cost.usd_per_rnu"]);
     assert!(code == 2 && slip.contains("did you mean `cost.usd_per_run`"), "{slip}");
+    // Where prefill has nodes of its own, what is counted by accelerators says how many of them are those.
+    let nodes = "scenarios/plan-deepseek-v3-prefill-nodes.toml";
+    let few = "serving.arrivals={ rate = \"8 request/s\" }";
+    for figure in
+        ["serving.prefill_workers_count", "serving.replicas_count", "serving.kv_transfer_s", "fabric.nics_count"]
+    {
+        let page = run(&["explain", nodes, figure, "--set", few]).stdout;
+        assert!(page.contains("cluster.prefill.node") && page.contains("hgx-h200-8"), "{figure}: {page}");
+        assert!(page.contains("cluster.prefill.accelerators"), "{figure}: {page}");
+    }
+    // Tiers that a scenario uses are told with their fields and sources.
+    let adapters = "serving.adapters={ count = 100, rank = 16, resident = 8 }";
+    let serve = "scenarios/serve-llama3.1-70b-64-h100.toml";
+    let page = run(&["explain", serve, "serving.adapter_wait_s", "--set", adapters, "--set", few]).stdout;
+    assert!(page.contains("read_bandwidth") && !page.contains("not in this scenario"), "{page}");
     let (code, absent) = of(&["serving.tpot_s"]);
     assert!(code == 2 && absent.contains("no `serving.tpot_s`"), "{absent}");
     let (code, short) = of(&["memory.fits", "--set", "training.global_batch=255"]);

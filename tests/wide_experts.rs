@@ -248,6 +248,59 @@ fn nodes_for_prefill_that_cannot_be_are_refused_with_a_hint() {
 }
 
 #[test]
+fn a_no_of_two_kinds_of_nodes_names_the_kind_and_the_key_that_says_it() {
+    const NODES: &str = "scenarios/plan-deepseek-v3-prefill-nodes.toml";
+    let pools = |prefill: &str, decode: &str| {
+        let layout = |degree: &str| format!("{{ tensor = 1, attention_data = {degree}, expert = {degree} }}");
+        format!("serving.layout={{ prefill = {}, decode = {} }}", layout(prefill), layout(decode))
+    };
+    let h100 = ["cluster.node=hgx-h200-8", "cluster.accelerators=152", "cluster.prefill.accelerators=48"];
+    let h100 = [&h100[..], &["cluster.prefill.node=hgx-h100-8", "serving.limits={}"]].concat();
+    let (wide, odd, spare) = (pools("64", "8"), pools("16", "32"), pools("32", "8"));
+    for (settings, said, help) in [
+        // Weights that no domain of the nodes holds: by the figures of that GPU, 671 GB over eight.
+        (
+            h100.clone(),
+            "no prefill worker lies within a scale-up domain of 8 accelerators of `hgx-h100-8`",
+            "larger one",
+        ),
+        (h100, "of 84.98 GB a GPU beside 85.12 GB of weights", "larger one"),
+        (
+            vec![&wide],
+            "32 accelerators of cluster.prefill are no whole number of prefill workers of 64",
+            "cluster.prefill.acc",
+        ),
+        (
+            vec![&spare],
+            "32 accelerators of cluster.prefill hold no more prefill workers of 32 than the 1 to spare",
+            "degrees",
+        ),
+        // Two replicas of 32 leave 8 of a rack's 72 over.
+        (
+            vec![&odd],
+            "72 accelerators of decode, those beside cluster.prefill, are no whole number",
+            "counts those of pre",
+        ),
+        (
+            vec!["cluster.prefill.accelerators=3"],
+            "101 accelerators beside the 3 of cluster.prefill do not fill nodes of 72; cluster.accelerators of 75 or 147 would",
+            "or cluster.prefill.accelerators",
+        ),
+        (
+            vec!["cluster.prefill.accelerators=30", "cluster.accelerators=102"],
+            "30 accelerators of cluster.prefill do not fill nodes of 8; 24 or 32 would",
+            "Change cluster.prefill.accelerators",
+        ),
+    ] {
+        let (code, json, stderr) = eval(NODES, &settings);
+        let reason = json["infeasible"]["reason"].as_str().unwrap_or_default();
+        assert!(code == 1 && reason.contains(said), "{settings:?}: {reason} {stderr}");
+        assert!(stderr.contains(help), "{stderr}");
+        assert!(!stderr.contains("serving.layout.prefill_accelerators"), "{stderr}");
+    }
+}
+
+#[test]
 fn a_search_serves_no_less_on_more_of_either_kind() {
     let rest = ["serving.arrivals=\"max\"", "serving.layout=\"auto\""];
     let served = |all: u32, prefill: u32| {

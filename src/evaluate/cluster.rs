@@ -73,7 +73,7 @@ impl BuiltCluster {
     /// When nodes or pods would be part filled, the fabric cannot be built, or a part does not fit a rack.
     pub fn new(cluster: &Cluster, finance: &Finance) -> Result<Self, Infeasible> {
         let bought = |group: NodeGroup<'_>| {
-            let Occupancy { nodes, each } = Occupancy::new(group.accelerators, group.node)?;
+            let Occupancy { nodes, each } = Occupancy::of(group)?;
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count of nodes")]
             let spare = (f64::from(nodes) * cluster.spares.get()).ceil() as u32;
             Ok::<_, Infeasible>(NodesBought { at_work: nodes, spare, each, per_node: group.node.accelerators })

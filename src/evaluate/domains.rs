@@ -21,7 +21,7 @@ impl Domains {
     /// # Errors
     /// When nodes would be part filled.
     pub(super) fn new(nodes: NodeGroup<'_>, left_over: bool, parts: u32) -> Result<Self, Infeasible> {
-        let each = Occupancy::new(nodes.accelerators, nodes.node)?.each;
+        let each = Occupancy::of(nodes)?.each;
         let parts = u64::from(parts);
         let domain = u64::from(nodes.node.scale_up.domain.min(each).max(1)) * parts;
         Ok(Self { accelerators: u64::from(nodes.accelerators) * parts, domain, left_over })

@@ -5,6 +5,7 @@ use crate::facility::{Capacity, TooDense};
 use crate::inference::{MissingServing, Short};
 use crate::memory::MemoryFootprint;
 use crate::parallelism::LayoutError;
+use crate::scenario::GroupShare;
 use crate::topology::{Tier, TopologyError};
 use crate::units::{Bytes, RequestRate, Seconds, Watts};
 
@@ -52,6 +53,34 @@ pub enum Infeasible {
     PartPools {
         /// Accelerators at work.
         accelerators: u64,
+    },
+    /// Nodes of one kind that a pool has to itself, and does not fill.
+    #[error("{accelerators} accelerators of {} {}", pool.nodes(), pool.unfilled(*each, *domain, *whole, *spares))]
+    PartPool {
+        /// Whose they are.
+        pool: Pool,
+        /// Accelerators of its nodes.
+        accelerators: u64,
+        /// Accelerators of a worker or replica.
+        each: u64,
+        /// Accelerators of a scale-up domain that are at work.
+        domain: u64,
+        /// Whole ones that they hold.
+        whole: u64,
+        /// Of those, how many are to stand by.
+        spares: u64,
+    },
+    /// Nodes of prefill's own in no scale-up domain of which a worker works.
+    #[error(
+        "no prefill worker lies within a scale-up domain of {domain} accelerators of `{node}`, and a search tries no larger ones: {widest}"
+    )]
+    NoWorker {
+        /// The node.
+        node: String,
+        /// Accelerators of a scale-up domain.
+        domain: u32,
+        /// Why the one of most ranks does not.
+        widest: Box<Self>,
     },
     /// A replica of several ranks on slices of accelerators.
     #[error("slices of accelerators do not reach each other's memory, and a replica has {ranks} ranks")]
@@ -108,12 +137,17 @@ pub enum Infeasible {
     #[error("of prefill's pool: {0}")]
     Prefill(Box<Self>),
     /// Nodes would be part filled.
-    #[error("{accelerators} accelerators do not fill nodes of {per_node}; {}", whole_nodes(*accelerators, *per_node))]
+    #[error(
+        "{accelerators} accelerators{} do not fill nodes of {per_node}; {}",
+        whose(*share), whole_nodes(*accelerators, *per_node, *share)
+    )]
     PartNode {
         /// Accelerators asked for.
         accelerators: u32,
         /// Accelerators of a node.
         per_node: u32,
+        /// What part of the cluster's they are.
+        share: GroupShare,
     },
     /// A pod that is no number of whole nodes.
     #[error("a pod of {pod} accelerators is no number of whole nodes of {per_node}")]
@@ -234,9 +268,54 @@ const fn runs_out(short: Short) -> &'static str {
     }
 }
 
-/// The counts around that fill nodes.
-fn whole_nodes(accelerators: u32, per_node: u32) -> String {
+/// A pool that has nodes of its own kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pool {
+    /// Prefill workers.
+    Prefill,
+    /// Decode replicas.
+    Decode,
+}
+
+impl Pool {
+    const fn nodes(self) -> &'static str {
+        match self {
+            Self::Prefill => "cluster.prefill",
+            Self::Decode => "decode, those beside cluster.prefill,",
+        }
+    }
+
+    /// What they do not hold, in words.
+    fn unfilled(self, each: u64, domain: u64, whole: u64, spares: u64) -> String {
+        let parts = match self {
+            Self::Prefill => "prefill workers",
+            Self::Decode => "decode replicas",
+        };
+        let within = if each <= domain { format!(", each within a domain of {domain}") } else { String::new() };
+        if whole > 0 && whole <= spares {
+            return format!("hold no more {parts} of {each}{within} than the {spares} to spare");
+        }
+        format!("are no whole number of {parts} of {each}{within}")
+    }
+}
+
+/// Which of a cluster's accelerators are meant.
+fn whose(share: GroupShare) -> String {
+    match share {
+        GroupShare::All => String::new(),
+        GroupShare::Beside(others) => format!(" beside the {others} of cluster.prefill"),
+        GroupShare::Prefill => " of cluster.prefill".to_owned(),
+    }
+}
+
+/// The counts around that fill nodes, as the key has them that says so.
+fn whole_nodes(accelerators: u32, per_node: u32, share: GroupShare) -> String {
     let below = u64::from(accelerators / per_node) * u64::from(per_node);
     let above = below + u64::from(per_node);
-    if below == 0 { format!("{above} would") } else { format!("{below} or {above} would") }
+    let (key, others) = match share {
+        GroupShare::Beside(others) => ("cluster.accelerators of ", u64::from(others)),
+        GroupShare::All | GroupShare::Prefill => ("", 0),
+    };
+    let (less, more) = (below + others, above + others);
+    if below == 0 { format!("{key}{more} would") } else { format!("{key}{less} or {more} would") }
 }

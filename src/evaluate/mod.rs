@@ -33,7 +33,7 @@ pub use evaluation::{Evaluation, FabricCounts, evaluate};
 pub use failures::Failures;
 pub use footprint::{ByToken, Footprint};
 pub use found::{Candidate, Found, NoLayout, Reason, Tally};
-pub use infeasible::Infeasible;
+pub use infeasible::{Infeasible, Pool};
 pub use line_evidence::LineEvidence;
 pub use network::{Occupancy, fibre, network, network_as_asked};
 pub use parts::{PartLine, parts, racked};

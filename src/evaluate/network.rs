@@ -3,7 +3,7 @@
 use super::Infeasible;
 use crate::catalog::Node;
 use crate::catalog::fabric::Transport;
-use crate::scenario::{BoundFabric, SiteChoice, TierCount, TopologyChoice, common};
+use crate::scenario::{BoundFabric, GroupShare, NodeGroup, SiteChoice, TierCount, TopologyChoice, common};
 use crate::topology::{ByTier, FatTreeSpec, Managers, Oversubscription, Sites, Tier, Tiers, Topology};
 use crate::units::{Bandwidth, Meters};
 
@@ -23,12 +23,24 @@ impl Occupancy {
     /// # Errors
     /// When nodes, or the trays of racks, would be part filled.
     pub fn new(accelerators: u32, node: &Node) -> Result<Self, Infeasible> {
+        Self::filling(accelerators, node, GroupShare::All)
+    }
+
+    /// The same of nodes of one kind in a cluster.
+    ///
+    /// # Errors
+    /// As [`Occupancy::new`].
+    pub(super) fn of(group: NodeGroup<'_>) -> Result<Self, Infeasible> {
+        Self::filling(group.accelerators, group.node, group.share)
+    }
+
+    fn filling(accelerators: u32, node: &Node, share: GroupShare) -> Result<Self, Infeasible> {
         let (per_node, per_tray) = (node.accelerators, node.accelerators_per_tray);
         let nodes = accelerators.div_ceil(per_node);
         let each = accelerators / nodes.max(1);
         let whole = each == per_node || (per_tray < per_node && each > 0 && each.is_multiple_of(per_tray));
         if !whole || each * nodes != accelerators {
-            return Err(Infeasible::PartNode { accelerators, per_node });
+            return Err(Infeasible::PartNode { accelerators, per_node, share });
         }
         Ok(Self { nodes, each })
     }

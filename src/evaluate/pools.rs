@@ -1,8 +1,8 @@
 //! Pools: how many accelerators prefill gets, and handing caches over.
 
-use super::Infeasible;
 use super::domains::Domains;
 use super::step::wires;
+use super::{Infeasible, Pool};
 use crate::inference::{Replica, Request, Room, Separate};
 use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
 use crate::scenario::{Cluster, Communication, NodeGroup, PrefillPool, Serving};
@@ -31,12 +31,29 @@ impl Places {
         self.decode.accelerators + self.prefill.map_or(0, |own| own.accelerators)
     }
 
+    /// Which of two kinds of nodes a pool does not fill, or fills with those to spare alone.
+    fn unfilled(&self, (decode, prefill): (ServingLayout, ServingLayout), spares: u64) -> Option<Infeasible> {
+        let own = self.prefill?;
+        let part = |pool: Pool, nodes: Domains, layout: ServingLayout| {
+            let whole = nodes.filled(layout).unwrap_or(0);
+            (whole <= spares).then(|| Infeasible::PartPool {
+                pool,
+                accelerators: nodes.accelerators,
+                each: layout.ranks(),
+                domain: nodes.domain,
+                whole,
+                spares,
+            })
+        };
+        part(Pool::Prefill, own, prefill).or_else(|| part(Pool::Decode, self.decode, decode))
+    }
+
     /// Workers where that is not left open: all that prefill's own nodes hold, or as many as are given.
     fn given(&self, pool: &PrefillPool) -> Result<Option<u64>, Infeasible> {
         let part = Infeasible::PartPools { accelerators: self.accelerators() };
         let each = pool.layout.ranks();
         match (&self.prefill, pool.accelerators.map(u64::from)) {
-            (Some(own), _) => own.filled(pool.layout).map(Some).ok_or(part),
+            (Some(own), _) => Ok(Some(own.filled(pool.layout).unwrap_or(0))),
             (None, Some(given)) if given.is_multiple_of(each) => Ok(Some(given / each)),
             (None, Some(_)) => Err(part),
             (None, None) => Ok(None),
@@ -88,7 +105,8 @@ pub(super) fn balanced<'a>(
     };
     let whole = |(workers, pools): (u64, Separate<'a>)| (workers, replicas(workers).unwrap_or(1), pools);
     if let Some(given) = places.given(pool)? {
-        return pools(given).map(|pools| whole((given, pools))).ok_or(part);
+        let found = pools(given).map(|pools| whole((given, pools)));
+        return found.ok_or_else(|| places.unfilled((serving.layout, pool.layout), spares).unwrap_or(part));
     }
     let rates = |pools: &Separate<'a>| (pools.taken_in(request), pools.finished(request, most));
     let mut tried = 1..=accelerators / each;

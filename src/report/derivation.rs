@@ -95,9 +95,13 @@ impl Tree<'_> {
         if found.is_empty() { vec![absent(key)] } else { found }
     }
 
-    /// The scenario's key, or the keys of its table.
+    /// The scenario's key, or the keys of its table; of the number of accelerators also what says how many of them prefill has
+    /// on which nodes of its own, as all that is counted by it hangs on that.
     fn keys(&self, key: &str) -> Vec<Derivation> {
-        let within = |setting: &&Setting| crate::provenance::covers(key, setting.key);
+        let within = |setting: &&Setting| {
+            crate::provenance::covers(key, setting.key)
+                || (key == "cluster.accelerators" && crate::provenance::covers("cluster.prefill", setting.key))
+        };
         self.settings.iter().filter(within).map(said).collect()
     }
 
@@ -206,6 +210,9 @@ fn bound(evaluation: &Evaluation) -> Vec<(&'static str, String)> {
             ("efficiency/serving", &serving.efficiency.id),
             ("efficiency/memory", &serving.memory.id),
         ]);
+        let caching = serving.cache.iter().flat_map(|caching| &caching.tiers);
+        all.extend(caching.map(|tier| ("memory_tiers", &tier.entry.id)));
+        all.extend(serving.features.adapters.iter().map(|adapters| ("memory_tiers", &adapters.tier.id)));
     }
     all.into_iter().map(|(folder, id)| (folder, id.clone())).collect()
 }

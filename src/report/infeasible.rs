@@ -4,9 +4,10 @@ use super::figure::Value;
 use super::layout_search::{nearest_text, reasons};
 use super::metrics::metric;
 use super::page::{Block, Grid, Page, Section};
-use crate::evaluate::Infeasible;
+use crate::evaluate::{Infeasible, Pool};
 use crate::memory::MemoryFootprint;
 use crate::parallelism::LayoutError;
+use crate::scenario::GroupShare;
 use crate::search::Nearest;
 use crate::units::Bytes;
 
@@ -32,6 +33,15 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         Infeasible::PartPools { .. } => {
             "Change cluster.accelerators, serving.layout.prefill_accelerators or the degrees of the pools."
         }
+        Infeasible::PartPool { pool: Pool::Prefill, .. } => {
+            "Change cluster.prefill.accelerators or the degrees of serving.layout.prefill."
+        }
+        Infeasible::PartPool { pool: Pool::Decode, .. } => {
+            "Change cluster.accelerators, which counts those of prefill too, or the degrees of serving.layout.decode."
+        }
+        Infeasible::NoWorker { .. } => {
+            "Give a larger one by serving.layout = { prefill = {...}, decode = {...} }, or choose a cluster.prefill.node with more memory in a domain."
+        }
         Infeasible::SlicedRanks { .. } => "Leave serving.slice out, or use one rank.",
         Infeasible::Draft(_) => "Change the degrees of serving.layout, or serving.speculation.draft.",
         Infeasible::PartReplica { .. } | Infeasible::Straddling { .. } => {
@@ -47,7 +57,11 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         Infeasible::NoRequestFits { .. } => {
             "More ranks hold it, or weights and a cache in fewer bits, or an accelerator with more memory."
         }
-        Infeasible::PartNode { .. } => "Change cluster.accelerators.",
+        Infeasible::PartNode { share: GroupShare::Prefill, .. } => "Change cluster.prefill.accelerators.",
+        Infeasible::PartNode { share: GroupShare::Beside(_), .. } => {
+            "Change cluster.accelerators, which counts those of prefill too, or cluster.prefill.accelerators."
+        }
+        Infeasible::PartNode { share: GroupShare::All, .. } => "Change cluster.accelerators.",
         Infeasible::PartPod { .. } => "Change cluster.topology.pod.",
         Infeasible::NothingAbove { .. } => "Leave it out, ask for more tiers, or for pods.",
         Infeasible::PartSite { .. } => {

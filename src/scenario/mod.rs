@@ -18,7 +18,7 @@ pub use fits::{MANAGER_PART, check_adapter, check_fabric_prices, check_kind, che
 pub use keys::KEYS;
 pub use resolve::{
     AdapterSet, Agents, Assumption, BoundFabric, BoundLongHaul, BoundSideNetwork, BoundTier, ByBook, Cluster,
-    EngineFeatures, EvaluationPause, FABRIC_SPARES, Finance, Kept, LinkParts, MemoryJob, Money, NodeGroup,
+    EngineFeatures, EvaluationPause, FABRIC_SPARES, Finance, GroupShare, Kept, LinkParts, MemoryJob, Money, NodeGroup,
     PrefillNodes, PrefillPool, PrefixCaching, Ramp, RunPlan, Scenario, Serving, SiteChoice, Slice, Speculation, Stage,
     TopologyChoice, Training, USUAL_LONG_HAUL, check_side_prices, common,
 };

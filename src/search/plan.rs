@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::serving::{Deployment, best_deployment, deployments};
+use super::serving::{Deployment, best_deployment, deployments, no_worker};
 use super::tried::{Binding, Known, Size, Tried};
 use super::variants::{counts, variants};
 use crate::catalog::Catalog;
@@ -127,6 +127,9 @@ fn solve(
     } else {
         vec![Deployment::given(serving)]
     };
+    if ways.is_empty() {
+        return Err(no_worker(serving, &scenario.cluster).map_or_else(BTreeMap::new, |why| one(why.to_string())));
+    }
     let mut rejected: BTreeMap<String, u64> = BTreeMap::new();
     let (mut best, mut known): (Option<Best<'_>>, _) = (None, Known::default());
     for deployment in ways {

@@ -90,10 +90,24 @@ fn workers(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<ServingLayout
 
 /// A prefill worker of a layout on as few nodes as hold it; none where it cannot be.
 pub(super) fn worker_alone(serving: &Serving, cluster: &Cluster, layout: ServingLayout) -> Option<WorkerPoint> {
+    prefill_worker(serving, &around_worker(cluster, layout)?, layout).ok()
+}
+
+/// Why a search finds no way to serve where prefill has nodes to itself: what keeps the widest worker of a domain from working.
+pub(super) fn no_worker(serving: &Serving, cluster: &Cluster) -> Option<Infeasible> {
+    let node = cluster.own_nodes_of_prefill()?.node;
+    let domain = node.scale_up.domain;
+    let widest = serving_layouts(&serving.model, domain, domain).into_iter().max_by_key(ServingLayout::ranks)?;
+    let why = prefill_worker(serving, &around_worker(cluster, widest)?, widest).err()?;
+    Some(Infeasible::NoWorker { node: node.id.clone(), domain, widest: Box::new(why) })
+}
+
+/// The cluster with as few of the nodes that take prompts in as hold a worker of a layout.
+fn around_worker(cluster: &Cluster, layout: ServingLayout) -> Option<Cluster> {
     let each = cluster.nodes_of_prefill().node.accelerators;
     let accelerators = u32::try_from(layout.ranks()).ok()?.checked_next_multiple_of(each)?;
     let others = cluster.prefill.as_ref().map_or(0, |_| cluster.main_nodes().accelerators);
-    prefill_worker(serving, &cluster.with_accelerators(others.checked_add(accelerators)?, accelerators), layout).ok()
+    Some(cluster.with_accelerators(others.checked_add(accelerators)?, accelerators))
 }
 
 /// The scenario with the best way to serve on its accelerators where that is left to a search.
@@ -128,7 +142,7 @@ pub fn best_deployment(serving: &Serving, cluster: &Cluster) -> Result<Deploymen
     match (best, nearest) {
         (Some((_, _, deployment)), _) => Ok(deployment),
         (None, Some(infeasible)) => Err(infeasible),
-        (None, None) => Ok(Deployment::given(serving)),
+        (None, None) => no_worker(serving, cluster).map_or_else(|| Ok(Deployment::given(serving)), Err),
     }
 }
 
@@ -155,7 +169,10 @@ fn nearer(earlier: Option<Infeasible>, later: Infeasible) -> Infeasible {
             }
         }
         (Some(earlier @ Infeasible::Overload { .. }), _)
-        | (Some(earlier), Infeasible::PartReplica { .. } | Infeasible::PartPools { .. }) => earlier,
+        | (
+            Some(earlier),
+            Infeasible::PartReplica { .. } | Infeasible::PartPools { .. } | Infeasible::PartPool { .. },
+        ) => earlier,
         (_, later) => later,
     }
 }

@@ -85,9 +85,12 @@ impl Tried<'_> {
                 None => Ok(point),
             },
             Err(Infeasible::Overload { short, .. }) => Err(Short::Throughput(short)),
-            Err(Infeasible::PartReplica { .. } | Infeasible::PartPools { .. } | Infeasible::NoReplicaLeft { .. }) => {
-                Err(Short::Replica)
-            }
+            Err(
+                Infeasible::PartReplica { .. }
+                | Infeasible::PartPools { .. }
+                | Infeasible::PartPool { .. }
+                | Infeasible::NoReplicaLeft { .. },
+            ) => Err(Short::Replica),
             Err(Infeasible::NoRequestFits { .. }) => Err(Short::Other("no request fits in a replica".to_owned())),
             Err(Infeasible::Prefill(_)) => Err(Short::Other("no prompt fits in a prefill worker".to_owned())),
             Err(other) => Err(Short::Other(other.to_string())),

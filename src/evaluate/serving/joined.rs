@@ -41,10 +41,10 @@ fn across(
     if stage <= node.scale_up.domain {
         return Ok(None);
     }
-    let each = Occupancy::new(nodes.accelerators, node)?.each;
+    let each = Occupancy::of(nodes)?.each;
     let mut kinds = Vec::with_capacity(2);
     for kind in cluster.kinds_of_nodes() {
-        kinds.push((&kind.node.part, Occupancy::new(kind.accelerators, kind.node)?.nodes));
+        kinds.push((&kind.node.part, Occupancy::of(kind)?.nodes));
     }
     let topology = network_of(&kinds, fabric, &cluster.topology)?;
     let group = RankGroup { size: stage, stride: 1 };

@@ -49,7 +49,7 @@ figures! {
     "serving.e2e_p99_s": Seconds, "Whole request, P99", "99% of requests stay below it, where requests come at random.";
         "quantile of first tokens and scattered answers behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| e.serving?.latencies?.whole.p99;
     "serving.prefill_workers_count": Count, "Prefill workers", "Where prefill has a pool of its own; those to spare among them.";
-        "as given, or as many as make the slower pool as fast as can be" from ["serving.layout.prefill", "cluster.accelerators"]
+        "all that fill cluster.prefill; else as given, or as many as make the slower pool as fast as can be" from ["serving.layout.prefill", "cluster.accelerators"]
         => |e| e.serving?.pool?.workers;
     "serving.prefill_accelerators_count": Count, "Accelerators of prefill's pool", "The others decode.";
         "prefill workers x accelerators of one" from ["serving.prefill_workers_count", "serving.layout.prefill"]
@@ -61,7 +61,7 @@ figures! {
         "replicas x sequences in decode / (time between tokens x tokens of an answer)" from ["serving.replicas_count", "serving.max_concurrency_count", "serving.output_tokens"]
         => |e| e.serving?.pool?.finished;
     "serving.kv_transfer_s": Seconds, "Handing a cache over", "From a prefill worker to decode.";
-        "fixed part of engines + bytes of the cache / rate of the links of an attention group, the slower of both pools" from ["serving.layout.prefill", "serving.input_tokens", "nodes.nic_slots", "fabrics.link_speed", "efficiency/serving.batching"]
+        "fixed part of engines + bytes of the cache / rate of the links of an attention group, the slower of both pools" from ["serving.layout.prefill", "serving.input_tokens", "cluster.accelerators", "nodes.nic_slots", "fabrics.link_speed", "efficiency/serving.batching"]
         => |e| e.serving?.pool?.transfer;
     "serving.limits_kept": Flag, "Limits kept", "Whether every limit of a latency is.";
         "each latency <= its limit" from ["serving.limits", "serving.ttft_s", "serving.tpot_s"]

@@ -21,7 +21,7 @@ pub use cluster::{
 pub use engine::{AdapterSet, EngineFeatures, Slice, Speculation};
 pub use finance::{ByBook, Finance};
 pub use memory::MemoryJob;
-pub use node_groups::{NodeGroup, PrefillNodes, common};
+pub use node_groups::{GroupShare, NodeGroup, PrefillNodes, common};
 pub use run::{EvaluationPause, Ramp, RunPlan, Stage};
 pub use serving::{PrefillPool, Serving};
 pub use side_networks::{BoundSideNetwork, check_side_prices};

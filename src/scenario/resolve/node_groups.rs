@@ -31,20 +31,35 @@ pub struct NodeGroup<'a> {
     pub accelerator: &'a Arc<Entry<Accelerator>>,
     /// Accelerators at work.
     pub accelerators: u32,
+    /// What part of the cluster's accelerators they are.
+    pub share: GroupShare,
+}
+
+/// What part of a cluster's accelerators nodes of one kind have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupShare {
+    /// All.
+    All,
+    /// All but so many, which prefill has on nodes of its own.
+    Beside(u32),
+    /// Those that prefill has on nodes of its own.
+    Prefill,
 }
 
 impl Cluster {
     /// The nodes of the cluster's own kind: all but those that prefill has to itself.
     pub fn main_nodes(&self) -> NodeGroup<'_> {
-        let apart = self.prefill.as_ref().map_or(0, |own| own.accelerators);
-        let accelerators = self.accelerators.saturating_sub(apart);
-        NodeGroup { node: &self.node, accelerator: &self.accelerator, accelerators }
+        let apart = self.prefill.as_ref().map(|own| own.accelerators);
+        let accelerators = self.accelerators.saturating_sub(apart.unwrap_or(0));
+        let share = apart.map_or(GroupShare::All, GroupShare::Beside);
+        NodeGroup { node: &self.node, accelerator: &self.accelerator, accelerators, share }
     }
 
     /// The nodes that prefill has to itself, where they are of another kind.
     pub fn own_nodes_of_prefill(&self) -> Option<NodeGroup<'_>> {
         let own = self.prefill.as_ref()?;
-        Some(NodeGroup { node: &own.node, accelerator: &own.accelerator, accelerators: own.accelerators })
+        let PrefillNodes { node, accelerator, accelerators } = own;
+        Some(NodeGroup { node, accelerator, accelerators: *accelerators, share: GroupShare::Prefill })
     }
 
     /// The nodes that take prompts in.
