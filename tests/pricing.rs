@@ -559,11 +559,11 @@ fn a_figure_of_the_catalog_is_otherwise_with_an_offer_and_says_why() {
 #[test]
 fn accelerators_of_two_kinds_are_rented_at_the_price_of_each() {
     let job = "plan-deepseek-v3-prefill-nodes";
-    let nodes = "set = { \"cluster.node\" = \"hgx-b200-8\", \"cluster.accelerators\" = 256, \"cluster.prefill.node\" = \"hgx-h200-8\", \"cluster.prefill.accelerators\" = 64 }";
+    let nodes = "set = { \"cluster.node\" = \"hgx-b200-8\", \"cluster.accelerators\" = 256, \"cluster.prefill.node\" = \"hgx-h200-8\", \"cluster.prefill.accelerators\" = 64, \"serving.layout\" = { prefill = { tensor = 1, attention_data = 8, expert = 8 }, decode = { tensor = 1, attention_data = 16, expert = 16 } } }";
     let written = "kind = \"rent\"\nprice = \"$4/h\"\nprefill_price = \"$2.50/h\"\ndate = 2026-11-29";
     let one = |node: &str| {
         format!(
-            "set = {{ \"cluster.node\" = \"{node}\", \"cluster.accelerators\" = 464, \"cluster.prefill.node\" = \"{node}\", \"cluster.prefill.accelerators\" = 64 }}"
+            "set = {{ \"cluster.node\" = \"{node}\", \"cluster.accelerators\" = 464, \"cluster.prefill.node\" = \"{node}\", \"cluster.prefill.accelerators\" = 64, \"serving.layout\" = {{ prefill = {{ tensor = 1, attention_data = 8, expert = 8 }}, decode = {{ tensor = 1, attention_data = 16, expert = 16 }} }} }}"
         )
     };
     let listed = "kind = \"rent\"\nprovider = \"nebius\"";
@@ -584,7 +584,7 @@ fn accelerators_of_two_kinds_are_rented_at_the_price_of_each() {
         let answer = program::run(&["price", dir.path().join("study.toml").to_str().unwrap()]);
         assert!(answer.code == 2 && answer.stderr.contains(said), "{}", answer.stderr);
     };
-    refused(&written.replace("prefill_price = \"$2.50/h\"\n", ""), "no price of an hour of `h200-sxm-141gb`");
+    refused(&written.replace("prefill_price = \"$2.50/h\"\n", ""), "no price of an hour of `b200-sxm-180gb`");
     refused(
         &written.replace("price = \"$4/h\"\n", "provider = \"nebius\"\n"),
         "`prefill_price` is given without `price`",
