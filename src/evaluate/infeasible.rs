@@ -265,6 +265,7 @@ const fn runs_out(short: Short) -> &'static str {
     match short {
         Short::Cache => "their caches are full",
         Short::Prefill => "they have no more time for prompts",
+        Short::Transfer => "the links between prefill and decode carry no more caches",
     }
 }
 

@@ -3,10 +3,9 @@
 use super::domains::Domains;
 use super::step::wires;
 use super::{Infeasible, Pool};
-use crate::inference::{Replica, Request, Room, Separate};
+use crate::inference::{HandOver, Replica, Request, Room, Separate};
 use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
 use crate::scenario::{Cluster, Communication, NodeGroup, PrefillPool, Serving};
-use crate::units::Seconds;
 
 /// Where prefill workers and decode replicas go.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +70,7 @@ pub(super) struct Sides<'a> {
     /// Room of one of the latter.
     pub(super) room: Room,
     /// Handing a request's cache over.
-    pub(super) transfer: Seconds,
+    pub(super) transfer: HandOver,
 }
 
 impl<'a> Sides<'a> {
@@ -139,8 +138,8 @@ pub(super) fn balanced<'a>(
 }
 
 /// Handing a request's cache to decode: what engines take for it, and its bytes over the links that the ranks of one
-/// attention group have, at the slower of both ends; scale-up links where all of the cluster is one domain.
-pub(super) fn transfer(serving: &Serving, cluster: &Cluster, pool: &PrefillPool, prompt: u64) -> Seconds {
+/// attention group have, at both ends; scale-up links where all of the cluster is one domain.
+pub(super) fn transfer(serving: &Serving, cluster: &Cluster, pool: &PrefillPool, prompt: u64) -> HandOver {
     let formats = CacheFormats::of(&serving.model);
     let cache = sequence_bytes(&serving.model, &formats, Pages::BOUND, &ServingLayout::SINGLE, prompt);
     let (from, to) = (cluster.nodes_of_prefill(), cluster.main_nodes());
@@ -156,6 +155,9 @@ pub(super) fn transfer(serving: &Serving, cluster: &Cluster, pool: &PrefillPool,
         let cards = f64::from(node.nic_slots.count) / f64::from(node.accelerators);
         card.line_rate * (card.efficiency.payload.get() * cards * ranks)
     };
-    let rate = end(from, pool.layout).min(end(to, serving.layout));
-    serving.efficiency.part.batching.transfer.value + cache / rate
+    HandOver {
+        fixed: serving.efficiency.part.batching.transfer.value,
+        sent: cache / end(from, pool.layout),
+        received: cache / end(to, serving.layout),
+    }
 }

@@ -93,6 +93,8 @@ pub struct PoolPoint {
     pub workers: u64,
     /// Handing a request's cache over to decode.
     pub transfer: Seconds,
+    /// The most caches that the links between the pools carry.
+    pub handed_over: RequestRate,
     /// The most that it takes in.
     pub most: RequestRate,
     /// The most that decode finishes.
@@ -213,8 +215,14 @@ fn answered(
         let places = Places { decode: site, prefill: theirs };
         let sides = Sides { prefill: takes_in, decode: replica, room, transfer };
         let (workers, all, pools) = balanced(serving, wanted, &places, &sides, (&request, MOST))?;
-        let (most, finished) = (pools.taken_in(&request), pools.finished(&request, MOST));
-        pool = Some(PoolPoint { layout: wanted.layout, workers, transfer, most, finished });
+        pool = Some(PoolPoint {
+            layout: wanted.layout,
+            workers,
+            transfer: transfer.alone(),
+            handed_over: pools.handed_over(),
+            most: pools.prefilled(&request),
+            finished: pools.decoded(&request, MOST),
+        });
         let replicas = all - spares;
         let (state, latencies) = apart(&pools, serving, &request, (replicas, reuse.busiest), (&coming, scratch))?;
         let most = sides.pools(workers, all).most(&request, MOST).requests_per_second * all as f64;

@@ -29,6 +29,7 @@ mod exchange;
 mod features;
 #[cfg(test)]
 mod fixture;
+mod hand_over;
 mod hardware;
 mod latency;
 mod offline;
@@ -51,6 +52,7 @@ pub use decode::StepTime;
 pub use disaggregated::{Disaggregated, Pools, disaggregated};
 pub use exchange::Across;
 pub use features::{Chunks, Features};
+pub use hand_over::HandOver;
 pub use hardware::{Hardware, MissingServing};
 pub use latency::{Coming, Latencies, Quantiles};
 pub use open_loop::{Overload, Short};

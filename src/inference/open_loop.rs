@@ -63,6 +63,8 @@ pub enum Short {
     Cache,
     /// Time for prefills.
     Prefill,
+    /// Links between pools, for the caches that one hands to the other.
+    Transfer,
 }
 
 impl Replica<'_> {

@@ -3,6 +3,7 @@
 use super::admission::Admission;
 use super::batching::{Request, SteadyState};
 use super::features::TokenTime;
+use super::hand_over::{HandOver, scatter};
 use super::latency::{Coming, Latencies, Sources, Wait, distribution, peakedness, tokens};
 use super::open_loop::{Overload, Short};
 use super::replay::{ByPrompt, Servers, dispersion, replay};
@@ -27,8 +28,8 @@ pub struct Separate<'a> {
     pub replicas: f64,
     /// Room of one of them.
     pub room: Room,
-    /// Handing a request's cache over: a fixed part, and its bytes over the links between the pools.
-    pub transfer: Seconds,
+    /// Handing a request's cache over.
+    pub transfer: HandOver,
 }
 
 impl Separate<'_> {
@@ -44,9 +45,34 @@ impl Separate<'_> {
         packed.min(self.prefill.prefill_together(groups, new, cached))
     }
 
-    /// The most that the prefill workers take in.
-    pub fn taken_in(&self, request: &Request) -> RequestRate {
+    /// The most that the prefill workers have time for.
+    pub fn prefilled(&self, request: &Request) -> RequestRate {
         RequestRate::of(self.servers(), self.served(request.input, request.cached))
+    }
+
+    /// The most that the prefill workers take in and hand over.
+    pub fn taken_in(&self, request: &Request) -> RequestRate {
+        self.prefilled(request).min(self.sent())
+    }
+
+    /// Attention groups that hand over, and those that they hand to.
+    fn ends_of_links(&self) -> (f64, f64) {
+        (self.servers(), self.replicas * f64::from(self.decode.spread.attention_data))
+    }
+
+    /// The most caches that the links of the prefill workers carry.
+    fn sent(&self) -> RequestRate {
+        RequestRate::of(self.ends_of_links().0, self.transfer.sent)
+    }
+
+    /// The same of the decode replicas.
+    fn received(&self) -> RequestRate {
+        RequestRate::of(self.ends_of_links().1, self.transfer.received)
+    }
+
+    /// The most caches that the links of both pools carry.
+    pub fn handed_over(&self) -> RequestRate {
+        self.sent().min(self.received())
     }
 
     fn step(&self, request: &Request, batch: f64) -> StepTime {
@@ -58,9 +84,14 @@ impl Separate<'_> {
         RequestRate::of(batch * self.replicas, self.step(request, batch).total() * request.output)
     }
 
-    /// The most that the decode replicas finish, at most `most` requests in an attention group.
-    pub fn finished(&self, request: &Request, most: f64) -> RequestRate {
+    /// The most that the decode replicas have time and room for, at most `most` requests in an attention group.
+    pub fn decoded(&self, request: &Request, most: f64) -> RequestRate {
         self.ends(request, self.largest(most))
+    }
+
+    /// The most that the decode replicas are handed and finish.
+    pub fn finished(&self, request: &Request, most: f64) -> RequestRate {
+        self.decoded(request, most).min(self.received())
     }
 
     fn largest(&self, most: f64) -> f64 {
@@ -80,7 +111,7 @@ impl Separate<'_> {
     fn state(&self, request: &Request, rate: RequestRate, batch: f64, queue: Seconds) -> SteadyState {
         let (step, cycle) = self.decode.token_step(batch, request.context());
         let prefill = self.prefill.prefill(request.input, request.cached);
-        let first = self.decode.hardware.first_token + prefill + self.transfer + cycle;
+        let first = self.decode.hardware.first_token + prefill + self.transfer.alone() + cycle;
         SteadyState {
             ttft: first + queue,
             queue,
@@ -89,18 +120,20 @@ impl Separate<'_> {
         }
     }
 
-    /// As many as the slower pool serves; the time to the first token is without the wait, which has no end.
+    /// As many as the slower pool serves, or the links between them carry; the time to the first token is without the wait, which has no end.
     pub fn most(&self, request: &Request, most: f64) -> SteadyState {
-        let (decode, prefill) = (self.finished(request, most), self.taken_in(request));
-        let batch = if prefill < decode { self.batch_at(request, prefill) } else { self.largest(most) };
-        self.state(request, decode.min(prefill), batch, Seconds::ZERO)
+        let (decode, others) = (self.decoded(request, most), self.prefilled(request).min(self.handed_over()));
+        let batch = if others < decode { self.batch_at(request, others) } else { self.largest(most) };
+        self.state(request, decode.min(others), batch, Seconds::ZERO)
     }
 
     /// So many open at once in all: those that are in neither pool's hands wait. Where prompts come in a number of rounds, the
     /// first all at once, each of those waits for half of the others, side by side in all workers.
-    pub fn closed(&self, request: &Request, open: f64, waves: f64) -> SteadyState {
+    pub fn closed(&self, request: &Request, open: f64, waves: f64, coming: &Coming<'_>) -> SteadyState {
         let most = self.finished(request, f64::INFINITY).min(self.taken_in(request));
-        let at = |rate: RequestRate| self.state(request, rate, self.batch_at(request, rate), Seconds::ZERO);
+        let scatter = scatter(coming);
+        let links = |rate: RequestRate| self.transfer.wait(rate, self.ends_of_links(), scatter).mean;
+        let at = |rate: RequestRate| self.state(request, rate, self.batch_at(request, rate), links(rate));
         let held = |rate: RequestRate| {
             let state = at(rate);
             rate.over(state.ttft + state.tpot * request.output)
@@ -116,18 +149,19 @@ impl Separate<'_> {
         let groups = f64::from(self.prefill.spread.attention_data);
         let busy = self.prefill.prefill_together(groups, request.input, request.cached);
         let burst = busy * ((open - 1.0).max(0.0) / (2.0 * waves * self.servers()));
-        state.queue = SECOND * ((open - held(high)).max(0.0) / high.over(SECOND)) + burst;
-        state.ttft += state.queue;
+        let queue = SECOND * ((open - held(high)).max(0.0) / high.over(SECOND)) + burst;
+        state.queue += queue;
+        state.ttft += queue;
         state
     }
 
     /// Requests that come by themselves, and how their latencies scatter. Prompts wait for a free prefill worker: the mean wait
     /// of a G/G/k queue (Allen and Cunneen: that of M/M/k, by Erlang's C, times half the squared coefficients of variation of
-    /// arrivals and service), and where decode's caches are nearly full, for room in them; or as long as a trace's own requests
-    /// where it is replayed.
+    /// arrivals and service), for the links that their caches are handed over on, and where decode's caches are nearly full, for
+    /// room in them; or for prefill as long as a trace's own requests where it is replayed.
     ///
     /// # Errors
-    /// When more come than one of the pools serves.
+    /// When more come than one of the pools serves, or the links between them carry.
     pub fn at_rate(
         &self,
         request: &Request,
@@ -148,10 +182,12 @@ impl Separate<'_> {
         let (prefill, _) = over_prompts(scratch.prompts(), |timed| timed.alone);
         let (least, serving) = over_prompts(scratch.prompts(), |timed| timed.served);
         let servers = self.servers();
-        let (finished, taken_in) = (self.finished(request, f64::INFINITY), RequestRate::of(servers, least));
-        if rate >= finished.min(taken_in) {
-            let short = if finished < taken_in { Short::Cache } else { Short::Prefill };
-            return Err(Overload { most: finished.min(taken_in), short });
+        let (finished, taken_in) = (self.decoded(request, f64::INFINITY), RequestRate::of(servers, least));
+        let (pools, links) = (finished.min(taken_in), self.handed_over());
+        if rate >= pools.min(links) {
+            let of_pools = if finished < taken_in { Short::Cache } else { Short::Prefill };
+            let short = if links < pools { Short::Transfer } else { of_pools };
+            return Err(Overload { most: pools.min(links), short });
         }
         let offered = rate.over(least);
         let waits = erlang_c(servers, offered);
@@ -170,7 +206,9 @@ impl Separate<'_> {
             full: in_decode(self.largest(f64::INFINITY), finished),
             peakedness: peaked,
         };
-        let wait = Wait { busy: waits, mean: queue }.and(admission.wait(|| coming.requests.answer_scatter()));
+        let links = self.transfer.wait(rate, self.ends_of_links(), scatter(coming));
+        let wait =
+            Wait { busy: waits, mean: queue }.and(links).and(admission.wait(|| coming.requests.answer_scatter()));
         let queue = wait.mean;
         let mut state = self.state(request, rate, batch, queue);
         let fixed = state.ttft.saturating_sub(state.queue + state.prefill);
@@ -186,14 +224,14 @@ impl Separate<'_> {
             });
             let to_first = ByPrompt::new(&coming.requests.prompts, |prompt| {
                 let (new, cached) = coming.parts(prompt);
-                first(new, times(new, cached).0)
+                first(new, times(new, cached).0) + links.mean
             });
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of workers")]
             let shared = Servers::Shared(servers as u32);
             let room = Room { requests: self.room.requests * self.replicas };
             if let Some(found) = replay(coming, rate, shared, room, (&kept, &to_first, state.tpot)) {
-                state.queue = found.wait;
-                state.ttft = fixed + prefill + found.wait;
+                state.queue = found.wait + links.mean;
+                state.ttft = fixed + prefill + state.queue;
                 sources.peakedness = over_replicas(dispersion(coming, rate, state.tpot * request.output));
                 let token = tokens(&state, &sources);
                 return Ok((state, Latencies { first_token: found.first_token, token, whole: found.whole }));

@@ -32,6 +32,9 @@ fn in_words(binding: &Binding) -> String {
         Binding::Limit(key) => format!("serving.limits.{key}"),
         Binding::Throughput(Short::Cache) => "requests served: memory for their caches".to_owned(),
         Binding::Throughput(Short::Prefill) => "requests served: time for their prompts".to_owned(),
+        Binding::Throughput(Short::Transfer) => {
+            "requests served: the links that caches go over from prefill to decode".to_owned()
+        }
         Binding::Smallest => "memory: no smaller cluster holds a replica".to_owned(),
         Binding::Fewest => "the numbers of GPUs to choose from: none is smaller".to_owned(),
         Binding::Of(pool, of) => format!("{pool}: {}", in_words(of)),

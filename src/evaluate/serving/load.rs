@@ -49,7 +49,7 @@ pub(super) fn apart(
 ) -> Result<(SteadyState, Option<Latencies>), Infeasible> {
     Ok(match serving.arrivals {
         Arrivals::Most => (pools.most(request, MOST), None),
-        Arrivals::Concurrency(open) => (pools.closed(request, f64::from(open), waves(serving, open)), None),
+        Arrivals::Concurrency(open) => (pools.closed(request, f64::from(open), waves(serving, open), coming), None),
         Arrivals::Rate(asked) => {
             let (state, latencies) = pools.at_rate(request, asked * busiest, coming, scratch).map_err(|over| {
                 Infeasible::Overload { asked, most: over.most / busiest, replicas, short: over.short }

@@ -47,7 +47,7 @@ pub fn prefill_worker(serving: &Serving, cluster: &Cluster, layout: ServingLayou
     let pools = Separate { prefill, workers: 1.0, decode: prefill, replicas: 1.0, room, transfer };
     Ok(WorkerPoint {
         ranks: layout.ranks(),
-        alone: prefill.prefill(request.input, request.cached) + transfer,
+        alone: prefill.prefill(request.input, request.cached) + transfer.alone(),
         of_rank: pools.taken_in(&request) / layout.ranks() as f64,
     })
 }

@@ -60,9 +60,15 @@ figures! {
     "serving.decode_most_requests_per_s": PerSecond, "Requests that decode finishes, at most", "All of its replicas but those to spare, with as many at once as fit.";
         "replicas x sequences in decode / (time between tokens x tokens of an answer)" from ["serving.replicas_count", "serving.max_concurrency_count", "serving.output_tokens"]
         => |e| e.serving?.pool?.finished;
-    "serving.kv_transfer_s": Seconds, "Handing a cache over", "From a prefill worker to decode.";
+    "serving.kv_transfer_s": Seconds, "Handing a cache over", "From a prefill worker to decode, without waiting for others.";
         "fixed part of engines + bytes of the cache / rate of the links of an attention group, the slower of both pools" from ["serving.layout.prefill", "serving.input_tokens", "cluster.accelerators", "nodes.nic_slots", "fabrics.link_speed", "efficiency/serving.batching"]
         => |e| e.serving?.pool?.transfer;
+    "serving.kv_transfer_most_requests_per_s": PerSecond, "Caches handed over, at most", "What the links between prefill and decode carry, at the end of the pool with less.";
+        "attention groups of a pool / bytes of the cache over the links of one, the smaller of both pools" from ["serving.prefill_workers_count", "serving.replicas_count", "serving.input_tokens", "nodes.nic_slots", "fabrics.link_speed"]
+        => |e| e.serving?.pool?.handed_over;
+    "serving.kv_links_busy_ratio": Ratio, "Links between pools in use", "Share of the time in which they carry caches, at the end where it is more.";
+        "requests a second / caches handed over at most" from ["serving.requests_per_s", "serving.kv_transfer_most_requests_per_s"]
+        => |e| { let point = e.serving?; point.request_rate() / point.pool?.handed_over };
     "serving.limits_kept": Flag, "Limits kept", "Whether every limit of a latency is.";
         "each latency <= its limit" from ["serving.limits", "serving.ttft_s", "serving.tpot_s"]
         => |e| limits_kept(e)?;
@@ -157,8 +163,8 @@ figures! {
     "serving.cache_writes_busy_ratio": Ratio, "Busiest tier in writes", "What falls out of the memory before a tier over what it takes: of the tier where it is most.";
         "requests a second of a group x share not found before the tier x time of a write" from ["serving.requests_per_s", "memory_tiers.write_bandwidth"]
         => |e| e.serving?.caching?.reused.written.into_iter().fold(0.0, f64::max);
-    "serving.queue_s": Seconds, "Wait before the first token", "For prefills before it, and for room in the cache.";
-        "mean wait of the queue" from ["serving.arrivals", "serving.prefill_s"] => |e| e.serving?.state.queue;
+    "serving.queue_s": Seconds, "Wait before the first token", "For prefills before it, for links between pools, and for room in the cache.";
+        "mean wait of the queue" from ["serving.arrivals", "serving.prefill_s", "serving.kv_links_busy_ratio"] => |e| e.serving?.state.queue;
     "serving.batch_count": Count, "Sequences in decode", "Of one replica, on average.";
         "requests that are neither in prefill nor waiting, within the room of the cache"
         from ["serving.arrivals", "serving.output_tokens", "memory.kv_cache_bytes"] => |e| e.serving?.state.batch;
