@@ -9,7 +9,7 @@ mod settings;
 mod shard;
 
 pub use json::{model_config, parse_json, read_json};
-pub use models::{config_name, models, models_of_key, name_of, today};
+pub use models::{config_name, models, models_by_path, models_of_key, name_of, today};
 pub use output::{write, write_directory};
 pub use parts::{Contents, Parts, PartsError};
 pub use settings::{axis, scenario, setting};

@@ -104,6 +104,19 @@ fn what_a_scenario_rests_on_is_frozen_and_gives_the_same_answer_later() {
     assert_eq!(eval(&[text(later.path()), text(&frozen)]), now);
     let again = run(&["catalog", "freeze", "qm9700", "sn5600", "-o", text(&frozen)]);
     assert!(again.code == 2 && again.stderr.contains("it is there already"), "{}", again.stderr);
+    // A model by its path is none of the catalog's, and is not left out in silence.
+    let named = dir.path().join("scenario.toml");
+    let configured = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(MIXTRAL)).unwrap();
+    let config = serde_json::json!({
+        "model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2,
+        "vocab_size": 32000, "max_position_embeddings": 32768, "tie_word_embeddings": false, "torch_dtype": "bfloat16"
+    });
+    fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+    fs::write(&named, configured.replace("\"mixtral-8x7b\"", "\"./config.json\"")).unwrap();
+    let left = run(&["catalog", "freeze", "--scenario", text(&named), "-o", text(&dir.path().join("other"))]);
+    assert!(left.code == 2 && left.stderr.contains("no entry of the catalog that could be frozen"), "{}", left.stderr);
+    assert!(left.stderr.contains("clusterplan model import"), "{}", left.stderr);
     let nowhere = run(&["catalog", "freeze", "qm9700", "sn5600"]);
     assert!(nowhere.code == 2 && nowhere.stderr.contains("name a new directory for them with -o"));
 }

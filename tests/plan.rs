@@ -120,6 +120,11 @@ fn what_cannot_be_is_a_no_with_reasons_and_mistakes_are_told() {
         assert_eq!(code, 2, "{setting}");
         assert!(stderr.contains(said), "{setting}: {stderr}");
     }
+    // A model that one GPU holds is bound by the node that is bought, not by memory.
+    let small = ["serving.model=\"llama-3.1-8b\"", "serving.arrivals={ rate = \"5 request/s\" }"];
+    let (_, small, stderr) = run("plan", &small);
+    let binding = small["best"]["binding"].to_string();
+    assert!(binding.contains("whole nodes and replicas: nothing smaller is bought"), "{binding} {stderr}");
     let (_, all, _) = run("plan", &[]);
     let budget = number(&all["runners_up"][0], "cost", "total_usd").ceil();
     let (code, plan, _) = run("plan", &[&format!("plan.limits={{ budget = \"${budget}\" }}")]);
@@ -163,6 +168,11 @@ fn topologies_and_counts_are_chosen_among() {
     for (more, said) in [
         ("\"cluster.topology.kind\" = [\"rail-fat-tree\", \"hypercube\"]", "hypercube"),
         ("\"cluster.accelerators\" = [8, \"many\"]", "a whole number from 1"),
+        ("\"cluster.fabric\" = [\"roce-400g\", \"quantum-2-ndr\", \"roce-400g\"]", "takes roce-400g twice"),
+        (
+            "\"cluster.topology.kind\" = [\"rail-fat-tree\"], \"cluster.topology\" = [{ kind = \"tor-fat-tree\" }]",
+            "`cluster.topology.kind` is varied, and `cluster.topology` with it",
+        ),
     ] {
         let (code, _, stderr) = of(more);
         assert_eq!(code, 2, "{more}");

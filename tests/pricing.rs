@@ -591,3 +591,24 @@ fn accelerators_of_two_kinds_are_rented_at_the_price_of_each() {
     );
     refused(&written.replace("2.50", "0"), "an hour at no price");
 }
+
+#[test]
+fn what_an_offer_says_of_a_thing_it_says_once() {
+    let why = "date = 2026-11-29\nbasis = \"quote\"\nsource = \"our contract\"\n";
+    let line = "name = \"crane\"\namount = \"$1000\"\nper = \"node\"\ncategory = \"capex\"\nlife = \"5 years\"\n";
+    for (list, entry) in [
+        ("line", line),
+        ("price_of", "part = \"dgx-h100\"\nusd = \"$300k\"\n"),
+        ("figure", "key = \"catalog/sites/us-colo/pue\"\nvalue = 1.2\n"),
+    ] {
+        let entry = format!("[[offer.{list}]]\n{entry}{why}");
+        let of = |entries: &str| {
+            let dir = study_of(JOB, &format!("[[offer]]\nname = \"own\"\nkind = \"own\"\n{entries}"));
+            let answer = program::run(&["price", dir.path().join("study.toml").to_str().unwrap()]);
+            (answer.code, answer.stderr)
+        };
+        assert_eq!(of(&entry), (0, String::new()), "{list}");
+        let (code, stderr) = of(&[&entry[..], &entry].concat());
+        assert!(code == 2 && stderr.contains(&format!("two [[offer.{list}]] of an offer")), "{stderr}");
+    }
+}

@@ -814,6 +814,7 @@ fn parts_and_adapters_that_cannot_be_are_refused_with_a_hint() {
         (&["serving.slice=\"5g.40gb\"", "serving.layout.tensor=1"][..], "has no slice \"5g.40gb\"", "3g.40gb"),
         (&["serving.slice=\"3g.40gb\""], "do not reach each other's memory", "tensor = 1"),
         (&["serving.adapters={ count = 10, rank = 16, resident = 20 }"], "20 of 10 adapters", "at most count"),
+        (&["serving.tenants=[]"], "`serving.tenants` names nobody", "at least one"),
         (
             &["serving.adapters={ count = 10, rank = 16, targets = \"all\" }", "serving.model=\"mixtral-8x7b\""],
             "adapters of experts are not modelled",

@@ -226,6 +226,8 @@ fn nodes_for_prefill_that_cannot_be_are_refused_with_a_hint() {
         (vec![own("hgx-h200-8", 256)], "leave none to decode"),
         (vec![own("hgx-h201-8", 8)], "did you mean"),
         (vec![own("hgx-b300-8", 8)], "slots"),
+        (vec![own("hgx-b300-8", 8)], "this node"),
+        (vec![own("hgx-h200-8", 0)], "`cluster.prefill.accelerators` is 0, outside 1 to 10000000"),
         (vec![h200.clone(), "serving.layout={ tensor = 8 }".to_owned()], "no pool of its own"),
         (vec![h200.clone(), TOGETHER[0].to_owned()], "said twice"),
         (vec![h200.clone(), "cluster.topology.pod=128".to_owned()], "pods are of nodes of one kind"),
@@ -250,6 +252,11 @@ fn nodes_for_prefill_that_cannot_be_are_refused_with_a_hint() {
 #[test]
 fn a_no_of_two_kinds_of_nodes_names_the_kind_and_the_key_that_says_it() {
     const NODES: &str = "scenarios/plan-deepseek-v3-prefill-nodes.toml";
+    const SIZES: [&str; 3] = [
+        "cluster.node=gb200-nvl72",
+        "cluster.accelerators=104",
+        "cluster.prefill={ node = \"hgx-h200-8\", accelerators = 32 }",
+    ];
     let pools = |prefill: &str, decode: &str| {
         let layout = |degree: &str| format!("{{ tensor = 1, attention_data = {degree}, expert = {degree} }}");
         format!("serving.layout={{ prefill = {}, decode = {} }}", layout(prefill), layout(decode))
@@ -292,7 +299,7 @@ fn a_no_of_two_kinds_of_nodes_names_the_kind_and_the_key_that_says_it() {
             "Change cluster.prefill.accelerators",
         ),
     ] {
-        let (code, json, stderr) = eval(NODES, &settings);
+        let (code, json, stderr) = eval(NODES, &[&SIZES[..], &settings].concat());
         let reason = json["infeasible"]["reason"].as_str().unwrap_or_default();
         assert!(code == 1 && reason.contains(said), "{settings:?}: {reason} {stderr}");
         assert!(stderr.contains(help), "{stderr}");

@@ -234,6 +234,16 @@ fn freeze(
     }
     if let Some(path) = scenario {
         let Some(text) = session.scenario(path, &mut Known::default()) else { return Answer::Mistaken };
+        for node in load::models_by_path(&text) {
+            let message =
+                format!("`{}` is no entry of the catalog that could be frozen", node.as_str().unwrap_or_default());
+            let hint = "put it into one by `clusterplan model import` with -o DIR/models/ID.toml, name the ID, and give --catalog DIR";
+            let diagnostic = Diagnostic::new(Code::NotInCatalog, message).at(&node.at, "a model by its path");
+            session.sink.push(diagnostic.hint(hint));
+        }
+        if !session.sink.is_empty() {
+            return Answer::Mistaken;
+        }
         kept.extend(named_by(&text, documents));
     }
     load::bind(documents, &session.sink);

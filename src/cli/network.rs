@@ -97,7 +97,7 @@ impl NetworkArguments {
             sink.push(Diagnostic::new(Code::OutOfRange, message).hint("leaf to spine, then spine to core: 1,7"));
         }
         let (node, fabric) = (node?, fabric?);
-        crate::scenario::check_adapter(&node, &fabric, &fabric_at, sink);
+        crate::scenario::check_adapter(&node, &fabric, (&fabric_at, "this fabric"), sink);
         let long_haul_at = at("--long-haul", &self.long_haul, session);
         let sink = &session.sink;
         let sites = match (self.sites, self.distance, self.site_bandwidth) {

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use super::scalars::outside;
 use super::schema::{Record, Schema};
 use super::value::{Node, Table, Value};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
@@ -154,7 +155,22 @@ impl<'a> Reader<'a> {
     }
 
     /// Reports a value outside its range, unless something else was reported of it since there were `before` mistakes.
-    fn check_range<T: PartialOrd + Display>(&self, key: &str, before: usize, value: &T, range: &RangeInclusive<T>) {
+    fn check_range<T: FromNode + PartialOrd + Display>(
+        &self,
+        key: &str,
+        before: usize,
+        value: &T,
+        range: &RangeInclusive<T>,
+    ) {
+        // A whole number that no value of its type can be is told the key's own bounds, not the type's.
+        if let Some(Node { value: Value::Integer(wrong), at }) = self.table.get(key)
+            && self.sink.len() == before + 1
+            && let Schema::Integer { low, high } = T::schema().between(range)
+            && !(low..=high).contains(wrong)
+        {
+            self.sink.replace(before, outside(&self.path_of(key), *wrong, low, high).at(at, "out of range"));
+            return;
+        }
         if self.sink.len() == before && !range.contains(value) {
             let (low, high) = (range.start(), range.end());
             let message = format!("`{}` is {}, outside {low} to {high}", self.path_of(key), brief(value));

@@ -57,15 +57,19 @@ impl FromNode for bool {
     }
 }
 
+/// The report of a whole number outside a range.
+pub(super) fn outside(path: &str, value: i64, low: i64, high: i64) -> Diagnostic {
+    let message = format!("`{path}` is {value}, outside {low} to {high}");
+    let hint = if value < low { format!("at least {low} is needed") } else { format!("at most {high} is taken") };
+    Diagnostic::new(Code::OutOfRange, message).hint(hint)
+}
+
 /// A whole number within a range, with the reports for all else.
 fn whole(node: &Node, path: &str, sink: &Sink, low: i64, high: i64) -> i64 {
     match node.value {
         Value::Integer(value) if (low..=high).contains(&value) => value,
         Value::Integer(value) => {
-            let message = format!("`{path}` is {value}, outside {low} to {high}");
-            let hint =
-                if value < low { format!("at least {low} is needed") } else { format!("at most {high} is taken") };
-            sink.push(Diagnostic::new(Code::OutOfRange, message).at(&node.at, "out of range").hint(hint));
+            sink.push(outside(path, value, low, high).at(&node.at, "out of range"));
             low
         }
         _ => {

@@ -15,12 +15,22 @@ const KEYS: [&str; 3] = ["serving.model", "training.model", "serving.speculation
 /// Puts the models that a document names by path into a catalog: where its keys, what it varies and what it sets say so. Paths
 /// begin at the folder of the document's file. Mistakes go to the sink.
 pub fn models(document: &Node, file: &Path, catalog: &mut Catalog, sources: &mut Sources, sink: &Sink) {
+    named_models(&named(document), file, catalog, sources, sink);
+}
+
+/// Where a document names models by path.
+pub fn models_by_path(document: &Node) -> Vec<&Node> {
+    named(document).into_iter().filter(|node| node.as_str().is_some_and(is_path)).collect()
+}
+
+/// Where a document names models.
+fn named(document: &Node) -> Vec<&Node> {
     let mut named = Vec::new();
     for key in KEYS {
         named.extend(document.at_path(key).map(|value| text_of(value)).unwrap_or_default());
     }
     varied(document, &mut named);
-    named_models(&named, file, catalog, sources, sink);
+    named
 }
 
 /// The same of values that a key takes: of `key=value,...` on the command line.

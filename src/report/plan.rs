@@ -35,7 +35,9 @@ fn in_words(binding: &Binding) -> String {
         Binding::Throughput(Short::Transfer) => {
             "requests served: the links that caches go over from prefill to decode".to_owned()
         }
-        Binding::Smallest => "memory: no smaller cluster holds a replica".to_owned(),
+        Binding::Node => "whole nodes and replicas: nothing smaller is bought".to_owned(),
+        Binding::Replica => "the layout: fewer GPUs hold no whole replica, or none beside those to spare".to_owned(),
+        Binding::Pools => "the layout: fewer GPUs do not hold both pools, with those to spare".to_owned(),
         Binding::Fewest => "the numbers of GPUs to choose from: none is smaller".to_owned(),
         Binding::Of(pool, of) => format!("{pool}: {}", in_words(of)),
         Binding::Time(what, share) => format!("{what}, {} of a replica's time", percent(*share)),

@@ -102,10 +102,10 @@ impl TopologyChoice {
     }
 }
 
-/// A node's slots take the fabric's card at its speed.
-pub fn check_adapter(node: &Entry<Node>, fabric: &BoundFabric, at: &Span, sink: &Sink) {
+/// A node's slots take the fabric's card at its speed; what is pointed at is the node or the fabric, as its label says.
+pub fn check_adapter(node: &Entry<Node>, fabric: &BoundFabric, (at, label): (&Span, &str), sink: &Sink) {
     if fabric.entry.transport == Transport::Ici {
-        check_block(node, fabric, at, sink);
+        check_block(node, fabric, (at, label), sink);
         return;
     }
     if node.nic_slots.speed != fabric.nic.speed {
@@ -120,14 +120,14 @@ pub fn check_adapter(node: &Entry<Node>, fabric: &BoundFabric, at: &Span, sink: 
         );
         sink.push(
             Diagnostic::new(Code::Inconsistent, message)
-                .at(at, "this fabric")
+                .at(at, label)
                 .hint("choose a fabric of the node's speed; `clusterplan catalog list` shows them"),
         );
     }
 }
 
 /// A node is a block of a torus whose links are the fabric's.
-fn check_block(node: &Entry<Node>, fabric: &BoundFabric, at: &Span, sink: &Sink) {
+fn check_block(node: &Entry<Node>, fabric: &BoundFabric, (at, label): (&Span, &str), sink: &Sink) {
     let link = node.torus.map(|block| node.scale_up.bandwidth_per_direction / f64::from(2 * block.dimensions().max(1)));
     if link.is_some_and(|link| (link / fabric.entry.link_speed - 1.0).abs() < 1e-9) {
         return;
@@ -139,7 +139,7 @@ fn check_block(node: &Entry<Node>, fabric: &BoundFabric, at: &Span, sink: &Sink)
     let message =
         format!("`{}` {has}, and `{}` goes on from links of {}", node.id, fabric.entry.id, fabric.entry.link_speed);
     let hint = "the fabric is for accelerators that form a torus; `clusterplan catalog list` shows the others";
-    sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "this fabric").hint(hint));
+    sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, label).hint(hint));
 }
 
 /// Every part of a fabric has a price.

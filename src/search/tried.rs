@@ -23,8 +23,12 @@ pub enum Binding {
     Limit(&'static str),
     /// Requests that one step fewer would not serve, and what runs out.
     Throughput(RunsOut),
-    /// Memory of one replica: there is no smaller cluster that holds the model.
-    Smallest,
+    /// One step of whole nodes and replicas: nothing smaller is bought.
+    Node,
+    /// The layout: one step fewer accelerators hold no whole replica beside those to spare.
+    Replica,
+    /// The layouts of pools: one step fewer do not hold both.
+    Pools,
     /// The counts of accelerators to choose from: there is no smaller one.
     Fewest,
     /// What a replica spends most of its time on, and the share.
@@ -166,17 +170,19 @@ impl Tried<'_> {
 
     /// What keeps that number from being smaller, and what a replica spends most time on.
     pub(super) fn binding(&self, size: Size, evaluation: &Evaluation) -> Vec<Binding> {
+        let apart = self.scenario.cluster.prefill.is_some();
         let fewer = |smaller: Result<Size, Binding>| match smaller.map(|size| self.serves(size)) {
             Ok(Err(Short::Limit(key, _))) => Binding::Limit(key),
             Ok(Err(Short::Throughput(short))) => Binding::Throughput(short),
-            Ok(_) => Binding::Smallest,
+            Ok(_) if self.deployment.prefill.is_some() && !apart => Binding::Pools,
+            Ok(_) => Binding::Replica,
             Err(binding) => binding,
         };
         let less = |from: u64, step: u64| {
             if !self.counts.is_empty() {
                 return self.counts.iter().copied().rev().find(|count| *count < from).ok_or(Binding::Fewest);
             }
-            from.checked_sub(step).filter(|left| *left > 0).ok_or(Binding::Smallest)
+            from.checked_sub(step).filter(|left| *left > 0).ok_or(Binding::Node)
         };
         let main = fewer(less(size.main, self.step()).map(|main| Size { main, ..size }));
         let own = self.scenario.cluster.own_nodes_of_prefill().zip(self.deployment.prefill);

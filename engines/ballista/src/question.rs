@@ -132,6 +132,17 @@ impl Evaluator {
         let (mut sources, sink) = (Sources::default(), Sink::default());
         let document = load::scenario(path, settings, &mut sources, &sink);
         let Some(document) = document.filter(|_| sink.is_empty()) else { return Err(Mistakes::of(sink, &sources)) };
+        for node in load::models_by_path(&document) {
+            let message = format!(
+                "`{}` is a file of this machine, and executors have the catalog alone",
+                node.as_str().unwrap_or_default()
+            );
+            let hint = "put it into a catalog by `clusterplan model import` with -o DIR/models/ID.toml, name the ID, and give --catalog DIR to all";
+            sink.push(Diagnostic::new(Code::NotInCatalog, message).at(&node.at, "a model by its path").hint(hint));
+        }
+        if !sink.is_empty() {
+            return Err(Mistakes::of(sink, &sources));
+        }
         // Bound here first, so that mistakes are shown where they stand in the file.
         let file = ScenarioFile::read(&document, &sink).sweep.unwrap_or_default();
         if axes && file.axes.is_empty() && sink.is_empty() {

@@ -12,7 +12,7 @@ figures! {
         from ["agents.steps", "agents.shared_tokens", "agents.prompt_tokens", "agents.added_tokens", "agents.output_tokens"] => |e| e.agents?.tokens.input;
     "agents.cached_tokens_per_task_count": Count, "  cached", "Prompts' tokens that the prefix cache has.";
         "last prompts and answers of kept sessions + shared tokens + prompts of repeated attempts"
-        from ["agents.session_hit", "agents.shared_hit", "agents.cache_block", "agents.input_tokens_per_task_count"] => |e| e.agents?.tokens.cached;
+        from ["agents.session_hit", "agents.shared_hit", "agents.cache_block", "serving.cache", "agents.input_tokens_per_task_count"] => |e| e.agents?.tokens.cached;
     "agents.output_tokens_per_task_count": Count, "Answers' tokens of a task", "Reasoning among them.";
         "calls x tokens of an answer" from ["agents.calls_per_task_count", "agents.output_tokens"] => |e| e.agents?.tokens.output;
     "agents.prefix_hit_ratio": Ratio, "Prompts' tokens cached", "Share of all prompts' tokens.";

@@ -134,7 +134,13 @@ impl FromNode for TenantsFile {
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         let one = |node: &Node| Reader::new(node, path, sink).map(|mut r| TenantFile::read(&mut r));
         match &node.value {
-            Value::Array(classes) if !classes.is_empty() => Self(classes.iter().filter_map(one).collect()),
+            Value::Array(classes) if classes.is_empty() => {
+                let message = format!("`{path}` names nobody");
+                let hint = "name at least one as { count = 10, mean = \"1 request/s\", peak = \"3 request/s\" }, or leave it out";
+                sink.push(Diagnostic::new(Code::OutOfRange, message).at(&node.at, "an empty list").hint(hint));
+                Self::default()
+            }
+            Value::Array(classes) => Self(classes.iter().filter_map(one).collect()),
             _ => Self(one(node).into_iter().collect()),
         }
     }

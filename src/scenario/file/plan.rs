@@ -1,9 +1,10 @@
 //! `[plan]`: what is wanted of a cluster, and what may be chosen.
 
 use super::cluster::TopologyKind;
+use super::varied::named_once;
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Diagnostic, Sink, did_you_mean};
-use crate::document::{FromNode, Node, Reader, Value, choices};
+use crate::document::{Entry, FromNode, Node, Reader, Value, choices};
 use crate::units::{Seconds, Usd, Watts};
 
 choices! {
@@ -110,7 +111,27 @@ impl PlanFile {
                 }
             }
         }
+        if let Some(place) = table.entries.iter().position(|entry| entry.key == "cluster.topology") {
+            lost_parts(&table.entries, place, r.sink());
+        }
         read
+    }
+}
+
+/// Reports parts of the topology that are varied beside tables of it, and do not count in all of these: a table that is set
+/// after a part replaces it, and a part that is set after a table that has it does so the other way.
+fn lost_parts(varied: &[Entry], place: usize, sink: &Sink) {
+    let at = &varied[place].at;
+    let tables: &[Node] = if let Value::Array(tables) = &varied[place].node.value { tables } else { &[] };
+    for (own, entry) in varied.iter().enumerate() {
+        let Some(part) = entry.key.strip_prefix("cluster.topology.") else { continue };
+        let has = |table: &Node| table.as_table().is_some_and(|table| table.get(part).is_some());
+        if own < place || tables.iter().any(has) {
+            let message = format!("`{}` is varied, and `cluster.topology` with it", entry.key);
+            let hint = "only the later would count: write all of it into the tables of cluster.topology";
+            let diagnostic = Diagnostic::new(Code::Duplicate, message).at(&entry.at, "a part of it");
+            sink.push(diagnostic.at(at, "the whole of it").hint(hint));
+        }
     }
 }
 
@@ -125,6 +146,7 @@ fn choice(node: &Node, key: &str, sink: &Sink) -> Choice {
     match &node.value {
         Value::String(word) if word == "any" => Choice::Any,
         Value::Array(items) if !items.is_empty() => {
+            named_once(items, &path, sink);
             Choice::Of(items.iter().map(|item| Reference::from_node(item, &path, sink)).collect())
         }
         _ => {
@@ -152,7 +174,10 @@ fn topologies(node: &Node, key: &str, sink: &Sink) -> Vec<Node> {
             .iter()
             .map(|kind| Node { value: Value::String(kind.word().to_owned()), at: node.at.clone() })
             .collect(),
-        Value::Array(items) if !items.is_empty() => items.clone(),
+        Value::Array(items) if !items.is_empty() => {
+            named_once(items, &format!("plan.vary.{key}"), sink);
+            items.clone()
+        }
         _ => {
             let any = if key == "cluster.topology.kind" { "\"any\" or " } else { "" };
             node.wrong_type(&format!("plan.vary.{key}"), &format!("{any}a list of values"), sink);

@@ -1,9 +1,7 @@
 //! `[sweep]`: the axes along which a scenario is repeated.
 
-use std::collections::HashMap;
-
 use super::uncertainty::{MOST_SAMPLES, Spread, spreads};
-use super::varied::{check_key, varied_twice};
+use super::varied::{check_key, named_once, varied_twice};
 use crate::catalog::Condition;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{Node, Reader, Value};
@@ -188,14 +186,7 @@ fn axis(node: &Node, path: &str, alone: bool, sink: &Sink) -> Option<AxisFile> {
 /// Reports values that a list has twice.
 fn repeated(r: &mut Reader<'_>, key: &str) {
     let Some(Node { value: Value::Array(values), .. }) = r.node("values") else { return };
-    let mut seen: HashMap<String, &Span> = HashMap::new();
-    for value in values {
-        if let Some(first) = seen.insert(value.to_string(), &value.at) {
-            let diagnostic = Diagnostic::new(Code::Duplicate, format!("`{key}` takes {value} twice"));
-            let hint = "name each value once: a row would stand there twice";
-            r.sink().push(diagnostic.at(&value.at, "here again").at(first, "here first").hint(hint));
-        }
-    }
+    named_once(values, key, r.sink());
 }
 
 fn values(r: &mut Reader<'_>, key: &str) -> Option<ValuesFile> {

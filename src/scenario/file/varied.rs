@@ -1,7 +1,10 @@
 //! Keys that axes and distributions vary: of the scenario, and fields of the catalog.
 
+use std::collections::HashMap;
+
 use crate::catalog::Catalog;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
+use crate::document::Node;
 use crate::scenario::keys::KEYS;
 
 /// What the key of a field of the catalog begins with.
@@ -37,6 +40,18 @@ pub(super) fn varied_twice(key: &str, at: &Span, first: &Span, sink: &Sink) {
     let diagnostic = Diagnostic::new(Code::Duplicate, format!("`{key}` is varied twice"));
     let hint = "only the last would count: leave one out, or put both into one";
     sink.push(diagnostic.at(at, "here again").at(first, "here first").hint(hint));
+}
+
+/// Reports values that a list has twice.
+pub(super) fn named_once(values: &[Node], key: &str, sink: &Sink) {
+    let mut seen: HashMap<String, &Span> = HashMap::new();
+    for value in values {
+        if let Some(first) = seen.insert(value.to_string(), &value.at) {
+            let diagnostic = Diagnostic::new(Code::Duplicate, format!("`{key}` takes {value} twice"));
+            let hint = "name each value once: a row would stand there twice";
+            sink.push(diagnostic.at(&value.at, "here again").at(first, "here first").hint(hint));
+        }
+    }
 }
 
 /// Reports a key that neither a scenario nor the catalog has.

@@ -263,7 +263,7 @@ pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaul
         .and_then(|node| side_networks::bind(&wanted.networks, node, &wanted.node.at, catalog, defaults, sink));
     // What is found is checked, whatever else is missing, so that all mistakes are told at once.
     if let (Some(node), Some(fabric)) = (&node, &fabric) {
-        check_adapter(node, fabric, &wanted.fabric.at, sink);
+        check_adapter(node, fabric, (&wanted.fabric.at, "this fabric"), sink);
         if let Some(topology) = &topology {
             check_kind(fabric, topology, &wanted.fabric.at, sink);
         }

@@ -109,7 +109,7 @@ pub(super) fn bind(
     let node = catalog.nodes.find(&wanted.node, &wanted.node.at, sink)?;
     let accelerator = catalog.accelerators.find(&node.accelerator, &node.accelerator.at, sink);
     if let Some(fabric) = beside.fabric {
-        check_adapter(&node, fabric, &wanted.node.at, sink);
+        check_adapter(&node, fabric, (&wanted.node.at, "this node"), sink);
         if let Some(set) = beside.collectives {
             check_wires(set, &node, fabric, &wanted.node, fabric_at, sink);
         }

@@ -10,9 +10,11 @@ pub(super) use known::{FigureFile, with_figures};
 pub(super) use own::{ContractFile, DebtFile, DepreciationWord, OwnFile, RepaymentWord, SellFile, TaxFile};
 pub(super) use rent::{ApiFile, PricedBy, RentFile};
 
+use std::collections::BTreeMap;
+
 use crate::catalog::Reference;
 use crate::catalog::pricebook::{Line, Price};
-use crate::diagnostics::{Code, Sink, Span};
+use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{Node, Reader, Value, choices};
 use crate::units::{Factor, SECONDS_PER_YEAR, Seconds};
 
@@ -112,17 +114,13 @@ impl StudyFile {
         for (index, offer) in study.offers.iter().enumerate() {
             if study.offers[..index].iter().any(|earlier| earlier.name == offer.name) && !offer.name.is_empty() {
                 let message = format!("two offers are called \"{}\"", offer.name);
-                sink.push(
-                    crate::diagnostics::Diagnostic::new(Code::Duplicate, message)
-                        .at(&offer.at, "the second")
-                        .hint("name each once"),
-                );
+                sink.push(Diagnostic::new(Code::Duplicate, message).at(&offer.at, "the second").hint("name each once"));
             }
         }
         for (index, path) in study.paths.iter().enumerate() {
             if study.paths[..index].iter().any(|earlier| earlier.name == path.name) && !path.name.is_empty() {
                 let message = format!("two paths are called \"{}\"", path.name);
-                let duplicate = crate::diagnostics::Diagnostic::new(Code::Duplicate, message);
+                let duplicate = Diagnostic::new(Code::Duplicate, message);
                 sink.push(duplicate.at(&path.at, "the second").hint("name each once"));
             }
             if path.prices.is_empty() {
@@ -138,7 +136,13 @@ impl OfferFile {
         let (name, kind) = (r.get("name"), r.get("kind"));
         let set = settings(r);
         let figures = r.tables("figure", FigureFile::read);
-        let (prices, lines) = (r.tables("price_of", Price::read), r.tables("line", Line::read));
+        let prices = r.tables("price_of", |r| (r.at().clone(), Price::read(r)));
+        let lines = r.tables("line", |r| (r.at().clone(), Line::read(r)));
+        once("figure", figures.iter().map(|figure| (figure.key.0.as_str(), &figure.key.1)), r.sink());
+        once("price_of", prices.iter().map(|(at, price)| (price.part.id.as_str(), at)), r.sink());
+        once("line", lines.iter().map(|(at, line)| (line.name.as_str(), at)), r.sink());
+        let prices: Vec<Price> = prices.into_iter().map(|(_, price)| price).collect();
+        let lines: Vec<Line> = lines.into_iter().map(|(_, line)| line).collect();
         let own = kind == OfferKind::Own;
         if !(own || lines.is_empty() && prices.is_empty()) {
             let hint = "remove it, or set kind = \"own\"";
@@ -158,6 +162,18 @@ impl OfferFile {
             own: if own { OwnFile::read(r) } else { OwnFile::default() },
             rent: if kind == OfferKind::Rent { RentFile::read(r) } else { RentFile::default() },
             api: (kind == OfferKind::Api).then(|| ApiFile::read(r)),
+        }
+    }
+}
+
+/// Reports entries of an offer's list that change the same thing, of which only the last would count.
+fn once<'a>(list: &str, named: impl Iterator<Item = (&'a str, &'a Span)>, sink: &Sink) {
+    let mut seen: BTreeMap<&str, &Span> = BTreeMap::new();
+    for (name, at) in named.filter(|(name, _)| !name.is_empty()) {
+        if let Some(first) = seen.insert(name, at) {
+            let message = format!("two [[offer.{list}]] of an offer are of `{name}`");
+            let diagnostic = Diagnostic::new(Code::Duplicate, message).at(at, "the second").at(first, "the first");
+            sink.push(diagnostic.hint("only the last would count: leave one out, or put both into one"));
         }
     }
 }
