@@ -165,9 +165,11 @@ impl<'a> Reader<'a> {
         // A whole number that no value of its type can be is told the key's own bounds, not the type's.
         if let Some(Node { value: Value::Integer(wrong), at }) = self.table.get(key)
             && self.sink.len() == before + 1
-            && let Schema::Integer { low, high } = T::schema().between(range)
+            && let (Schema::Integer { low, high }, Schema::Integer { low: least, high: most }) =
+                (T::schema().between(range), T::schema())
             && !(low..=high).contains(wrong)
         {
+            let (low, high) = (low.max(least), high.min(most));
             self.sink.replace(before, outside(&self.path_of(key), *wrong, low, high).at(at, "out of range"));
             return;
         }
