@@ -833,6 +833,35 @@ fn parts_and_adapters_that_cannot_be_are_refused_with_a_hint() {
 }
 
 #[test]
+fn without_graphs_steps_take_as_long_as_their_launches() {
+    let of = |settings: &[&str]| {
+        let (code, json, stderr) = eval(settings);
+        assert_eq!(code, 0, "{stderr}");
+        serving(&json)
+    };
+    let few = "serving.arrivals={ concurrency = 16 }";
+    let (usual, graphs) = (of(&[few]), of(&[few, "serving.cuda_graphs=true"]));
+    let eager = of(&[few, "serving.cuda_graphs=false"]);
+    assert_eq!(usual("tpot_s").to_bits(), graphs("tpot_s").to_bits());
+    // 80 layers of 0.76 ms and more, where the device has hardly anything to do.
+    assert!(eager("decode_step_s") > 80.0 * 0.76e-3 && eager("decode_step_s") > 2.0 * usual("decode_step_s"));
+    // The host runs ahead of a device that takes longer.
+    let large = [
+        "serving.weights=\"bf16\"",
+        "serving.kv_cache=\"bf16\"",
+        "serving.input_tokens=60000",
+        "serving.arrivals=\"max\"",
+    ];
+    let gain = |settings: &[&str]| {
+        let eager = [settings, &["serving.cuda_graphs=false"]].concat();
+        of(&eager)("decode_step_s") / of(settings)("decode_step_s")
+    };
+    assert!(gain(&large) < gain(&[few]) / 1.5, "{}", gain(&large));
+    let (code, _, stderr) = eval(&["serving.cuda_graphs=\"no\""]);
+    assert!(code == 2 && stderr.contains("serving.cuda_graphs"), "{stderr}");
+}
+
+#[test]
 fn links_between_pools_bound_what_is_served() {
     // Four A100s a card of 100 Gbit/s; 24 of them prefill, most of each prompt from their cache. Keys and values of 8,000 tokens
     // of Llama 3.1 8B: 32 layers x 2 x 8 heads x 128 x 2 bytes a token, 1.05 GB, and six cards carry 75 GB/s before headers.

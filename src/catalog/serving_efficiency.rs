@@ -137,6 +137,8 @@ pub struct ServingEfficiency {
     pub network: ServingNetwork,
     /// Time of a kernel of low-rank adapters, one for each factor of a projection.
     pub adapter_kernel: Seconds,
+    /// The host's time to launch the kernels of an operator unit one by one, without graphs.
+    pub eager_unit: Seconds,
     /// Batching.
     pub batching: ServingBatching,
     /// What the constants were held against, and how far that was missed.
@@ -178,6 +180,7 @@ impl ServingEfficiency {
             network: reader
                 .table("network", |r| ServingNetwork { exchange: r.get("exchange"), kernel: r.get("kernel") }),
             adapter_kernel: reader.table("adapters", |r| r.get("kernel")),
+            eager_unit: reader.table("eager", |r| r.get("unit")),
             batching: reader.table("batching", |r| ServingBatching {
                 stall: r.get("stall"),
                 fixed_length: r.get("fixed_length"),

@@ -71,7 +71,16 @@ impl Replica<'_> {
             network: self.step_messages(sequences * tokens),
             overhead: self.step_overhead(own * tokens),
         };
+        let step = self.launched(step);
         if self.features.adapters.is_some() { step.plus(self.adapter_step(own, own * tokens), 1.0) } else { step }
+    }
+
+    /// A step whose kernels the host launches one by one: launches run ahead of the device, so that the step takes the longer of
+    /// both.
+    fn launched(&self, step: StepTime) -> StepTime {
+        let Some(unit) = self.features.launch else { return step };
+        let host = self.hardware.step + unit * self.units();
+        StepTime { overhead: step.overhead + host.saturating_sub(step.total()), ..step }
     }
 
     /// Projections that every token passes, `own` tokens on each tensor group.

@@ -16,6 +16,8 @@ pub struct Features<'a> {
     pub two_batches: bool,
     /// Adapters that sequences bring along.
     pub adapters: Option<Adapters<'a>>,
+    /// The host's time to launch a unit's kernels one by one, where steps of decode are not replayed as graphs.
+    pub launch: Option<Seconds>,
 }
 
 /// Prompts cut into chunks, one of them a step.

@@ -44,7 +44,8 @@ impl Shapes {
             projections: set.parameters.projections,
             kernel: serving.efficiency.adapter_kernel,
         });
-        Features { speculation, chunks, two_batches: asked.two_batch_overlap, adapters }
+        let launch = asked.eager.then_some(serving.efficiency.eager_unit);
+        Features { speculation, chunks, two_batches: asked.two_batch_overlap, adapters, launch }
     }
 
     /// A worker that only takes prompts in.

@@ -21,6 +21,8 @@ pub(in crate::scenario) struct EngineFile {
     pub(in crate::scenario) chunk_tokens: Option<u32>,
     /// Two halves of a decode batch that hide each other's exchange.
     pub(in crate::scenario) two_batch_overlap: Option<bool>,
+    /// Whether steps of decode are replayed as graphs.
+    pub(in crate::scenario) cuda_graphs: Option<bool>,
     /// Tokens of a block of the cache.
     pub(in crate::scenario) block_tokens: Option<u32>,
     /// Whether the probabilities of prompts' own tokens are asked for.
@@ -203,6 +205,7 @@ impl EngineFile {
             }),
             chunk_tokens: r.optional_within("chunk_tokens", &CHUNK),
             two_batch_overlap: r.optional("two_batch_overlap"),
+            cuda_graphs: r.optional("cuda_graphs"),
             block_tokens: r.optional_within("block_tokens", &BLOCK),
             prompt_logprobs: r.optional("prompt_logprobs"),
             adapters: r.optional_table("adapters", AdaptersFile::read),

@@ -28,6 +28,8 @@ pub struct EngineFeatures {
     pub chunk_tokens: Option<u32>,
     /// Whether two halves of a decode batch hide each other's exchange with experts.
     pub two_batch_overlap: bool,
+    /// Whether the host launches kernels of decode one by one, as engines do that are told not to capture graphs.
+    pub eager: bool,
     /// Tokens of a block of the cache, where they are not the engine's usual.
     pub block_tokens: Option<u32>,
     /// Whether the probabilities of prompts' own tokens are asked for.
@@ -134,6 +136,7 @@ pub(super) fn bind(
         speculation,
         chunk_tokens: wanted.chunk_tokens,
         two_batch_overlap: overlap,
+        eager: wanted.cuda_graphs == Some(false),
         block_tokens: wanted.block_tokens,
         prompt_logprobs: wanted.prompt_logprobs.unwrap_or(false),
         adapters,
