@@ -137,7 +137,7 @@ pub struct ServingEfficiency {
     pub network: ServingNetwork,
     /// Time of a kernel of low-rank adapters, one for each factor of a projection.
     pub adapter_kernel: Seconds,
-    /// The host's time to launch the kernels of an operator unit one by one, without graphs.
+    /// The host's time to launch the kernels of a layer, or of its experts, one by one, without graphs.
     pub eager_unit: Seconds,
     /// Batching.
     pub batching: ServingBatching,

@@ -76,10 +76,12 @@ impl Replica<'_> {
     }
 
     /// A step whose kernels the host launches one by one: launches run ahead of the device, so that the step takes the longer of
-    /// both.
+    /// both. Layers of mixers and of experts launch about as many kernels each, however long those run.
     fn launched(&self, step: StepTime) -> StepTime {
         let Some(unit) = self.features.launch else { return step };
-        let host = self.hardware.step + unit * self.units();
+        let mixers: f64 = self.shape.mixers.iter().map(|layers| layers.layers).sum();
+        let experts: f64 = self.shape.experts.iter().map(|layers| layers.layers).sum();
+        let host = self.hardware.step + unit * (mixers + experts);
         StepTime { overhead: step.overhead + host.saturating_sub(step.total()), ..step }
     }
 

@@ -16,7 +16,7 @@ pub struct Features<'a> {
     pub two_batches: bool,
     /// Adapters that sequences bring along.
     pub adapters: Option<Adapters<'a>>,
-    /// The host's time to launch a unit's kernels one by one, where steps of decode are not replayed as graphs.
+    /// The host's time to launch the kernels of a layer, or of its experts, one by one, where steps of decode are not replayed as graphs.
     pub launch: Option<Seconds>,
 }
 

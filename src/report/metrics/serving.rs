@@ -73,7 +73,7 @@ figures! {
         "each latency <= its limit" from ["serving.limits", "serving.ttft_s", "serving.tpot_s"]
         => |e| limits_kept(e)?;
     "serving.decode_step_s": Seconds, "  Decode step", "One token of every sequence in decode.";
-        "weights read and multiplied + cache read + messages + units; without graphs at least launches of all units"
+        "weights read and multiplied + cache read + messages + units; without graphs at least launches of all layers"
         from ["serving.model", "serving.layout", "serving.cuda_graphs", "accelerators.memory_bandwidth", "nodes.scale_up", "efficiency/serving.generation"]
         => |e| e.serving?.state.step.total();
     "serving.prefill_stall_s": Seconds, "  Wait for prefills", "What prefills of other requests hold a token up.";
