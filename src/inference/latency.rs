@@ -3,6 +3,7 @@
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::batching::SteadyState;
+use super::pace::Pace;
 use super::scratch::{Scratch, Timed};
 use crate::units::{RequestRate, Seconds};
 use crate::workload::Requests;
@@ -119,13 +120,13 @@ impl Wait {
 /// A time that scatters: the shares of requests whose own times lie between two, evenly. Ascending, with shares that add up
 /// to one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Times(Vec<Part>);
+pub(super) struct Times(pub(super) Vec<Part>);
 
 #[derive(Clone, Copy, Debug)]
-struct Part {
-    from: Seconds,
-    to: Seconds,
-    share: f64,
+pub(super) struct Part {
+    pub(super) from: Seconds,
+    pub(super) to: Seconds,
+    pub(super) share: f64,
 }
 
 impl Times {
@@ -177,8 +178,13 @@ impl Times {
         }
     }
 
+    /// Their mean.
+    pub(super) fn mean(&self) -> Seconds {
+        self.0.iter().map(|part| (part.from + part.to) / 2.0 * part.share).sum()
+    }
+
     /// The same behind a wait, with room for what is worked out on the way.
-    fn behind<'a>(&'a self, wait: Wait, ends: &'a mut Vec<End>) -> Waited<'a> {
+    pub(super) fn behind<'a>(&'a self, wait: Wait, ends: &'a mut Vec<End>) -> Waited<'a> {
         let busy = if wait.mean > Seconds::ZERO { wait.busy } else { 0.0 };
         let scale = if busy > 0.0 { wait.mean / busy } else { Seconds::ZERO };
         ends.clear();
@@ -253,7 +259,7 @@ pub(super) struct Waited<'a> {
 
 /// What there is up to a time.
 #[derive(Clone, Copy, Debug, Default)]
-struct End {
+pub(super) struct End {
     time: Seconds,
     /// Share of requests whose own times are less.
     begun: f64,
@@ -351,8 +357,8 @@ pub(super) struct Sources<'a, F> {
 /// Distributions of latencies.
 ///
 /// First tokens: the prefill of a prompt whose length scatters, behind a wait. Tokens: the sequences in decode at random times
-/// are Poisson where requests come at random (M/G/infinity), and a token takes as long as theirs. Whole requests: first tokens
-/// and answers of the lengths that go together.
+/// scatter as those in processor sharing, and a token takes as long as theirs. Whole requests: first tokens and answers of the
+/// lengths that go together, at a pace that scatters as far as the number in decode does over an answer.
 pub(super) fn distribution<F: Fn(f64) -> Seconds>(
     coming: &Coming<'_>,
     state: &SteadyState,
@@ -385,18 +391,28 @@ pub(super) fn distribution<F: Fn(f64) -> Seconds>(
         whole.0.clear();
         whole.0.extend(first.0.iter().map(|part| Part { from: part.from + answer, to: part.to + answer, ..*part }));
     }
+    let pace = Pace::new(state.batch, sources.peakedness, &sources.token);
+    let output: f64 = requests.answers.iter().map(|answer| answer.tokens * answer.weight).sum();
+    let (answer, slowest) = (state.tpot * output, (sources.token)(f64::MAX) * output);
+    let to_first = first.mean();
+    let to_last = to_first + answer * pace.mean();
+    let deviation = pace.of_answers(requests.answer_scatter()).sqrt() * (answer / to_last);
+    whole.scatter(to_last, (deviation, &pace), to_first + slowest);
     let mut behind = |times: &Times| {
         let waited = times.behind(sources.wait, ends);
         Quantiles::of(|share| waited.quantile(share))
     };
-    Latencies { first_token: behind(first), token: tokens(state, sources), whole: behind(whole) }
+    Latencies { first_token: behind(first), token: tokens_at(&pace, sources), whole: behind(whole) }
 }
 
 /// Times between tokens.
 pub(super) fn tokens<F: Fn(f64) -> Seconds>(state: &SteadyState, sources: &Sources<'_, F>) -> Quantiles {
+    tokens_at(&Pace::new(state.batch, sources.peakedness, &sources.token), sources)
+}
+
+fn tokens_at<F: Fn(f64) -> Seconds>(pace: &Pace, sources: &Sources<'_, F>) -> Quantiles {
     let normal = Normal::standard();
-    let deviation = (state.batch * sources.peakedness).sqrt();
-    Quantiles::of(|share| (sources.token)(state.batch + normal.inverse_cdf(share) * deviation))
+    Quantiles::of(|share| (sources.token)(pace.number(normal.inverse_cdf(share))))
 }
 
 /// Variance over mean of the sequences in decode, where the times between requests have that squared coefficient of variation:

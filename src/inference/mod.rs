@@ -34,6 +34,7 @@ mod hardware;
 mod latency;
 mod offline;
 mod open_loop;
+mod pace;
 mod popularity;
 mod prefill;
 mod prefix_cache;

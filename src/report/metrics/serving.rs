@@ -43,11 +43,11 @@ figures! {
     "serving.tpot_p99_s": Seconds, "Time between tokens, P99", "99% of tokens stay below it, where requests come at random.";
         "time between tokens with the quantile of sequences in decode" from ["serving.tpot_s", "serving.batch_count"] => |e| e.serving?.latencies?.token.p99;
     "serving.e2e_p50_s": Seconds, "Whole request, P50", "Half of all requests stay below it, where requests come at random.";
-        "quantile of first tokens and scattered answers behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| e.serving?.latencies?.whole.p50;
+        "quantile of first tokens and answers of scattered lengths and pace behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| e.serving?.latencies?.whole.p50;
     "serving.e2e_p95_s": Seconds, "Whole request, P95", "95% of requests stay below it, where requests come at random.";
-        "quantile of first tokens and scattered answers behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| e.serving?.latencies?.whole.p95;
+        "quantile of first tokens and answers of scattered lengths and pace behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| e.serving?.latencies?.whole.p95;
     "serving.e2e_p99_s": Seconds, "Whole request, P99", "99% of requests stay below it, where requests come at random.";
-        "quantile of first tokens and scattered answers behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| e.serving?.latencies?.whole.p99;
+        "quantile of first tokens and answers of scattered lengths and pace behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| e.serving?.latencies?.whole.p99;
     "serving.prefill_workers_count": Count, "Prefill workers", "Where prefill has a pool of its own; those to spare among them.";
         "all that fill cluster.prefill; else as given, or as many as make the slower pool as fast as can be" from ["serving.layout.prefill", "cluster.accelerators"]
         => |e| e.serving?.pool?.workers;
