@@ -273,7 +273,6 @@ mod tests {
                 engine.open_loop(&request, rate, 1, &coming, room, &mut Scratch::default()).unwrap();
             let first = state.ttft.saturating_sub(state.queue).value();
             let found = simulated(rate.value(), places, output, (served.value(), first), time);
-            let Latencies { first_token, token, whole: wholes } = latencies;
             let Latencies { first_token: first, token, whole } = latencies;
             let reckoned =
                 [state.ttft, first.p95, first.p99, whole.p50, whole.p95, whole.p99, token.p50, token.p95, token.p99];
