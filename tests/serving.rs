@@ -624,6 +624,32 @@ fn terms_of_arrivals_that_do_not_belong_are_refused() {
 }
 
 #[test]
+fn stages_hand_activations_over() {
+    // One request in each replica, of which 2,048 tokens are computed.
+    let of = |layout: &str, replicas: u32, fabric: &str| {
+        let (layout, open) = (format!("serving.layout={layout}"), replicas.to_string());
+        let (open, fabric) =
+            (format!("serving.arrivals={{ concurrency = {open} }}"), format!("cluster.fabric=\"{fabric}\""));
+        let (code, json, stderr) = eval(&[&layout, &open, &fabric, "serving.prefix_hit=0"]);
+        assert_eq!(code, 0, "{stderr}");
+        ["ttft_s", "tpot_s"].map(|key| figure(&json, key))
+    };
+    for fabric in ["quantum-2-ndr", "roce-400g"] {
+        let (one, two) = (of("{ tensor = 8 }", 8, fabric), of("{ tensor = 8, pipeline = 2 }", 4, fabric));
+        // 8,192 numbers of 16 bits a token, from each rank to the one in its place on the next node.
+        let wire = 2_048.0 * 8_192.0 * 2.0 / 50e9;
+        let handed = two[0] - one[0];
+        assert!(handed > wire && handed < 1.25 * wire + 0.2e-3, "{fabric}: {handed} for {wire}");
+        let token = two[1] - one[1];
+        assert!(token > 5e-6 && token < 60e-6, "{fabric}: {token}");
+    }
+    // Within a node the network between them has no part.
+    let within = ["quantum-2-ndr", "roce-400g"].map(|fabric| of("{ tensor = 4, pipeline = 2 }", 8, fabric));
+    assert!((within[0][0] - within[1][0]).abs() < 1e-12 && (within[0][1] - within[1][1]).abs() < 1e-12, "{within:?}");
+    assert!(within[0][0] > of("{ tensor = 4 }", 16, "quantum-2-ndr")[0]);
+}
+
+#[test]
 fn slices_are_gpus_of_their_own() {
     let small = ["serving.model=\"llama-3.1-8b\"", "serving.layout.tensor=1", "serving.arrivals=\"max\""];
     let of = |more: &[&str]| {
@@ -645,6 +671,8 @@ fn slices_are_gpus_of_their_own() {
     let rate = figure(&slices, "requests_per_s") * 512.0 / 64.0;
     assert!((rate / each(&slices) - 1.0).abs() < 1e-9);
     assert_eq!(slices["serving"]["uncalibrated"], true);
+    let notes: Vec<&str> = slices["notes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(notes.iter().any(|note| note.contains("with slices of an accelerator;")), "{notes:?}");
     // What 64 GPUs cost in a second is what its tokens cost.
     let of = |key: &str| slices["cost"][key].as_f64().unwrap();
     let paid = of("usd_per_mtok_blended") * figure(&slices, "requests_per_s") * 2_560.0;

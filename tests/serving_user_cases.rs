@@ -48,8 +48,10 @@ fn engines_take_their_fraction_of_different_wholes() {
     let beside = |answer: &Value| {
         part(answer, "weights_bytes") + part(answer, "activations_bytes") + part(answer, "workspace_bytes")
     };
-    let (vllm, trtllm) = (of("vllm"), of("trtllm"));
-    near(part(&vllm, "kv_cache_bytes"), 0.8 * part(&vllm, "usable_bytes") - beside(&vllm), 1e-9);
+    let trtllm = of("trtllm");
+    for total in [of("vllm"), of("sglang")] {
+        near(part(&total, "kv_cache_bytes"), 0.8 * part(&total, "usable_bytes") - beside(&total), 1e-9);
+    }
     near(part(&trtllm, "kv_cache_bytes"), 0.8 * (part(&trtllm, "usable_bytes") - beside(&trtllm)), 1e-9);
     // llm-d-planner issue 194: vLLM's own fraction was long 0.90, not 0.95.
     let usual = memory(&["--model", "llama-3.1-8b", "--accelerator", "h100-sxm-80gb"]);

@@ -117,7 +117,7 @@ impl Replica<'_> {
         let mut state = state_of(batch);
         for _ in 0..ITERATIONS {
             state = state_of(batch);
-            let before = in_turn * (burst * (admitted - groups).max(0.0));
+            let before = in_turn * (burst * (admitted - groups).max(0.0) / f64::from(self.spread.pipeline));
             let first = hardware.first_token + prefill + state.cycle * self.chunks(request.input) + before;
             let decoding = state.tpot * request.output;
             let room = (decoding + first) * (load.concurrency / admitted - 1.0);

@@ -6,8 +6,8 @@ use super::shape::{Class, ExpertLayers, Unit};
 use crate::compute::roofline;
 use crate::units::{Bytes, Seconds};
 
-/// Bytes of an activation on the wire in an all-reduce.
-const ACTIVATION: f64 = 2.0;
+/// Bytes of an activation on the wire in an all-reduce, or from one stage to the next.
+pub(super) const ACTIVATION: f64 = 2.0;
 /// Bytes of an activation dispatched to experts, in 8 bits.
 const DISPATCHED: f64 = 1.0;
 /// The same of one that comes back from them and is combined, in 16 (DeepEP).
@@ -61,14 +61,15 @@ impl Replica<'_> {
     /// The same in one batch.
     pub(super) fn step_of(&self, sequences: f64, context: f64, tokens: f64) -> StepTime {
         // Stages work on a part of the sequences each; a token still passes all layers one after another.
-        let sequences = sequences / f64::from(self.spread.pipeline);
+        // With fewer sequences than stages, some of these stand idle, and none works on less than a sequence.
+        let sequences = (sequences / f64::from(self.spread.pipeline)).max(sequences.min(1.0));
         let own = sequences / f64::from(self.spread.attention_data);
         let (common, experts) = (self.common_projections(own * tokens), self.experts(sequences * tokens));
         let step = StepTime {
             weights: common.read + experts.read,
             arithmetic: common.beyond + experts.beyond,
             cache: self.cache(own, context),
-            network: self.step_messages(sequences * tokens),
+            network: self.step_messages(sequences * tokens) + self.handed_over(own * tokens),
             overhead: self.step_overhead(own * tokens),
         };
         let step = self.launched(step);

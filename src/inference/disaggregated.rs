@@ -34,8 +34,9 @@ pub fn disaggregated(pools: &Pools<'_>, load: &Load, open: f64) -> Disaggregated
     let step = token.total();
     let prefill = pools.prefill.prefill(request.input, request.cached);
     let groups = f64::from(pools.prefill.spread.attention_data);
-    // Requests that are in prefill at once for each decode worker.
-    let workers = pools.prefill_workers / pools.decode_workers;
+    // Requests that are in prefill at once for each decode worker, one in each stage.
+    let stages = f64::from(pools.prefill.spread.pipeline);
+    let workers = pools.prefill_workers / pools.decode_workers * stages;
     let side_by_side = workers * groups;
     let burst = 1.0 / (2.0 * load.waves);
     let busy = pools.prefill.prefill_together(groups, request.input, request.cached);

@@ -2,6 +2,7 @@
 
 use super::exchange::Across;
 use super::shape::Class;
+use super::stages::HandOvers;
 use crate::catalog::Accelerator;
 use crate::catalog::accelerator::DataType;
 use crate::catalog::serving_efficiency::{
@@ -72,6 +73,8 @@ pub struct Hardware {
     pub(super) first_token: Seconds,
     /// The network between domains, where the engine spans several.
     pub(super) across: Option<Across>,
+    /// What joins its stages, where it has several.
+    pub(super) stages: Option<HandOvers>,
     pub(super) kernels: ServingKernels,
     pub(super) overhead: ServingOverhead,
     pub(super) messages: ServingMessages,
@@ -130,6 +133,7 @@ impl Hardware {
             prefill_layer: rates.prefill_layer.value,
             first_token: rates.first_token.value,
             across: None,
+            stages: None,
             kernels,
             overhead: set.overhead,
             messages: set.messages,
@@ -141,6 +145,12 @@ impl Hardware {
     #[must_use]
     pub fn across(self, across: Across) -> Self {
         Self { across: Some(across), ..self }
+    }
+
+    /// The same for an engine of several stages.
+    #[must_use]
+    pub fn staged(self, stages: HandOvers) -> Self {
+        Self { stages: Some(stages), ..self }
     }
 
     /// The same where requests wait so long before they are begun.

@@ -44,6 +44,7 @@ mod scratch;
 mod separate;
 mod shape;
 mod speculation;
+mod stages;
 mod together;
 mod two_batches;
 
@@ -64,3 +65,4 @@ pub use scratch::Scratch;
 pub use separate::Separate;
 pub use shape::ModelShape;
 pub use speculation::Speculation;
+pub use stages::HandOvers;

@@ -90,7 +90,8 @@ impl Replica<'_> {
         let full = self.full_step(&costs);
         let times = |new: f64, cached: f64| {
             let alone = self.prefill_by(&costs, new, cached);
-            (alone, self.packed_by(&full, new, cached).min(alone))
+            // Stages have other prompts before and behind: a prompt keeps each for its part of the time.
+            (alone, self.packed_by(&full, new, cached).min(alone) / f64::from(self.spread.pipeline))
         };
         scratch.time(coming, times);
         let (prefill, _) = over_prompts(scratch.prompts(), |timed| timed.alone);

@@ -137,7 +137,7 @@ impl Replica<'_> {
         }
         let messages =
             if self.exchanges() { self.prompt_exchange(tokens) } else { self.all_reduces(tokens, Seconds::ZERO) };
-        (roofline(multiplied, read) + messages) * hardware.prefill
+        (roofline(multiplied, read) + messages) * hardware.prefill + self.handed_over(tokens)
     }
 
     /// Attention of a prompt's tokens among themselves and to those that are cached.

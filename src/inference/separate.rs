@@ -33,9 +33,10 @@ pub struct Separate<'a> {
 }
 
 impl Separate<'_> {
-    /// Prompts that are prefilled side by side: one in each attention group of each worker.
+    /// Prompts that are prefilled side by side: one in each attention group of each stage of each worker.
     fn servers(&self) -> f64 {
-        self.workers * f64::from(self.prefill.spread.attention_data)
+        let spread = self.prefill.spread;
+        self.workers * f64::from(spread.attention_data) * f64::from(spread.pipeline)
     }
 
     /// Time of a prefill of so many new tokens behind cached ones in one group where all of them prefill.

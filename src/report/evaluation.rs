@@ -263,7 +263,8 @@ fn uncalibrated(evaluation: &Evaluation) -> Option<String> {
     let named: Vec<String> = near
         .map(|cell| format!("{} on {} with {}{}", cell.engine, cell.generation, cell.architecture, pools(cell.pools)))
         .collect();
-    let measured = if serving.features.is_unmeasured() { " with drafts or two batches" } else { "" };
+    let features: Vec<&str> = serving.features.unmeasured().collect();
+    let measured = if features.is_empty() { String::new() } else { format!(" with {}", features.join(" and ")) };
     Some(format!(
         "uncalibrated: no published measurement covers {kind}{measured}; low and high ends are as far off again as the nearest kinds are missed. Measured are: {}.",
         if named.is_empty() { "none near".to_owned() } else { named.join(", ") }

@@ -1,13 +1,15 @@
 //! An accelerator as an engine of a scenario finds it, and the network that joins the engine's ranks.
 
 use crate::catalog::Accelerator;
+use crate::collectives::{Group, Wires};
 use crate::evaluate::Infeasible;
 use crate::evaluate::network::{Occupancy, network_of};
 use crate::evaluate::step::{reach, wires};
-use crate::inference::{Across, Hardware};
+use crate::inference::{Across, HandOvers, Hardware};
 use crate::memory::serving::ServingLayout;
 use crate::parallelism::RankGroup;
 use crate::scenario::{Cluster, Communication, NodeGroup, Serving};
+use crate::topology::Reach;
 
 /// The accelerator of a rank on nodes of a kind, or a slice of it.
 pub(super) fn accelerator<'a>(serving: &'a Serving, nodes: NodeGroup<'a>) -> &'a Accelerator {
@@ -26,35 +28,53 @@ pub(super) fn joined(
 ) -> Result<Hardware, Infeasible> {
     let links = nodes.node.scale_up.bandwidth_per_direction;
     let hardware = Hardware::bind(&serving.efficiency, accelerator(serving, nodes), links, serving.engine.word())?;
-    Ok(across(layout, serving, cluster, nodes)?.map_or(hardware, |over| hardware.across(over)))
+    let stage = layout.tensor.saturating_mul(layout.attention_data);
+    let spans = stage > nodes.node.scale_up.domain;
+    if !spans && layout.pipeline == 1 {
+        return Ok(hardware);
+    }
+    let (reach, wires) = network(cluster, nodes)?;
+    let hardware = if spans { hardware.across(across(stage, serving, &reach, &wires)) } else { hardware };
+    let staged =
+        (layout.pipeline > 1).then(|| stages(layout.pipeline, stage, nodes.node.scale_up.domain, (&reach, &wires)));
+    Ok(staged.map_or(hardware, |stages| hardware.staged(stages)))
 }
 
-/// The network that joins the ranks of a replica, where they lie in several scale-up domains.
-fn across(
-    layout: ServingLayout,
-    serving: &Serving,
-    cluster: &Cluster,
-    nodes: NodeGroup<'_>,
-) -> Result<Option<Across>, Infeasible> {
+/// How far ranks on nodes of a kind reach over the cluster's network, and by what.
+fn network(cluster: &Cluster, nodes: NodeGroup<'_>) -> Result<(Reach, Wires), Infeasible> {
     let (node, fabric) = (nodes.node, &cluster.fabric);
-    let stage = layout.tensor.saturating_mul(layout.attention_data);
-    if stage <= node.scale_up.domain {
-        return Ok(None);
-    }
     let each = Occupancy::of(nodes)?.each;
     let mut kinds = Vec::with_capacity(2);
     for kind in cluster.kinds_of_nodes() {
         kinds.push((&kind.node.part, Occupancy::of(kind)?.nodes));
     }
     let topology = network_of(&kinds, fabric, &cluster.topology)?;
-    let group = RankGroup { size: stage, stride: 1 };
-    let placed = reach(&topology, node, each, fabric).of_job(cluster.accelerators).place(group);
-    let card = wires(&cluster.collectives, node, nodes.accelerator, fabric, Communication::USUAL).network;
+    let reach = reach(&topology, node, each, fabric).of_job(cluster.accelerators);
+    Ok((reach, wires(&cluster.collectives, node, nodes.accelerator, fabric, Communication::USUAL)))
+}
+
+/// The network that joins the ranks of a stage that lie in several scale-up domains.
+fn across(stage: u32, serving: &Serving, reach: &Reach, wires: &Wires) -> Across {
+    let placed = reach.place(RankGroup { size: stage, stride: 1 });
+    let card = &wires.network;
     let cards = placed.nics_per_domain / f64::from(placed.ranks_per_domain);
-    Ok(Some(Across {
+    Across {
         domain: f64::from(placed.ranks_per_domain),
         rate: card.line_rate * (card.efficiency.payload.get() * placed.all_to_all_share * cards),
         latency: serving.efficiency.part.network.exchange + card.switch_latency * placed.more_switches,
         kernel: serving.efficiency.part.network.kernel,
-    }))
+    }
+}
+
+/// What joins so many stages of so many ranks each, which fill scale-up domains of so many accelerators one after another.
+fn stages(count: u32, stage: u32, domain: u32, (reach, wires): (&Reach, &Wires)) -> HandOvers {
+    let together = (domain / stage).max(1);
+    let across = count.div_ceil(together) - 1;
+    HandOvers {
+        within: f64::from(count - 1 - across),
+        across: f64::from(across),
+        near: Group::filling(2, 2, 2.0),
+        far: Group::placed(2, &reach.place(RankGroup { size: 2, stride: domain.max(stage) })),
+        wires: *wires,
+    }
 }

@@ -74,8 +74,20 @@ pub struct Slice {
 
 impl EngineFeatures {
     /// Whether anything is asked that the constants of serving were not held against.
-    pub const fn is_unmeasured(&self) -> bool {
-        self.speculation.is_some() || self.two_batch_overlap || self.adapters.is_some() || self.slice.is_some()
+    pub fn is_unmeasured(&self) -> bool {
+        self.unmeasured().next().is_some()
+    }
+
+    /// What is asked that the constants of serving were not held against.
+    pub fn unmeasured(&self) -> impl Iterator<Item = &'static str> {
+        [
+            (self.speculation.is_some(), "drafts"),
+            (self.two_batch_overlap, "two batches"),
+            (self.adapters.is_some(), "adapters"),
+            (self.slice.is_some(), "slices of an accelerator"),
+        ]
+        .into_iter()
+        .filter_map(|(asked, name)| asked.then_some(name))
     }
 }
 
