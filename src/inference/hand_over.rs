@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn caches_wait_for_each_other_on_the_links_of_both_ends() {
-        let second = |value| Seconds::new(value);
+        let second = Seconds::new;
         let hand_over = HandOver { fixed: second(0.1), sent: second(0.02), received: second(0.01) };
         assert!((hand_over.alone().value() - 0.12).abs() < 1e-12);
         // 80 a second over two groups that send are 0.8 of each: an M/D/1 queue waits for 0.02 x 0.8 / 0.4 s. One that
