@@ -281,6 +281,61 @@ fn throughput_never_falls_as_gpus_are_added() {
 }
 
 #[test]
+fn within_limits_throughput_never_falls_as_gpus_are_added() {
+    // Where all GPUs at work would miss a limit, some idle.
+    let mut before = 0.0;
+    for gpus in (32..=160).step_by(8) {
+        let gpus = format!("cluster.accelerators={gpus}");
+        let rest = [
+            "serving.arrivals=\"max\"",
+            "serving.limits={ ttft = \"5 s\", tpot = \"60 ms\" }",
+            "serving.peak_to_mean=1",
+            "serving.spare_replicas=0",
+        ];
+        let (code, json, stderr) = wide("eval", &[&[gpus.as_str()], &rest[..]].concat());
+        assert_eq!(code, 0, "{stderr}");
+        assert_eq!(json["serving"]["limits_kept"], true, "{gpus}");
+        let served = json["serving"]["requests_per_s"].as_f64().unwrap();
+        assert!(served >= before * (1.0 - 1e-9), "{gpus}: {served} after {before}");
+        before = served;
+    }
+    assert!(before > 0.0);
+}
+
+#[test]
+fn no_split_given_by_hand_takes_fewer_gpus_than_the_plan() {
+    let one = "plan.vary={ \"cluster.node\" = [\"hgx-h200-8\"], \"cluster.fabric\" = [\"roce-400g-ecmp\"], \"cluster.accelerators\" = \"auto\" }";
+    let (code, plan, stderr) = wide("plan", &[one]);
+    assert_eq!(code, 0, "{stderr}");
+    let fewest = setting(&plan["best"], "cluster.accelerators");
+    let kept = |accelerators: u32, ranks: u32, prefill: u32| {
+        let (_, json, _) = wide(
+            "eval",
+            &[
+                "cluster.fabric=\"roce-400g-ecmp\"",
+                &format!("cluster.accelerators={accelerators}"),
+                &format!(
+                    "serving.layout={{ decode = {{ tensor = 1, attention_data = {ranks}, expert = {ranks} }}, prefill = {{ tensor = 1, attention_data = 8, expert = 8 }}, prefill_accelerators = {prefill} }}"
+                ),
+            ],
+        );
+        json["serving"]["limits_kept"] == true
+    };
+    // Its own split by hand keeps the limits, and none on a node fewer does: prefill on fewer GPUs than make the pools equally
+    // fast leaves decode its pace.
+    let ranks = setting(&plan["best"], "serving.layout.attention_data");
+    let prefill = number(&plan["best"], "serving", "prefill_accelerators_count");
+    let given = (8..fewest).step_by(8).find(|given| (f64::from(*given) - prefill).abs() < 0.5).unwrap();
+    assert!(kept(fewest, ranks, given), "{ranks} ranks beside {given} on {fewest} GPUs");
+    let fewer = fewest - 8;
+    for ranks in [8, 16, 32] {
+        for prefill in (16..=96).step_by(8).filter(|prefill| (fewer - prefill).is_multiple_of(ranks)) {
+            assert!(!kept(fewer, ranks, prefill), "{ranks} ranks beside {prefill} on {fewer} GPUs");
+        }
+    }
+}
+
+#[test]
 fn replicas_do_not_lie_in_two_racks_unasked() {
     let rack =
         ["cluster.node=\"gb200-nvl72\"", "cluster.accelerators=576", "serving.spare_replicas=0", "serving.limits={}"];

@@ -21,6 +21,7 @@ mod run;
 mod serving;
 mod shares_of_prefill;
 mod side;
+mod split;
 mod staged;
 mod step;
 mod tiers;

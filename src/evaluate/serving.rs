@@ -20,7 +20,8 @@ use load::{apart, together};
 
 use super::Infeasible;
 use super::domains::Domains;
-use super::pools::{Places, Sides, balanced, transfer};
+use super::pools::{Places, Sides, transfer};
+use super::split::Split;
 use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Scratch, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{Fits, ServingLayout};
@@ -30,6 +31,7 @@ use crate::units::{Bytes, RequestRate, Seconds};
 pub use bands::Bands;
 pub use caching::CachePoint;
 pub use engine::{AdapterPoint, EnginePoint, TenantsPoint};
+pub(super) use figures::worst;
 pub use shares::{CapacityShares, TimeShares};
 pub use worker::{WorkerPoint, prefill_worker};
 
@@ -214,7 +216,10 @@ fn answered(
         let theirs = theirs.map(|nodes| Domains::new(nodes, serving.search, slices)).transpose()?;
         let places = Places { decode: site, prefill: theirs };
         let sides = Sides { prefill: takes_in, decode: replica, room, transfer };
-        let (workers, all, pools) = balanced(serving, wanted, &places, &sides, (&request, MOST))?;
+        let split = Split { serving, pool: wanted, places: &places, sides: &sides };
+        let (workers, all, pools, (state, latencies)) = split.chosen((&request, MOST), |pools, all| {
+            apart(pools, serving, &request, (all - spares, reuse.busiest), (&coming, &mut *scratch))
+        })?;
         pool = Some(PoolPoint {
             layout: wanted.layout,
             workers,
@@ -224,7 +229,6 @@ fn answered(
             finished: pools.decoded(&request, MOST),
         });
         let replicas = all - spares;
-        let (state, latencies) = apart(&pools, serving, &request, (replicas, reuse.busiest), (&coming, scratch))?;
         let most = sides.pools(workers, all).most(&request, MOST).requests_per_second * all as f64;
         (replicas, most, state, latencies)
     } else {

@@ -1,6 +1,7 @@
 //! What follows from a point: rates, limits that are missed, accelerators and their shares.
 
 use super::{CapacityShares, ServingPoint};
+use crate::inference::{Latencies, SteadyState};
 use crate::scenario::Limits;
 use crate::units::{RequestRate, Seconds, TokenRate};
 
@@ -32,22 +33,7 @@ impl ServingPoint {
 
     /// The first limit that is not kept: its key, the limit, and what it comes to.
     pub fn missed(&self, limits: &Limits) -> Option<(&'static str, Seconds, Seconds)> {
-        let of = |key: &str| {
-            let spread = self.latencies.as_ref();
-            match key {
-                "ttft" => Some(self.state.ttft),
-                "tpot" => Some(self.state.tpot),
-                "ttft_p95" => spread.map(|of| of.first_token.p95),
-                "ttft_p99" => spread.map(|of| of.first_token.p99),
-                "tpot_p95" => spread.map(|of| of.token.p95),
-                "tpot_p99" => spread.map(|of| of.token.p99),
-                _ => spread.map(|of| of.whole.p95),
-            }
-        };
-        limits
-            .named()
-            .into_iter()
-            .find_map(|(key, limit)| Some((key, limit?, of(key)?)).filter(|(_, limit, got)| got > limit))
+        held(&self.state, self.latencies.as_ref(), limits).find(|(_, limit, got)| got > limit)
     }
 
     /// Answers' tokens of one accelerator in a second.
@@ -85,4 +71,27 @@ impl ServingPoint {
         }
         self.state.stall / self.state.tpot
     }
+}
+
+/// Limits by key, with what each comes to.
+fn held(
+    state: &SteadyState,
+    latencies: Option<&Latencies>,
+    limits: &Limits,
+) -> impl Iterator<Item = (&'static str, Seconds, Seconds)> {
+    let of = move |key: &str| match key {
+        "ttft" => Some(state.ttft),
+        "tpot" => Some(state.tpot),
+        "ttft_p95" => latencies.map(|of| of.first_token.p95),
+        "ttft_p99" => latencies.map(|of| of.first_token.p99),
+        "tpot_p95" => latencies.map(|of| of.token.p95),
+        "tpot_p99" => latencies.map(|of| of.token.p99),
+        _ => latencies.map(|of| of.whole.p95),
+    };
+    limits.named().into_iter().filter_map(move |(key, limit)| Some((key, limit?, of(key)?)))
+}
+
+/// The worst latency over its limit; none at all without limits.
+pub(in crate::evaluate) fn worst(state: &SteadyState, latencies: Option<&Latencies>, limits: &Limits) -> f64 {
+    held(state, latencies, limits).map(|(_, limit, got)| got / limit).fold(0.0, f64::max)
 }
