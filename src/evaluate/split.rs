@@ -8,7 +8,9 @@ use crate::inference::{Latencies, Request, Separate, Short, SteadyState};
 use crate::scenario::{PrefillPool, Serving};
 
 /// What pools come to with what is asked.
-pub(super) type Outcome = Result<(SteadyState, Option<Latencies>), Infeasible>;
+pub(super) type Served = (SteadyState, Option<Latencies>);
+/// The same, or why they do not serve it.
+pub(super) type Outcome = Result<Served, Infeasible>;
 
 /// Accelerators that are split into prefill workers and decode replicas.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +69,7 @@ impl<'a> Split<'a, '_> {
         &self,
         (request, most): (&Request, f64),
         mut serve: impl FnMut(&Separate<'a>, u64) -> Outcome,
-    ) -> Result<(u64, u64, Separate<'a>, (SteadyState, Option<Latencies>)), Infeasible> {
+    ) -> Result<(u64, u64, Separate<'a>, Served), Infeasible> {
         let given = self.places.given(self.pool)?;
         let workers = given.map_or_else(|| self.balanced((request, most)), Ok)?;
         let part = || {
