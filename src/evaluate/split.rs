@@ -79,10 +79,10 @@ impl<'a> Split<'a, '_> {
         let (replicas, pools) = self.replicas(workers).zip(self.pools(workers)).ok_or_else(part)?;
         let mut outcome = serve(&pools, replicas);
         let found = (workers, replicas, pools);
-        if given.is_none() && self.judge(&outcome) != Judged::Kept {
+        if given.is_none() && self.judge(request, &pools, &outcome) != Judged::Kept {
             let mut at = |workers: u64| {
                 let (replicas, pools) = self.replicas(workers).zip(self.pools(workers))?;
-                Some(self.judge(&serve(&pools, replicas)))
+                Some(self.judge(request, &pools, &serve(&pools, replicas)))
             };
             let kept = self.kept(&mut at).map(|kept| self.nearest(kept, workers, at));
             if let Some((workers, (replicas, pools))) =
@@ -96,13 +96,19 @@ impl<'a> Split<'a, '_> {
         Ok((workers, replicas, pools, outcome?))
     }
 
-    fn judge(&self, outcome: &Outcome) -> Judged {
+    fn judge(&self, request: &Request, pools: &Separate<'a>, outcome: &Outcome) -> Judged {
         match outcome {
             Ok((state, latencies)) => {
                 let worst = worst(state, latencies.as_ref(), &self.serving.limits);
                 if worst > 1.0 { Judged::Missed(worst) } else { Judged::Kept }
             }
             Err(Infeasible::Overload { short: Short::Prefill, .. }) => Judged::TooFew,
+            // Each pool has its own end of the links.
+            Err(Infeasible::Overload { short: Short::Transfer, .. })
+                if pools.taken_in(request) < pools.finished(request, f64::INFINITY) =>
+            {
+                Judged::TooFew
+            }
             Err(_) => Judged::TooMany,
         }
     }
