@@ -336,6 +336,25 @@ fn no_split_given_by_hand_takes_fewer_gpus_than_the_plan() {
 }
 
 #[test]
+fn a_model_beyond_a_node_is_served_in_stages() {
+    let model = "serving.model=\"llama-3.1-405b\"";
+    let few = "serving.arrivals={ rate = \"0.2 request/s\" }";
+    let slow = "serving.limits={ ttft_p95 = \"20 s\", tpot_p95 = \"200 ms\" }";
+    let one = "plan.vary={ \"cluster.accelerators\" = \"auto\" }";
+    let settings =
+        [model, few, slow, "serving.weights=\"bf16\"", "serving.kv_cache=\"bf16\"", "cluster.node=\"hgx-h100-8\""];
+    let (code, plan, stderr) = run("plan", &[&settings[..], &[one]].concat());
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(setting(&plan["best"], "serving.layout.pipeline"), 2);
+    let accelerators = setting(&plan["best"], "cluster.accelerators");
+    let (code, json, stderr) =
+        run("eval", &[&settings[..], &[format!("cluster.accelerators={accelerators}").as_str()]].concat());
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(json["serving"], plan["best"]["evaluation"]["serving"]);
+    assert_eq!(accelerators, 16);
+}
+
+#[test]
 fn replicas_do_not_lie_in_two_racks_unasked() {
     let rack =
         ["cluster.node=\"gb200-nvl72\"", "cluster.accelerators=576", "serving.spare_replicas=0", "serving.limits={}"];

@@ -42,7 +42,7 @@ pub use prepared::{Fit, Point, Prepared};
 pub use run::{Run, StageTime};
 pub use serving::{
     AdapterPoint, Bands, CachePoint, CapacityShares, EnginePoint, PoolPoint, ServingPoint, TenantsPoint, TimeShares,
-    WorkerPoint, prefill_worker, serving_point,
+    WorkerPoint, holds_a_request, prefill_worker, serving_point,
 };
 pub use shares_of_prefill::SharesOfPrefill;
 pub use side::{Devices, SideBill, side_bills};

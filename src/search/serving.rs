@@ -1,12 +1,14 @@
 //! Ways to serve with a model: all that an engine can take, together or in pools, and the best of them on given accelerators.
 
 use crate::catalog::model::Model;
-use crate::evaluate::{Infeasible, ServingPoint, WorkerPoint, prefill_worker, serving_point};
+use crate::evaluate::{Infeasible, ServingPoint, WorkerPoint, holds_a_request, prefill_worker, serving_point};
 use crate::parallelism::ServingLayout;
 use crate::scenario::{Arrivals, Cluster, NodeGroup, PrefillPool, Scenario, Serving};
 
 /// The most ranks of a replica whose experts lie in several scale-up domains; models have no more experts.
 const MOST_RANKS: u32 = 512;
+/// The most stages that are tried where a model does not fit in fewer.
+const MOST_STAGES: u32 = 16;
 
 /// A way to serve: how replicas are spread, and prefill's own pool where it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +34,9 @@ impl Deployment {
 
 /// Layouts of a model on at most so many accelerators in scale-up domains of so many: tensor parallelism within a domain, and
 /// for models with experts also attention in groups of their own with the experts spread over all ranks, of several domains
-/// where they fill them. Degrees are powers of two.
-pub fn serving_layouts(model: &Model, domain: u32, most: u32) -> Vec<ServingLayout> {
+/// where they fill them; all of them in so many stages. Degrees are powers of two.
+pub fn serving_layouts(model: &Model, pipeline: u32, (domain, most): (u32, u32)) -> Vec<ServingLayout> {
+    let most = most / pipeline;
     let up_to = |most: u32| {
         std::iter::successors(Some(1_u32), |degree| degree.checked_mul(2)).take_while(move |&degree| degree <= most)
     };
@@ -43,8 +46,9 @@ pub fn serving_layouts(model: &Model, domain: u32, most: u32) -> Vec<ServingLayo
         for attention_data in up_to(most.max(domain)).filter(|&groups| groups == 1 || experts) {
             let Some(ranks) = tensor.checked_mul(attention_data) else { break };
             let expert = if attention_data > 1 { ranks } else { 1 };
-            let layout = ServingLayout { tensor, pipeline: 1, expert, attention_data };
-            let placed = ranks <= domain || (ranks <= most && ranks.is_multiple_of(domain));
+            let layout = ServingLayout { tensor, pipeline, expert, attention_data };
+            let placed = (ranks <= domain && (pipeline == 1 || ranks <= most))
+                || (ranks <= most && ranks.is_multiple_of(domain));
             if placed && layout.check(model).is_ok() {
                 all.push(layout);
             }
@@ -57,8 +61,7 @@ pub fn serving_layouts(model: &Model, domain: u32, most: u32) -> Vec<ServingLayo
 /// and decode, but where prefill has nodes to itself; then pools, with the prefill workers that no other beats.
 pub fn deployments(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<Deployment> {
     let most = most.min(MOST_RANKS);
-    let on = |nodes: NodeGroup<'_>| serving_layouts(&serving.model, nodes.node.scale_up.domain, most);
-    let layouts = on(cluster.main_nodes());
+    let layouts = held_layouts(serving, cluster.main_nodes(), most);
     let together = layouts.iter().filter(|_| cluster.prefill.is_none());
     let together = together.map(|&layout| Deployment { layout, prefill: None });
     let workers = if serving.features.slice.is_some() { Vec::new() } else { workers(serving, cluster, most) };
@@ -69,13 +72,24 @@ pub fn deployments(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<Deplo
     together.chain(pools).collect()
 }
 
+/// Layouts of replicas on nodes of a kind: of one stage where any of those holds a request, else of as few as do.
+///
+/// Deeper ones are not looked at: a token passes all stages one after another, so that more of them only make room.
+fn held_layouts(serving: &Serving, nodes: NodeGroup<'_>, most: u32) -> Vec<ServingLayout> {
+    let of = |stages: u32| serving_layouts(&serving.model, stages, (nodes.node.scale_up.domain, most));
+    let deeper = std::iter::successors(Some(1_u32), |stages| stages.checked_mul(2));
+    let deeper = deeper.take_while(|&stages| stages <= MOST_STAGES.min(most));
+    let held = |layouts: &Vec<ServingLayout>| layouts.iter().any(|&layout| holds_a_request(serving, nodes, layout));
+    deeper.map(of).find(held).unwrap_or_else(|| of(1))
+}
+
 /// Layouts of prefill workers that no other beats, each looked at on as few nodes as hold it: what pools are tried does not
 /// depend on how many there are. Workers lie in one scale-up domain: what prompts of one would exchange with experts in others
 /// is not in the time of a prefill.
 fn workers(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<ServingLayout> {
     let nodes = cluster.nodes_of_prefill();
     let domain = nodes.node.scale_up.domain;
-    let layouts = serving_layouts(&serving.model, domain, most.min(domain));
+    let layouts = serving_layouts(&serving.model, 1, (domain, most.min(domain)));
     let all: Vec<(ServingLayout, WorkerPoint)> =
         layouts.into_iter().filter_map(|layout| Some((layout, worker_alone(serving, cluster, layout)?))).collect();
     let beaten = |place: usize, point: &WorkerPoint| {
@@ -97,7 +111,7 @@ pub(super) fn worker_alone(serving: &Serving, cluster: &Cluster, layout: Serving
 pub(super) fn no_worker(serving: &Serving, cluster: &Cluster) -> Option<Infeasible> {
     let node = cluster.own_nodes_of_prefill()?.node;
     let domain = node.scale_up.domain;
-    let widest = serving_layouts(&serving.model, domain, domain).into_iter().max_by_key(ServingLayout::ranks)?;
+    let widest = serving_layouts(&serving.model, 1, (domain, domain)).into_iter().max_by_key(ServingLayout::ranks)?;
     let why = prefill_worker(serving, &around_worker(cluster, widest)?, widest).err()?;
     Some(Infeasible::NoWorker { node: node.id.clone(), domain, widest: Box::new(why) })
 }
