@@ -108,8 +108,8 @@ mod tests {
     fn short_waits_find_their_cache_before_long_ones_as_counted() {
         // Tools of 5 s and people of 120 s, one in ten: 100 + 240 sessions wait, and room for 100 keeps most tools' waits.
         let kinds = [waits(20.0, 5.0), waits(2.0, 120.0)];
-        for kept in [60, 150, 250] {
-            let (found, counted) = (resumed(&kinds, f64::from(kept)), counted(&kinds, kept as usize));
+        for (kept, room) in [(60, 60.0), (150, 150.0), (250, 250.0)] {
+            let (found, counted) = (resumed(&kinds, room), counted(&kinds, kept));
             assert!((found - counted).abs() < 0.02, "{kept}: {found} and {counted}");
         }
         assert!(resumed(&kinds, 100.0) > 0.55);

@@ -209,21 +209,22 @@ mod tests {
             }
             paces.push((pace, decode.len() as f64 * (until - now) / pace));
             now = until;
-            if until == arrives {
+            if arrives <= until {
                 waiting.push_back(arrives);
                 next += 1;
-            } else if until == prefilled {
+            } else if prefilled <= until {
                 let (_, came) = prefill.take().unwrap();
                 decode.push((tokens, came));
             } else {
                 let done = (0..decode.len()).min_by(|one, other| decode[*one].0.total_cmp(&decode[*other].0)).unwrap();
                 wholes.push(now - decode.swap_remove(done).1);
             }
-            if prefill.is_none() && decode.len() < room {
-                if let Some(came) = waiting.pop_front() {
-                    firsts.push(now - came + first);
-                    prefill = Some((now + served, came));
-                }
+            if prefill.is_none()
+                && decode.len() < room
+                && let Some(came) = waiting.pop_front()
+            {
+                firsts.push(now - came + first);
+                prefill = Some((now + served, came));
             }
         }
         firsts.sort_by(f64::total_cmp);
@@ -261,14 +262,14 @@ mod tests {
         // Allowed of the mean time to the first token, of its 95% and 99%, of half of all whole times, their 95% and 99%, and of
         // the same of tokens. Waits' tails are exponential, which those of prompts of one length are not; and where there is no
         // room, requests wait while those in decode are slow, which counts as chance here.
-        for (share, room, near) in [
-            (0.5, 400.0, [0.01, 0.1, 0.16, 0.03, 0.02, 0.02, 0.02, 0.02, 0.02]),
-            (0.8, 400.0, [0.02, 0.07, 0.09, 0.03, 0.02, 0.03, 0.02, 0.03, 0.06]),
-            (0.5, 24.0, [0.01, 0.12, 0.18, 0.03, 0.02, 0.02, 0.02, 0.02, 0.03]),
-            (0.8, 24.0, [0.08, 0.05, 0.18, 0.03, 0.06, 0.1, 0.02, 0.02, 0.02]),
+        for (share, room, places, near) in [
+            (0.5, 400.0, 400, [0.01, 0.1, 0.16, 0.03, 0.02, 0.02, 0.02, 0.02, 0.02]),
+            (0.8, 400.0, 400, [0.02, 0.07, 0.09, 0.03, 0.02, 0.03, 0.02, 0.03, 0.06]),
+            (0.5, 24.0, 24, [0.01, 0.12, 0.18, 0.03, 0.02, 0.02, 0.02, 0.02, 0.03]),
+            (0.8, 24.0, 24, [0.08, 0.05, 0.18, 0.03, 0.06, 0.1, 0.02, 0.02, 0.02]),
         ] {
             let most = RequestRate::of(room, Seconds::new(time(room)) * output).min(RequestRate::of(1.0, served));
-            let (rate, places) = (most * share, room as usize);
+            let rate = most * share;
             let room = Room { requests: room };
             let (state, latencies) =
                 engine.open_loop(&request, rate, 1, &coming, room, &mut Scratch::default()).unwrap();
