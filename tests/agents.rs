@@ -64,6 +64,21 @@ fn longer_waits_hold_more_and_lost_sessions_cost_more() {
 }
 
 #[test]
+fn sessions_that_memory_does_not_hold_are_told() {
+    let told = |settings: &[&str]| {
+        let (code, json, stderr) = eval(settings);
+        assert_eq!(code, 0, "{stderr}");
+        json["notes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|note| note.as_str().unwrap().contains("`agents.session_hit` says"))
+    };
+    assert!(!told(&[]));
+    assert!(told(&["agents.approvals=10", "agents.approval_time=\"30 min\""]));
+}
+
+#[test]
 fn more_tasks_than_are_served_are_a_no() {
     let (code, json, _) = eval(&["agents.users=20000"]);
     assert_eq!(code, 1);

@@ -230,6 +230,7 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     notes.extend(padding(evaluation));
     notes.extend(uncalibrated(evaluation));
     notes.extend(overrun(evaluation));
+    notes.extend(crowded_out(evaluation));
     notes.extend(oversubscription(evaluation));
     notes.extend(unreduced(evaluation));
     notes.extend(between_sites(&evaluation.built.topology, &evaluation.built.parts).map(|note| format!("{note}.")));
@@ -290,6 +291,19 @@ fn overrun(evaluation: &Evaluation) -> Vec<String> {
         format!("{times} times as much falls to {} as it takes in: it keeps a part of that, and hits take longer to build up than computed.", tier.entry.id)
     }));
     notes
+}
+
+/// Agents' sessions that memory does not hold, though the scenario says that they find their caches.
+fn crowded_out(evaluation: &Evaluation) -> Option<String> {
+    let (agents, point) = (evaluation.scenario.agents.as_ref()?, evaluation.agents.as_ref()?);
+    let given = evaluation.scenario.serving.as_ref()?.cache.is_none();
+    (given && point.of_room > 1.0).then(|| {
+        format!(
+            "Sessions hold {} times what the accelerators' memory does: that {} of further steps find theirs is what `agents.session_hit` says, and needs memory beyond. With `serving.cache` it follows from what is kept, and the rest is computed again.",
+            significant(point.of_room, 3),
+            percent(agents.task.reuse.session.get())
+        )
+    })
 }
 
 /// A network that is to reduce in its switches, which it cannot.
