@@ -727,7 +727,7 @@ fn tenants_of_other_hours_take_the_parts_that_others_leave() {
     );
     assert!((same[1] - same[0]).abs() < 1e-9 && same[2] <= same[0] && (same[0] - apart).abs() < 1e-9, "{same:?}");
     for (tenants, said, hint) in [
-        ("[]", "must be a table", "{ key = value }"),
+        ("[]", "names nobody", "name at least one"),
         ("{ count = 2, mean = \"1 request/s\", peak = \"2 request/s\", busiest_hour = 25 }", "outside 0 to 24", "24"),
         (
             "[{ count = 2, mean = \"1 request/s\", peak = \"60 request/s\", busiest_hour = 3 }]",
