@@ -1,0 +1,101 @@
+//! Mistakes: all at once, each with its place and what would be right.
+
+use std::fs;
+
+use super::catalog::overlay;
+use super::{changed, json};
+use crate::program::{LLAMA, MIXTRAL, run};
+
+#[test]
+fn mistakes_are_told_all_at_once_and_nothing_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("out.json");
+    let out = file.to_str().unwrap();
+    let mistaken = ["eval", LLAMA, "--set", "cluster.node=dgx-h10", "--set", "training.tokens=5", "-o", out];
+    let answer = run(&mistaken);
+    assert_eq!((answer.code, answer.stdout.as_str()), (2, ""));
+    assert!(
+        answer.stderr.contains("did you mean \"dgx-h100\"?") && answer.stderr.contains("a bare number"),
+        "{}",
+        answer.stderr
+    );
+    assert!(!file.exists());
+    fs::write(&file, "before").unwrap();
+    run(&mistaken);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "before");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn wrong_arguments_are_mistakes_too() {
+    for arguments in [
+        &["eval"][..],
+        &["evil", LLAMA],
+        &["eval", LLAMA, "--format", "xml"],
+        &["eval", "nowhere.toml"],
+        &["compare", MIXTRAL],
+    ] {
+        let answer = run(arguments);
+        assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{arguments:?}");
+        assert!(!answer.stderr.is_empty());
+    }
+    assert_eq!(run(&["--help"]).code, 0);
+    assert!(run(&["--version"]).stdout.starts_with("clusterplan "));
+}
+
+// What users of other programs ran into: keys that were not known were read over without a word.
+
+#[test]
+fn a_dash_for_an_underscore_is_refused_and_the_effective_configuration_is_printed() {
+    let answer = changed("site = \"us-colo\"", "site = \"us-colo\"\nstorage-units = 4");
+    assert_eq!(answer.code, 2);
+    assert!(
+        answer.stderr.contains("unknown key `storage-units`")
+            && answer.stderr.contains("did you mean `storage_units`?")
+    );
+    let object = json(&["eval", LLAMA, "--set", "cluster.storage_units=32"]);
+    assert_eq!(object["scenario"]["cluster.storage_units"], "32");
+    assert_eq!(object["scenario"]["cluster.reliability"], "hopper");
+    let assumed: Vec<&str> = object["assumed"].as_array().unwrap().iter().map(|key| key.as_str().unwrap()).collect();
+    assert!(assumed.contains(&"cluster.reliability") && !assumed.contains(&"cluster.storage_units"));
+    assert!(run(&["eval", LLAMA]).stdout.contains("by default"));
+}
+
+#[test]
+fn a_slip_in_bandwidth_is_recognised() {
+    let slip = overlay("accelerators/h100-sxm-80gb.toml", "memory_bandwith = \"3.9 TB/s\"\n");
+    let answer = run(&["eval", LLAMA, "--catalog", slip.path().to_str().unwrap()]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("unknown key `memory_bandwith`"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("did you mean `memory_bandwidth`"), "{}", answer.stderr);
+}
+
+#[test]
+fn a_key_at_the_wrong_level_is_told_where_it_belongs() {
+    let answer = changed("site = \"us-colo\"", "site = \"us-colo\"\nutilisation = 0.9");
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("it belongs at `finance.utilisation`"), "{}", answer.stderr);
+}
+
+#[test]
+fn heads_that_do_not_split_name_what_would_and_the_other_way() {
+    // Llama 3.1 70B has 64 heads.
+    let settings = [
+        "training.model=llama-3.1-70b",
+        "training.layout.tensor=3",
+        "training.layout.pipeline=4",
+        "training.layout.virtual_stages=1",
+        "training.layout.schedule=1f1b",
+        "cluster.accelerators=1536",
+        "training.global_batch=1536",
+    ];
+    let set: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    let answer = run(&[&["eval", LLAMA], &set[..]].concat());
+    assert_eq!(answer.code, 1);
+    assert!(
+        answer.stderr.contains("64 heads do not split over tensor 3; 1, 2, 4, 8, 16, 32 or 64 do"),
+        "{}",
+        answer.stderr
+    );
+    assert!(answer.stderr.contains("pipeline"), "{}", answer.stderr);
+}

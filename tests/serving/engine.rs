@@ -1,0 +1,233 @@
+//! What an engine does with its steps: drafts, chunks, blocks of the cache, adapters, steps without graphs.
+
+use serde_json::Value;
+
+use super::{eval, figure, serving};
+
+#[test]
+fn drafts_gain_with_few_requests_and_lose_with_many() {
+    let of = |arrivals: &str, draft: &str| {
+        let mut settings = vec![format!("serving.arrivals={arrivals}")];
+        if !draft.is_empty() {
+            settings.push(format!("serving.speculation={{ draft = \"{draft}\", tokens = 4, acceptance = 0.75 }}"));
+        }
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        let (code, json, stderr) = eval(&settings);
+        assert_eq!(code, 0, "{stderr}");
+        json
+    };
+    let few = "{ concurrency = 16 }";
+    let (plain, drafted) = (of(few, ""), of(few, "llama-3.2-1b"));
+    // (1 - 0.75^5) / 0.25 tokens a step.
+    assert!((figure(&drafted, "tokens_per_step_count") - 3.0508).abs() < 1e-3);
+    assert!(figure(&drafted, "tpot_s") < 0.75 * figure(&plain, "tpot_s"));
+    let step = figure(&drafted, "decode_step_s") * figure(&drafted, "tokens_per_step_count");
+    assert!((step / figure(&drafted, "step_s") - 1.0).abs() < 1e-9, "a step is that of all its tokens");
+    let (plain, drafted) = (of("\"max\"", ""), of("\"max\"", "llama-3.2-1b"));
+    assert!(figure(&drafted, "output_tokens_per_s_per_gpu") < figure(&plain, "output_tokens_per_s_per_gpu"));
+    // Weights of the draft, a quarter of 1.24 billion in 16 bits on each of four ranks, and its cache, are held too.
+    let held = |json: &Value| json["memory"]["weights_bytes"].as_f64().unwrap();
+    assert!(((held(&drafted) - held(&plain)) / (1.236e9 * 2.0 / 4.0) - 1.0).abs() < 0.03);
+    let token = |layers: f64, heads: f64, width: f64| layers * 2.0 * heads * width / 4.0;
+    let (model, draft) = (token(80.0, 8.0, 128.0), token(16.0, 8.0, 64.0));
+    let most = |json: &Value| json["memory"]["kv_cache_bytes"].as_f64().unwrap() / 2_560.0;
+    let fits = (most(&drafted) / (model + draft)).floor() * 16.0;
+    assert!((figure(&drafted, "max_concurrency_count") - fits).abs() < 0.5);
+}
+
+#[test]
+fn chunks_bound_the_wait_of_a_token_and_cost_time_to_the_first() {
+    let of = |tokens: u32| {
+        let chunk = format!("serving.chunk_tokens={tokens}");
+        let (code, json, stderr) =
+            eval(&[&chunk, "serving.input_tokens=8192", "serving.arrivals={ rate = \"10 request/s\" }"]);
+        assert_eq!(code, 0, "{stderr}");
+        json
+    };
+    let (large, small) = (of(8_192), of(512));
+    // 0.7 x 8,192 tokens are computed, in 12 steps of at most 512.
+    assert!((figure(&large, "prefill_chunks_count") - 1.0).abs() < 1e-12);
+    assert!((figure(&small, "prefill_chunks_count") - 12.0).abs() < 1e-12);
+    assert!(figure(&small, "longest_gap_s") < 0.25 * figure(&large, "longest_gap_s"));
+    assert!(figure(&small, "ttft_s") > figure(&large, "ttft_s"));
+    // More tokens of a forward pass leave less memory for the cache.
+    assert!(figure(&of(32_768), "max_concurrency_count") < figure(&large, "max_concurrency_count"));
+    // A chunk as large as the engine's usual step is what is modelled anyway.
+    let (_, usual, _) = eval(&["serving.input_tokens=8192", "serving.arrivals={ rate = \"10 request/s\" }"]);
+    assert!((figure(&usual, "tpot_s") / figure(&large, "tpot_s") - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn blocks_of_the_cache_waste_half_of_one() {
+    let of = |tokens: u32| eval(&[&format!("serving.block_tokens={tokens}"), "serving.arrivals=\"max\""]).1;
+    let (one, large) = (of(1), of(256));
+    assert!(figure(&one, "block_waste_ratio").abs() < 1e-12);
+    // 127.5 tokens behind 2,048 and half of 512.
+    assert!((figure(&large, "block_waste_ratio") - 127.5 / (2_304.0 + 127.5)).abs() < 1e-3);
+    let batch = figure(&large, "batch_count") / figure(&one, "batch_count");
+    assert!((batch - (1.0 - 127.5 / 2_431.5)).abs() < 0.01, "{batch}");
+}
+
+#[test]
+fn drafts_are_accepted_by_their_place() {
+    let of = |acceptance: &str| {
+        let asked = format!("serving.speculation={{ draft = \"mtp\", tokens = 3, acceptance = {acceptance} }}");
+        eval(&[&asked]).1["serving"]["tokens_per_step_count"].as_f64().unwrap()
+    };
+    // 1 + 0.85 + 0.85 x 0.3, and 1 + 0.85 + 0.7225 + 0.614125.
+    assert!((of("[0.85, 0.3, 0]") - 2.105).abs() < 1e-9);
+    assert!((of("0.85") - 3.186_625).abs() < 1e-9 && (of("[0.85, 0.85, 0.85]") - 3.186_625).abs() < 1e-9);
+}
+
+#[test]
+fn what_an_engine_cannot_do_is_refused_with_a_hint() {
+    for (settings, said, hint) in [
+        (
+            &["serving.speculation={ draft = \"qwen2.5-7b\", tokens = 4, acceptance = 0.7 }"][..],
+            "the draft has a vocabulary of 152064, and the model one of 128256",
+            "name a draft of the same family",
+        ),
+        (
+            &["serving.speculation={ draft = \"mtp\", tokens = 0, acceptance = 0.7 }"],
+            "`serving.speculation.tokens`",
+            "1",
+        ),
+        (&["serving.speculation={ draft = \"mtp\", tokens = 2, acceptance = 1.2 }"], "acceptance", "1"),
+        (&["serving.speculation={ draft = \"mtp\", tokens = 2, acceptance = [0.8, 1.2] }"], "acceptance", "1"),
+        (
+            &["serving.speculation={ draft = \"mtp\", tokens = 3, acceptance = [0.85, 0.3] }"],
+            "2 shares of acceptance for 3 drafted tokens",
+            "as many as `tokens`",
+        ),
+        (
+            &["serving.speculation={ draft = \"mtp\", tokens = 2, acceptance = 0.7 }", "serving.layout.pipeline=2"],
+            "split over pipeline stages",
+            "serving.layout.pipeline = 1",
+        ),
+        (&["serving.two_batch_overlap=true"], "nothing to overlap", "attention_data above 1"),
+        (&["serving.chunk_tokens=4"], "outside 16 to", "at least 16"),
+    ] {
+        let (code, _, stderr) = eval(settings);
+        assert_eq!(code, 2, "{settings:?}: {stderr}");
+        assert!(stderr.contains(said) && stderr.contains(hint), "{settings:?}: {stderr}");
+    }
+}
+
+#[test]
+fn stages_hand_activations_over() {
+    // One request in each replica, of which 2,048 tokens are computed.
+    let of = |layout: &str, replicas: u32, fabric: &str| {
+        let (layout, open) = (format!("serving.layout={layout}"), replicas.to_string());
+        let (open, fabric) =
+            (format!("serving.arrivals={{ concurrency = {open} }}"), format!("cluster.fabric=\"{fabric}\""));
+        let (code, json, stderr) = eval(&[&layout, &open, &fabric, "serving.prefix_hit=0"]);
+        assert_eq!(code, 0, "{stderr}");
+        ["ttft_s", "tpot_s"].map(|key| figure(&json, key))
+    };
+    for fabric in ["quantum-2-ndr", "roce-400g"] {
+        let (one, two) = (of("{ tensor = 8 }", 8, fabric), of("{ tensor = 8, pipeline = 2 }", 4, fabric));
+        // 8,192 numbers of 16 bits a token, from each rank to the one in its place on the next node.
+        let wire = 2_048.0 * 8_192.0 * 2.0 / 50e9;
+        let handed = two[0] - one[0];
+        assert!(handed > wire && handed < 1.25 * wire + 0.2e-3, "{fabric}: {handed} for {wire}");
+        let token = two[1] - one[1];
+        assert!(token > 5e-6 && token < 60e-6, "{fabric}: {token}");
+    }
+    // Within a node the network between them has no part.
+    let within = ["quantum-2-ndr", "roce-400g"].map(|fabric| of("{ tensor = 4, pipeline = 2 }", 8, fabric));
+    assert!((within[0][0] - within[1][0]).abs() < 1e-12 && (within[0][1] - within[1][1]).abs() < 1e-12, "{within:?}");
+    assert!(within[0][0] > of("{ tensor = 4 }", 16, "quantum-2-ndr")[0]);
+}
+
+#[test]
+fn an_engine_s_share_of_memory_is_that_of_its_version_or_as_it_is_given() {
+    let pool = |settings: &[&str]| {
+        let (code, json, stderr) = eval(settings);
+        assert_eq!(code, 0, "{stderr}");
+        let of = |key: &str| json["memory"][key].as_f64().unwrap();
+        (of("kv_cache_bytes"), of("usable_bytes"))
+    };
+    let (usual, usable) = pool(&[]);
+    // vLLM takes 0.9 of it by default, and 0.92 from version 0.22 on (ai-dynamo/aiconfigurator, issue 1396); 0.95 is not its
+    // default in any.
+    for (settings, share) in [
+        (&["serving.engine_version=\"0.21.1\""][..], 0.9),
+        (&["serving.engine_version=\"0.22\""], 0.92),
+        (&["serving.engine_version=\"v0.23.0rc1\""], 0.92),
+        (&["serving.memory_fraction=0.95"], 0.95),
+        (&["serving.engine_version=\"0.22\"", "serving.memory_fraction=0.8"], 0.8),
+    ] {
+        let more = (pool(settings).0 - usual) / usable;
+        assert!((more - (share - 0.9)).abs() < 1e-6, "{settings:?}: {more}");
+    }
+    for (setting, said, hint) in [
+        ("serving.engine_version=\"newest\"", "which is no version", "0.22"),
+        ("serving.engine_version=0.22", "a version in quotes", ""),
+        ("serving.memory_fraction=0", "an engine with no memory", "such as 0.9"),
+        ("serving.memory_fraction=92", "must be 0 to 1", "92% is 0.92"),
+    ] {
+        let (code, _, stderr) = eval(&[setting]);
+
+        assert_eq!(code, 2, "{setting}: {stderr}");
+        assert!(stderr.contains(said) && stderr.contains(hint), "{setting}: {stderr}");
+    }
+}
+
+#[test]
+fn adapters_take_memory_time_and_loads() {
+    let rate = "serving.arrivals={ rate = \"20 request/s\" }";
+    let of = |adapters: &str| {
+        let (code, json, stderr) = eval(&[&format!("serving.adapters={adapters}"), rate]);
+        assert_eq!(code, 0, "{stderr}");
+        json
+    };
+    let (_, none, _) = eval(&[rate]);
+    let all = of("{ count = 100, rank = 16 }");
+    // 80 layers: queries and outputs of 8,192 and 8,192, keys and values of 1,024, rank 16, two bytes.
+    let each = 80.0 * 16.0 * (4.0 * 8_192.0 + 2.0 * 8_192.0 + 2.0 * 1_024.0) * 2.0;
+    assert!((figure(&all, "adapter_bytes") - each).abs() < 1.0);
+    // The side of 8,192 of each projection is whole on every rank, the other is split over four.
+    let held = 100.0 * 80.0 * 16.0 * (4.0 * 8_192.0 + (2.0 * 8_192.0 + 2.0 * 1_024.0) / 4.0) * 2.0;
+    assert!((figure(&all, "adapters_held_bytes") - held).abs() < 1.0);
+    let weights = |json: &Value| json["memory"]["weights_bytes"].as_f64().unwrap();
+    assert!((weights(&all) - weights(&none) - held).abs() < 1.0);
+    // Two kernels for each of 4 x 80 projections, 4.5 us each, and adapters to read: 2.9 ms and more.
+    let slower = figure(&all, "decode_step_s") - figure(&none, "decode_step_s");
+    assert!(slower > 2.88e-3 && slower < 6e-3, "{slower}");
+    // A quarter of them in memory, all as popular: three quarters of the requests load theirs.
+    let some = of("{ count = 100, rank = 16, resident = 25 }");
+    assert!((figure(&some, "adapter_loads_ratio") - 0.75).abs() < 1e-6);
+    let load = 2e-6 + each / (4.0 * 55.4e9);
+    assert!((figure(&some, "adapter_wait_s") - 0.75 * load).abs() < 1e-9);
+    let popular = of("{ count = 100, rank = 16, resident = 25, popularity = 1.2 }");
+    assert!(figure(&popular, "adapter_loads_ratio") < 0.4);
+}
+
+#[test]
+fn without_graphs_steps_take_as_long_as_their_launches() {
+    let of = |settings: &[&str]| {
+        let (code, json, stderr) = eval(settings);
+        assert_eq!(code, 0, "{stderr}");
+        serving(&json)
+    };
+    let few = "serving.arrivals={ concurrency = 16 }";
+    let (usual, graphs) = (of(&[few]), of(&[few, "serving.cuda_graphs=true"]));
+    let eager = of(&[few, "serving.cuda_graphs=false"]);
+    assert_eq!(usual("tpot_s").to_bits(), graphs("tpot_s").to_bits());
+    // 80 layers of 0.76 ms and more, where the device has hardly anything to do.
+    assert!(eager("decode_step_s") > 80.0 * 0.76e-3 && eager("decode_step_s") > 2.0 * usual("decode_step_s"));
+    // The host runs ahead of a device that takes longer.
+    let large = [
+        "serving.weights=\"bf16\"",
+        "serving.kv_cache=\"bf16\"",
+        "serving.input_tokens=60000",
+        "serving.arrivals=\"max\"",
+    ];
+    let gain = |settings: &[&str]| {
+        let eager = [settings, &["serving.cuda_graphs=false"]].concat();
+        of(&eager)("decode_step_s") / of(settings)("decode_step_s")
+    };
+    assert!(gain(&large) < gain(&[few]) / 1.5, "{}", gain(&large));
+    let (code, _, stderr) = eval(&["serving.cuda_graphs=\"no\""]);
+    assert!(code == 2 && stderr.contains("serving.cuda_graphs"), "{stderr}");
+}

@@ -1,0 +1,121 @@
+//! Slices of accelerators and the tenants that share them.
+
+use serde_json::Value;
+
+use super::{eval, figure};
+
+#[test]
+fn slices_are_gpus_of_their_own() {
+    let small = ["serving.model=\"llama-3.1-8b\"", "serving.layout.tensor=1", "serving.arrivals=\"max\""];
+    let of = |more: &[&str]| {
+        let (code, json, stderr) = eval(&[&small[..], more].concat());
+        assert_eq!(code, 0, "{stderr}");
+        json
+    };
+    let (whole, slices) = (of(&[]), of(&["serving.slice=\"3g.40gb\""]));
+    // Two of half the memory and its bandwidth, and of three sevenths of the multiprocessors.
+    assert_eq!(slices["serving"]["replicas_count"], 128);
+    assert_eq!(slices["serving"]["slices_per_gpu_count"], 2);
+    let usable = |json: &Value| json["memory"]["usable_bytes"].as_f64().unwrap();
+    let capacity = 81_559.0 * 1_048_576.0;
+    assert!((usable(&whole) - usable(&slices) - capacity / 2.0).abs() < 1.0);
+    // The same weights are read by both halves: less is served than by the whole, and more than half of it.
+    let each = |json: &Value| figure(json, "output_tokens_per_s_per_gpu");
+    let ratio = each(&slices) / each(&whole);
+    assert!(ratio > 0.5 && ratio < 1.0, "{ratio}");
+    let rate = figure(&slices, "requests_per_s") * 512.0 / 64.0;
+    assert!((rate / each(&slices) - 1.0).abs() < 1e-9);
+    assert_eq!(slices["serving"]["uncalibrated"], true);
+    let notes: Vec<&str> = slices["notes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(notes.iter().any(|note| note.contains("with slices of an accelerator;")), "{notes:?}");
+    // What 64 GPUs cost in a second is what its tokens cost.
+    let of = |key: &str| slices["cost"][key].as_f64().unwrap();
+    let paid = of("usd_per_mtok_blended") * figure(&slices, "requests_per_s") * 2_560.0;
+    assert!((paid / (of("usd_per_useful_gpu_hour") * 64.0 / 3_600.0 * 1e6) - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn every_slice_is_cut_as_often_as_it_is() {
+    // Of an H100 of 80 GB, as NVIDIA's user guide of MIG lists its profiles.
+    for (slice, instances) in [("1g.20gb", 4), ("2g.20gb", 3), ("3g.40gb", 2)] {
+        let slice = format!("serving.slice=\"{slice}\"");
+        let (code, json, stderr) = eval(&["serving.model=\"llama-3.1-8b\"", "serving.layout={ tensor = 1 }", &slice]);
+        assert_eq!(code, 0, "{slice}: {stderr}");
+        assert_eq!(json["serving"]["slices_per_gpu_count"], instances, "{slice}");
+        assert_eq!(json["serving"]["replicas_count"], 64 * instances, "{slice}");
+    }
+}
+
+#[test]
+fn tenants_together_take_less_than_apart() {
+    let tenants = "serving.tenants={ count = 40, mean = \"0.05 request/s\", peak = \"2 request/s\" }";
+    let settings = ["serving.model=\"llama-3.1-8b\"", "serving.layout.tensor=1", "serving.arrivals=\"max\"", tenants];
+    let (code, whole, stderr) = eval(&settings);
+    assert_eq!(code, 0, "{stderr}");
+    // A whole GPU serves more than any tenant asks for: one each, apart. Together they ask for 40 x 0.05 + sqrt(40) x 1.95 =
+    // 14.33 a second.
+    assert!((figure(&whole, "tenants_apart_count") - 40.0).abs() < 1e-9);
+    let each = figure(&whole, "requests_per_s") / 64.0;
+    assert!((figure(&whole, "tenants_pooled_count") - (14.33 / each).ceil()).abs() < 1e-9, "{each}");
+    // Slices come nearer to what a tenant alone asks for.
+    let (_, slices, _) = eval(&[&settings[..], &["serving.slice=\"1g.20gb\""]].concat());
+    assert!(figure(&slices, "tenants_apart_count") < 40.0);
+    assert!(figure(&slices, "tenants_pooled_count") <= figure(&slices, "tenants_apart_count"));
+}
+
+#[test]
+fn tenants_of_other_hours_take_the_parts_that_others_leave() {
+    let settings = ["serving.model=\"llama-3.1-8b\"", "serving.layout.tensor=1", "serving.slice=\"1g.20gb\""];
+    let of = |hours: [&str; 2]| {
+        let class =
+            |hour| format!("{{ count = 20, mean = \"2 request/s\", peak = \"4 request/s\", busiest_hour = {hour} }}");
+        let tenants = format!("serving.tenants=[{}, {}]", class(hours[0]), class(hours[1]));
+        let (code, json, stderr) = eval(&[&settings[..], &["serving.arrivals=\"max\"", &tenants]].concat());
+        assert_eq!(code, 0, "{stderr}");
+        ["apart", "reallocated", "pooled"].map(|how| figure(&json, &format!("tenants_{how}_count")))
+    };
+    let ([apart, by_hour, pooled], same) = (of(["2", "14"]), of(["14", "14"]));
+    // Offices of opposite hours: shared, half of what each has for itself; given by the hour, between.
+    assert!(
+        (pooled / apart - 0.5).abs() < 0.1 && pooled <= by_hour && by_hour < 0.9 * apart,
+        "{apart} {by_hour} {pooled}"
+    );
+    assert!((same[1] - same[0]).abs() < 1e-9 && same[2] <= same[0] && (same[0] - apart).abs() < 1e-9, "{same:?}");
+    for (tenants, said, hint) in [
+        ("[]", "names nobody", "name at least one"),
+        ("{ count = 2, mean = \"1 request/s\", peak = \"2 request/s\", busiest_hour = 25 }", "outside 0 to 24", "24"),
+        (
+            "[{ count = 2, mean = \"1 request/s\", peak = \"60 request/s\", busiest_hour = 3 }]",
+            "at one hour of the day",
+            "leave busiest_hour out",
+        ),
+    ] {
+        let (code, _, stderr) = eval(&[&format!("serving.tenants={tenants}")]);
+        assert_eq!(code, 2, "{tenants}: {stderr}");
+        assert!(stderr.contains(said) && stderr.contains(hint), "{tenants}: {stderr}");
+    }
+}
+
+#[test]
+fn parts_and_adapters_that_cannot_be_are_refused_with_a_hint() {
+    for (settings, said, hint) in [
+        (&["serving.slice=\"5g.40gb\"", "serving.layout.tensor=1"][..], "has no slice \"5g.40gb\"", "3g.40gb"),
+        (&["serving.slice=\"3g.40gb\""], "do not reach each other's memory", "tensor = 1"),
+        (&["serving.adapters={ count = 10, rank = 16, resident = 20 }"], "20 of 10 adapters", "at most count"),
+        (&["serving.tenants=[]"], "`serving.tenants` names nobody", "at least one"),
+        (
+            &["serving.adapters={ count = 10, rank = 16, targets = \"all\" }", "serving.model=\"mixtral-8x7b\""],
+            "adapters of experts are not modelled",
+            "targets = \"attention\"",
+        ),
+        (
+            &["serving.tenants={ count = 4, mean = \"2 request/s\", peak = \"1 request/s\" }"],
+            "at their busiest",
+            "peak at least as much",
+        ),
+    ] {
+        let (code, _, stderr) = eval(settings);
+        assert_eq!(code, 2, "{settings:?}: {stderr}");
+        assert!(stderr.contains(said) && stderr.contains(hint), "{settings:?}: {stderr}");
+    }
+}

@@ -1,0 +1,55 @@
+//! Pools of prefill and decode, and the links between them.
+
+use super::{eval, serving};
+
+#[test]
+fn links_between_pools_bound_what_is_served() {
+    // Four A100s a card of 100 Gbit/s; 24 of them prefill, most of each prompt from their cache. Keys and values of 8,000 tokens
+    // of Llama 3.1 8B: 32 layers x 2 x 8 heads x 128 x 2 bytes a token, 1.05 GB, and six cards carry 75 GB/s before headers.
+    let at = |arrivals: &str, settings: &[&str]| {
+        let arrivals = format!("serving.arrivals={arrivals}");
+        let shape = [
+            "cluster.node=\"a100-pcie-4-shared\"",
+            "cluster.fabric=\"roce-100g\"",
+            "cluster.accelerators=48",
+            "serving.model=\"llama-3.1-8b\"",
+            "serving.weights=\"bf16\"",
+            "serving.kv_cache=\"bf16\"",
+            "serving.input_tokens=8000",
+            "serving.output_tokens=64",
+            "serving.prefix_hit=0.95",
+            "serving.layout={ decode = { tensor = 1 }, prefill = { tensor = 1 }, prefill_accelerators = 24 }",
+            arrivals.as_str(),
+        ];
+        eval(&[&shape[..], settings].concat())
+    };
+    let of = |arrivals: &str| {
+        let (code, json, stderr) = at(arrivals, &[]);
+        assert_eq!(code, 0, "{stderr}");
+        serving(&json)
+    };
+    let cache = 8_000.0 * 32.0 * 2.0 * 8.0 * 128.0 * 2.0;
+    let idle = of("{ rate = \"0.01 request/s\" }");
+    let carried = idle("kv_transfer_most_requests_per_s") * cache / 75e9;
+    assert!(carried > 0.9 && carried <= 1.0, "{carried} of the cards' rate");
+    assert!(idle("prefill_most_requests_per_s") > 131.0 && idle("decode_most_requests_per_s") > 131.0);
+    assert!(idle("queue_s") < 1e-4, "{}", idle("queue_s"));
+    // More than that is refused, and said to be for the links; without end, and with any number open, no more comes through.
+    let (code, json, stderr) = at("{ rate = \"131 request/s\" }", &[]);
+    assert_eq!(code, 1, "{stderr}");
+    let reason = json["infeasible"]["reason"].as_str().unwrap();
+    assert!(reason.contains("131 request/s come") && reason.contains("links between prefill and decode"), "{reason}");
+    let most = idle("kv_transfer_most_requests_per_s");
+    assert!((of("\"max\"")("requests_per_s") / most - 1.0).abs() < 1e-9);
+    assert!(of("{ concurrency = 20000 }")("requests_per_s") <= most);
+    // Caches wait for each other as the links fill up: M/D/1 at each end, 24 GPUs of either pool.
+    let rate = 0.8 * most;
+    let busy = of(&format!("{{ rate = \"{rate} request/s\" }}"));
+    assert!((busy("kv_links_busy_ratio") - 0.8).abs() < 1e-9);
+    let wait = 2.0 * (24.0 / most) * 0.8 / (2.0 * 0.2);
+    assert!((busy("queue_s") / wait - 1.0).abs() < 1e-2, "{} and {wait}", busy("queue_s"));
+    // In one domain of scale-up links there is next to no load.
+    let pools = "serving.layout={ decode = { tensor = 4 }, prefill = { tensor = 4 } }";
+    let (_, json, _) = eval(&["cluster.accelerators=8", pools, "serving.arrivals={ rate = \"2 request/s\" }"]);
+    assert!(serving(&json)("kv_links_busy_ratio") < 1e-3, "{json}");
+}

@@ -1,0 +1,174 @@
+//! Prefixes of prompts kept in tiers of memory: what is found, what it costs, and links that fill up.
+
+use serde_json::Value;
+
+use super::{eval, figure, program};
+
+const TIERS: &str = "scenarios/serve-llama3.1-70b-64-h100-prefix-tiers.toml";
+
+fn cached(settings: &[&str]) -> (i32, Value, String) {
+    let set: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    let answer = program::run(&[&["eval", TIERS, "--format", "json"], &set[..]].concat());
+    (answer.code, serde_json::from_str(&answer.stdout).unwrap_or(Value::Null), answer.stderr)
+}
+
+#[test]
+fn tiers_find_more_prefixes_and_are_paid_for() {
+    let of = |tiers: &str| {
+        let (code, json, stderr) = cached(&[&format!("serving.cache.tiers={tiers}")]);
+        assert_eq!(code, 0, "{stderr}");
+        json
+    };
+    let none = of("[]");
+    let host = of("[{ tier = \"host-dram-pcie5\" }]");
+    let more = of("[{ tier = \"host-dram-pcie5\", capacity = \"1 TB\" }]");
+    let hit = |json: &Value| json["serving"]["prefix_found_ratio"].as_f64().unwrap();
+    assert!(hit(&none) < hit(&host) && hit(&host) < hit(&more) && hit(&more) <= 0.75);
+    assert!(figure(&more, "ttft_s") < figure(&none, "ttft_s"));
+    assert!(figure(&more, "requests_per_s") > figure(&none, "requests_per_s"));
+    // What the nodes have, 2 TB for eight GPUs, costs nothing more. A terabyte a GPU is 750 GB more, on the 72 GPUs of nine
+    // nodes, a spare among them: 54 TB in kits of 4.096 TB, 14 of $76,999.
+    let price = |json: &Value| json["cost"]["memory_tiers_usd"].as_f64().unwrap();
+    assert!(price(&none).abs() < 1e-9 && price(&host).abs() < 1e-9);
+    assert!((price(&more) - 14.0 * 76_999.0).abs() < 1e-6, "{}", price(&more));
+    let capex = |json: &Value| json["cost"]["capex_usd"].as_f64().unwrap();
+    assert!(capex(&more) - capex(&host) >= price(&more));
+    // The link of a prefix of 6,000 tokens: 80 layers x 2 x 8 heads x 128 bytes a token over four links of 55.4 GB/s, 2 us, and
+    // the wait for loads before it on links that are busy for a small share of the time.
+    let transfer = 80.0 * 2.0 * 8.0 * 128.0 * 6_000.0 / (4.0 * 55.4e9);
+    let busy = figure(&host, "cache_links_busy_ratio");
+    let load = transfer * (1.0 + busy / (2.0 * (1.0 - busy))) + 2e-6;
+    let waited = figure(&host, "cache_load_s") / figure(&host, "hits.tier_1_ratio");
+    assert!((waited / load - 1.0).abs() < 1e-6, "{waited} {load}");
+}
+
+#[test]
+fn tiers_draw_power_and_stand_in_racks() {
+    let of = |tiers: &str| cached(&[&format!("serving.cache.tiers={tiers}")]).1;
+    let none = of("[]");
+    let it = |json: &Value| json["facility"]["it_kw"].as_f64().unwrap();
+    for (tiers, watts, racks) in [
+        // 12 TB a GPU beside the 3.84 in the node on 72 GPUs: 829.44 TB, 28 drives of 25 W, in the nodes.
+        ("[{ tier = \"local-nvme-gen5\", capacity = \"15.36 TB\" }]", 28.0 * 25.0, 0.0),
+        ("[{ tier = \"cxl-gen5\" }]", 72.0 * 70.0, 0.0),
+        // A terabyte a GPU in servers of 4.096 TB, 18 of 706 W beside what else shares racks.
+        ("[{ tier = \"remote-dram-400g\" }]", 18.0 * 706.0, 1.0),
+    ] {
+        let some = of(tiers);
+        assert!((it(&some) - it(&none) - watts / 1e3).abs() < 1e-6, "{tiers}: {} {}", it(&some), it(&none));
+        let counted = |json: &Value| json["facility"]["racks_count"].as_f64().unwrap();
+        assert!(counted(&some) >= counted(&none) + racks, "{tiers}");
+    }
+}
+
+#[test]
+fn loads_share_their_links_and_are_limited_to_what_comes_sooner() {
+    // A tier on which everything lies, and requests at a rate: the link's share of the time follows from it.
+    let tier = "serving.cache.tiers=[{ tier = \"remote-flash-400g\" }]";
+    let of = |rate: f64| {
+        let (code, json, stderr) = cached(&[tier, &format!("serving.arrivals={{ rate = \"{rate} request/s\" }}")]);
+        assert_eq!(code, 0, "{stderr}");
+        json
+    };
+    let (calm, busy) = (of(10.0), of(30.0));
+    let share = |json: &Value| figure(json, "cache_links_busy_ratio");
+    assert!((share(&busy) / share(&calm) - 3.0).abs() < 1e-6);
+    assert!(figure(&busy, "cache_load_s") > figure(&calm, "cache_load_s"));
+    // Writes of what is not found in the own memory, at 10 GB/s and four ranks; the busiest of 16 replicas.
+    let prefix = 80.0 * 2.0 * 8.0 * 128.0 * 6_000.0;
+    let missed = 1.0 - figure(&busy, "hits.own_ratio");
+    let each = 30.0 / 16.0 * figure(&busy, "busiest_replica_ratio");
+    let written = each * missed * prefix / (4.0 * 10e9);
+    assert!((figure(&busy, "cache_writes_busy_ratio") / written - 1.0).abs() < 1e-4, "{written}");
+    // Links of 700 MB/s carry a part of the hits; the others are computed again, and the answer says so.
+    let folder = tempfile::tempdir().unwrap();
+    let tiers = folder.path().join("memory_tiers");
+    std::fs::create_dir(&tiers).unwrap();
+    let text = std::fs::read_to_string("catalogs/memory_tiers/remote-flash-400g.toml").unwrap();
+    let slow = text.replace("\"20 GB/s\", low = \"5 GB/s\"", "\"700 MB/s\", low = \"700 MB/s\"");
+    assert_ne!(text, slow);
+    std::fs::write(tiers.join("remote-flash-400g.toml"), slow).unwrap();
+    let answer = program::run(&[
+        "eval",
+        TIERS,
+        "--catalog",
+        folder.path().to_str().unwrap(),
+        "--set",
+        tier,
+        "--set",
+        "serving.arrivals={ rate = \"30 request/s\" }",
+    ]);
+    assert!(answer.stdout.contains("The links of a tier are overrun"), "{} {}", answer.stdout, answer.stderr);
+}
+
+#[test]
+fn routing_to_caches_finds_more_and_loads_unevenly() {
+    let of = |routing: &str| {
+        cached(&[
+            &format!("serving.cache.routing=\"{routing}\""),
+            "serving.cache.tiers=[{ tier = \"host-dram-pcie5\" }]",
+        ])
+        .1
+    };
+    let (anywhere, aware) = (of("balanced"), of("cache-aware"));
+    assert!(figure(&aware, "prefix_found_ratio") > 2.0 * figure(&anywhere, "prefix_found_ratio"));
+    // Both shares stand in both answers.
+    for json in [&anywhere, &aware] {
+        assert!(figure(json, "hits.cache_aware_ratio") > figure(json, "hits.balanced_ratio"));
+        assert!(figure(json, "busiest_replica_ratio") > 1.0);
+    }
+    // Replicas that are not the busiest wait: shares of the time still add up, and costs of tokens to what is owned.
+    let shares = ["weights", "kv", "compute", "network", "idle"];
+    let all: f64 = shares.iter().map(|part| figure(&aware, &format!("time_share.{part}_ratio"))).sum();
+    assert!((all - 1.0).abs() < 1e-9, "{all}");
+    let of = |key: &str| aware["cost"][key].as_f64().unwrap();
+    let found = figure(&aware, "prefix_found_ratio");
+    let paid = figure(&aware, "requests_per_s")
+        * (8_000.0 * ((1.0 - found) * of("usd_per_mtok_input") + found * of("usd_per_mtok_cached"))
+            + 400.0 * of("usd_per_mtok_output"));
+    let owned = of("usd_per_useful_gpu_hour") * 64.0 / 3_600.0 * 1e6;
+    assert!((paid / owned - 1.0).abs() < 1e-9, "{paid} and {owned}");
+}
+
+#[test]
+fn caches_that_cannot_be_are_refused_with_a_hint() {
+    for (setting, said, hint) in [
+        ("serving.prefix_hit=0.2", "follows from `serving.cache`", "leave one of both out"),
+        ("serving.cache={ tiers = [] }", "`serving.cache.prefix_tokens` is missing", ""),
+        ("serving.cache.prefix_tokens=8000", "is all of a prompt of 8000", "below serving.input_tokens"),
+        ("serving.cache.tiers=[{ tier = \"hbm3-h100\" }]", "no tier beyond it", "serving.cache.own_share"),
+        ("serving.cache.tiers=[{ tier = \"grace-lpddr\", capacity = \"4 TB\" }]", "is bought as", "no more than that"),
+        ("serving.cache.popularity=-1", "serving.cache.popularity", ""),
+        (
+            "serving.cache.tiers=[{ tier = \"host-dram-pcie5\" }, { tier = \"host-dram-pcie5\" }]",
+            "tier \"host-dram-pcie5\" is named twice",
+            "name each once",
+        ),
+        (
+            "serving.cache.tiers=[{ tier = \"host-dram-pcie5\", capacity = \"0 B\" }]",
+            "a tier of no capacity",
+            "leave the tier out",
+        ),
+    ] {
+        let (code, _, stderr) = cached(&[setting]);
+        assert_eq!(code, 2, "{setting}: {stderr}");
+        assert!(stderr.contains(said) && stderr.contains(hint), "{setting}: {stderr}");
+    }
+}
+
+#[test]
+fn what_was_refused_is_not_refused_again_for_what_stands_in_its_place() {
+    let places = |stderr: &str| stderr.matches("error[").count();
+    let big = "serving.cache.tiers=[{ tier = \"host-dram-pcie5\", capacity = \"1e300 B\" }]";
+    let (code, _, stderr) = cached(&[big]);
+    assert_eq!((code, places(&stderr)), (2, 1), "{stderr}");
+    let (code, _, stderr) = cached(&["serving.trace=\"none.csv\""]);
+    assert_eq!(code, 2);
+    assert!(!stderr.contains("a prompt of") && !stderr.contains("catalogs/"), "{stderr}");
+    for setting in
+        ["serving.layout=\"fast\"", "serving.tenants={ count = 2, mean = \"1 request/s\", peak = \"1e300 request/s\" }"]
+    {
+        let (code, _, stderr) = eval(&[setting]);
+        assert_eq!((code, places(&stderr)), (2, 1), "{setting}: {stderr}");
+    }
+}
