@@ -54,6 +54,9 @@ pub(super) struct Memory {
     /// Groups of tensor ranks that attend for requests of their own
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS))]
     attention_data: u32,
+    /// Copies of routed experts in each layer beside one of each
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST_RANKS))]
+    redundant_experts: u32,
     /// The engine whose rule sizes the cache: vllm, sglang or trtllm
     #[arg(long, default_value = "vllm")]
     engine: String,
@@ -123,6 +126,7 @@ impl Memory {
             pipeline: self.pipeline,
             expert: self.expert,
             attention_data: self.attention_data,
+            redundant_experts: self.redundant_experts,
         };
         if let Err(reason) = layout.check(&model) {
             session.sink.push(Diagnostic::new(Code::Inconsistent, reason).hint("change the degrees of the layout"));

@@ -101,23 +101,25 @@ impl Replica<'_> {
     /// Experts of all layers, for that many tokens over the engine.
     ///
     /// Tokens that choose `k` of `E` experts independently leave `(1 - k/E)^tokens` of them untouched. Real routing is
-    /// skewed, as if fewer tokens had chosen.
+    /// skewed, as if fewer tokens had chosen. Copies are of those that most tokens choose, so that each of `S` slots gets as
+    /// many (DeepSeek's EPLB): `k/S`.
     fn experts(&self, tokens: f64) -> Matrices {
         let hardware = self.hardware;
         let mut time = Matrices::default();
         for layers in &self.shape.experts {
             let rates = hardware.class(layers.expert.class);
             let independent = tokens * hardware.kernels.routing.value.get();
-            let untouched = (1.0 - layers.per_token / layers.experts).powf(independent);
-            let touched = (layers.experts * (1.0 - untouched)).max(layers.per_token);
+            let slots = self.spread.slots(layers.experts);
+            let untouched = (1.0 - layers.per_token / slots).powf(independent);
+            let touched = (slots * (1.0 - untouched)).max(layers.per_token);
             let each = layers.layers / self.spread.stage();
             let read =
                 layers.expert.bytes * (touched * each) / (hardware.memory * (hardware.weights * rates.expert_read));
             let multiplied = layers.expert.flops * (layers.per_token * tokens * each)
                 / (rates.peak * hardware.kernels.decode_experts.value.get());
             let both = Matrices::new(multiplied, read);
-            // Each expert's tiles begin and end for themselves.
-            let begun = hardware.overhead.expert.value * (touched * layers.layers);
+            // Each expert's tiles begin and end for themselves; those of copies at the same time as on other ranks.
+            let begun = hardware.overhead.expert.value * (touched * (layers.experts / slots) * layers.layers);
             time = Matrices { read: time.read + both.read + begun, beyond: time.beyond + both.beyond };
         }
         time

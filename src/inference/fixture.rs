@@ -52,7 +52,7 @@ pub(super) fn shape(id: &str) -> ModelShape {
 
 /// So many tensor ranks.
 pub(super) const fn tensor(tensor: u32) -> Spread {
-    Spread { tensor, attention_data: 1, pipeline: 1, expert_parallel: false }
+    Spread { tensor, attention_data: 1, pipeline: 1, expert_parallel: false, redundant_experts: 0 }
 }
 
 /// An H100 as an engine finds it.

@@ -132,8 +132,9 @@ impl Replica<'_> {
             let filled = hardware.kernels.decode_experts.value.get().max(rate);
             let rate = (rate * (all / FULL_STEP).max(1.0)).min(filled);
             multiplied += layers.expert.flops * (layers.per_token * all * each) / (rates.peak * rate);
-            let untouched = (1.0 - layers.per_token / layers.experts).powf(all);
-            read += layers.expert.bytes * (layers.experts * (1.0 - untouched) * each) / memory;
+            let slots = self.spread.slots(layers.experts);
+            let untouched = (1.0 - layers.per_token / slots).powf(all);
+            read += layers.expert.bytes * (slots * (1.0 - untouched) * each) / memory;
         }
         let messages =
             if self.exchanges() { self.prompt_exchange(tokens) } else { self.all_reduces(tokens, Seconds::ZERO) };

@@ -15,6 +15,8 @@ pub struct Spread {
     pub pipeline: u32,
     /// Whether experts lie whole on ranks.
     pub expert_parallel: bool,
+    /// Copies of a layer's experts beside one of each.
+    pub redundant_experts: u32,
 }
 
 impl From<ServingLayout> for Spread {
@@ -24,6 +26,7 @@ impl From<ServingLayout> for Spread {
             attention_data: layout.attention_data,
             pipeline: layout.pipeline,
             expert_parallel: layout.expert > 1,
+            redundant_experts: layout.redundant_experts,
         }
     }
 }
@@ -32,6 +35,11 @@ impl Spread {
     /// Accelerators of a stage.
     pub fn stage(&self) -> f64 {
         f64::from(self.tensor) * f64::from(self.attention_data)
+    }
+
+    /// Places for experts of a layer that has so many.
+    pub(super) fn slots(&self, experts: f64) -> f64 {
+        experts + f64::from(self.redundant_experts)
     }
 
     /// Accelerators of the engine.

@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn groups_take_a_prompt_each_in_nearly_the_time_of_one() {
         let (model, hardware) = (fixture::shape("deepseek-v3"), fixture::h100());
-        let spread = Spread { tensor: 1, attention_data: 8, pipeline: 1, expert_parallel: true };
+        let spread = Spread { tensor: 1, attention_data: 8, pipeline: 1, expert_parallel: true, redundant_experts: 0 };
         let engine = Replica::new(&model, &hardware, spread);
         let time = |prompts: f64| engine.prefill_together(prompts, 8_192.0, 0.0);
         // Attention, most of it, goes on side by side; experts work for all eight.

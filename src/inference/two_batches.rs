@@ -44,7 +44,7 @@ mod tests {
             kernel: Seconds::new(0.92e-6),
         };
         let hardware = fixture::h100().across(across);
-        let spread = Spread { tensor: 1, attention_data: 64, pipeline: 1, expert_parallel: true };
+        let spread = Spread { tensor: 1, attention_data: 64, pipeline: 1, expert_parallel: true, redundant_experts: 0 };
         let plain = Replica::new(&model, &hardware, spread);
         let halves = plain.with(Features { two_batches: true, ..Features::default() });
         let gain = |own: f64| {

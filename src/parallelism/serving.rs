@@ -13,11 +13,13 @@ pub struct ServingLayout {
     pub expert: u32,
     /// Groups of tensor ranks that attend for requests of their own and share the experts.
     pub attention_data: u32,
+    /// Copies of routed experts in each layer beside one of each, so that each rank holds as many.
+    pub redundant_experts: u32,
 }
 
 impl ServingLayout {
     /// One rank.
-    pub const SINGLE: Self = Self { tensor: 1, pipeline: 1, expert: 1, attention_data: 1 };
+    pub const SINGLE: Self = Self { tensor: 1, pipeline: 1, expert: 1, attention_data: 1, redundant_experts: 0 };
 
     /// Ranks of a replica.
     pub fn ranks(&self) -> u64 {
@@ -55,7 +57,7 @@ impl ServingLayout {
     }
 
     fn clash(&self, model: &Model) -> Result<(), String> {
-        let Self { tensor, pipeline, expert, attention_data } = *self;
+        let Self { tensor, pipeline, expert, attention_data, redundant_experts } = *self;
         if [tensor, pipeline, expert, attention_data].contains(&0) {
             return Err("every degree of a layout is at least 1".to_owned());
         }
@@ -74,13 +76,36 @@ impl ServingLayout {
                     ));
                 }
             }
-            if let Some(moe) = block.moe().filter(|moe| !moe.experts.is_multiple_of(expert)) {
-                return Err(format!("{} experts do not split over expert {expert}", moe.experts));
+            if let Some(moe) = block.moe() {
+                split_experts(moe.experts, redundant_experts, expert)?;
             }
+        }
+        if redundant_experts > 0 && !model.blocks.iter().any(|block| block.moe().is_some()) {
+            return Err(format!("{redundant_experts} redundant experts of a model that has none"));
         }
         if expert > 1 && u64::from(expert) > u64::from(tensor) * u64::from(attention_data) {
             return Err(format!("expert {expert} is more than the ranks of a stage ({tensor} x {attention_data})"));
         }
         Ok(())
     }
+}
+
+/// Whether so many experts, with copies beside them, lie whole on as many ranks, no expert twice on one.
+fn split_experts(experts: u32, copies: u32, ranks: u32) -> Result<(), String> {
+    if copies > 0 && ranks == 1 {
+        return Err(format!("{copies} redundant experts need ranks that hold experts whole: expert above 1"));
+    }
+    let slots = u64::from(experts) + u64::from(copies);
+    if slots > u64::from(experts) * u64::from(ranks) {
+        return Err(format!("{copies} redundant experts put some of {experts} twice on one of {ranks} ranks"));
+    }
+    if slots.is_multiple_of(ranks.into()) {
+        return Ok(());
+    }
+    let beside = if copies > 0 { format!(" and {copies} copies") } else { String::new() };
+    let missing = slots.next_multiple_of(ranks.into()) - u64::from(experts);
+    Err(format!(
+        "{experts} experts{beside} do not split over expert {ranks}; with redundant_experts = {missing} each rank would hold {}",
+        slots.div_ceil(ranks.into())
+    ))
 }

@@ -233,8 +233,12 @@ pub fn serving_memory_page(answer: &ServingMemory) -> Page {
     let fewest = answer.fewest.map_or_else(|| "none up to 1,024".to_owned(), |ranks| ranks.to_string());
     row("fewest tensor ranks for one request", fewest);
     let layout = answer.layout;
+    let copies = match layout.redundant_experts {
+        0 => String::new(),
+        copies => format!(", {copies} redundant experts"),
+    };
     let title = format!(
-        "{} on {} {}: tensor {}, pipeline {}, expert {}, attention data {}",
+        "{} on {} {}: tensor {}, pipeline {}, expert {}, attention data {}{copies}",
         answer.model,
         layout.ranks(),
         answer.accelerator,

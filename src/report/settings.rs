@@ -271,6 +271,8 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         ("serving.layout.expert", layout.expert.to_string()),
         ("serving.layout.attention_data", layout.attention_data.to_string()),
     ]);
+    let copies = |layout: &ServingLayout| (layout.redundant_experts > 0).then(|| layout.redundant_experts.to_string());
+    all.extend(copies(layout).map(|copies| ("serving.layout.redundant_experts", copies)));
     if let Some(pool) = &serving.prefill {
         all.extend([
             ("serving.layout.prefill.tensor", pool.layout.tensor.to_string()),
@@ -278,6 +280,7 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
             ("serving.layout.prefill.expert", pool.layout.expert.to_string()),
             ("serving.layout.prefill.attention_data", pool.layout.attention_data.to_string()),
         ]);
+        all.extend(copies(&pool.layout).map(|copies| ("serving.layout.prefill.redundant_experts", copies)));
         let given = pool.accelerators.map(|count| ("serving.layout.prefill_accelerators", count.to_string()));
         all.extend(given);
     }
@@ -429,7 +432,11 @@ pub(super) fn work_in_words(evaluation: &Evaluation) -> Vec<String> {
 pub(super) fn degrees(layout: &ServingLayout) -> String {
     let others = [("attention data", layout.attention_data), ("expert", layout.expert), ("pipeline", layout.pipeline)];
     let others = others.iter().filter(|(_, degree)| *degree > 1).map(|(axis, degree)| format!(", {axis} {degree}"));
-    format!("tensor {}{}", layout.tensor, others.collect::<String>())
+    let copies = match layout.redundant_experts {
+        0 => String::new(),
+        copies => format!(", {copies} redundant experts"),
+    };
+    format!("tensor {}{}{copies}", layout.tensor, others.collect::<String>())
 }
 
 fn serving_in_words(serving: &Serving, point: &ServingPoint, own: Option<&PrefillNodes>) -> String {

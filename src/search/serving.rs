@@ -34,27 +34,43 @@ impl Deployment {
 
 /// Layouts of a model on at most so many accelerators in scale-up domains of so many: tensor parallelism within a domain, and
 /// for models with experts also attention in groups of their own with the experts spread over all ranks, of several domains
-/// where they fill them; all of them in so many stages. Degrees are powers of two.
+/// where they fill them; all of them in so many stages.
+///
+/// Degrees are powers of two; ranks of experts are besides those that fill a domain, or a half or a quarter of it, where that
+/// is no power of two, as a rack of 72 is. Experts that do not split over their ranks get as few copies as make them.
 pub fn serving_layouts(model: &Model, pipeline: u32, (domain, most): (u32, u32)) -> Vec<ServingLayout> {
     let most = most / pipeline;
-    let up_to = |most: u32| {
-        std::iter::successors(Some(1_u32), |degree| degree.checked_mul(2)).take_while(move |&degree| degree <= most)
-    };
-    let experts = model.blocks.iter().any(|block| block.moe().is_some());
+    let experts = model.blocks.iter().filter_map(|block| block.moe()).map(|moe| moe.experts).min();
     let mut all = Vec::new();
-    for tensor in up_to(domain) {
-        for attention_data in up_to(most.max(domain)).filter(|&groups| groups == 1 || experts) {
-            let Some(ranks) = tensor.checked_mul(attention_data) else { break };
+    for tensor in powers_up_to(domain) {
+        let groups = powers_up_to(most.max(domain)).chain(filling(domain, most.max(domain), tensor));
+        for attention_data in groups.filter(|&groups| groups == 1 || experts.is_some()) {
+            let Some(ranks) = tensor.checked_mul(attention_data) else { continue };
             let expert = if attention_data > 1 { ranks } else { 1 };
-            let layout = ServingLayout { tensor, pipeline, expert, attention_data };
+            let redundant_experts = experts.map_or(0, |experts| experts.next_multiple_of(expert) - experts);
+            let layout = ServingLayout { tensor, pipeline, expert, attention_data, redundant_experts };
             let placed = (ranks <= domain && (pipeline == 1 || ranks <= most))
                 || (ranks <= most && ranks.is_multiple_of(domain));
-            if placed && layout.check(model).is_ok() {
+            // Each rank holds another expert at least.
+            if placed && experts.is_none_or(|experts| expert <= experts) && layout.check(model).is_ok() {
                 all.push(layout);
             }
         }
     }
     all
+}
+
+fn powers_up_to(most: u32) -> impl Iterator<Item = u32> {
+    std::iter::successors(Some(1_u32), |degree| degree.checked_mul(2)).take_while(move |&degree| degree <= most)
+}
+
+/// Groups of so many tensor ranks that fill a quarter, a half, or one and more domains of at most so many ranks, where those
+/// are no powers of two.
+fn filling(domain: u32, most: u32, tensor: u32) -> impl Iterator<Item = u32> {
+    let parts = [4, 2].into_iter().filter(move |part| domain.is_multiple_of(*part)).map(move |part| domain / part);
+    let whole = powers_up_to(most / domain.max(1)).map(move |domains| domain * domains);
+    let ranks = parts.chain(whole).filter(move |ranks| !domain.is_power_of_two() && ranks.is_multiple_of(tensor));
+    ranks.map(move |ranks| ranks / tensor)
 }
 
 /// All ways that are worth trying where the layout is left to a search, on at most so many accelerators: replicas that prefill

@@ -9,7 +9,7 @@ use crate::workload::{block_parameters, census, module_bits};
 ///
 /// Attention, MLPs and tables, padded to whole rows, are split by `tensor`; norms, routers, towers and latent attention's
 /// projections to the latent vector are held whole; key and value heads are held again beyond one a rank. Experts are split
-/// by `expert`, or by `tensor` where that is 1. Stages hold as many layers of each kind, rounded up, so that with several
+/// by `expert`, copies among them, or by `tensor` where that is 1. Stages hold as many layers of each kind, rounded up, so that with several
 /// kinds and stages this is an upper bound.
 pub fn rank_weights(model: &Model, layout: &ServingLayout) -> Bytes {
     let bytes = |module: Module, parameters: f64| Bytes::new(parameters * module_bits(model, module) / 8.0);
@@ -55,9 +55,11 @@ fn block_weights(model: &Model, block: &Block, layout: &ServingLayout, bytes: &i
     let copied = count.mixer_copied as f64;
     let split = count.mixer as f64 - keys_values - copied;
     let experts = f64::from(if layout.expert > 1 { layout.expert } else { layout.tensor });
+    let copied_experts = f64::from(layout.redundant_experts);
+    let slots = block.moe().map_or(1.0, |moe| 1.0 + copied_experts / f64::from(moe.experts.max(1)));
     bytes(Module::Attention, split / tensor + key_part + copied)
         + bytes(Module::Mlp, count.mlp as f64 / tensor)
-        + bytes(Module::Experts, count.experts as f64 / experts)
+        + bytes(Module::Experts, count.experts as f64 * slots / experts)
         + bytes(Module::SharedExperts, count.shared_experts as f64 / tensor)
         + bytes(Module::Router, count.router as f64)
         + bytes(Module::Norms, count.norms as f64)

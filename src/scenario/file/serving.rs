@@ -58,7 +58,7 @@ pub(crate) struct ServingFile {
     /// The most requests in a time over the mean of a day.
     pub peak_to_mean: Option<f64>,
     /// Replicas beyond those that serve the peak.
-    pub spare_replicas: Option<Spares>,
+    pub spare_replicas: Option<UpTo<MOST_SPARES>>,
     /// Share of a prompt's tokens whose keys and values are at hand.
     pub prefix_hit: Option<Fraction>,
     /// What latencies must stay below.
@@ -73,22 +73,22 @@ pub(crate) struct ServingFile {
     pub at: Span,
 }
 
-/// `serving.spare_replicas`: a count that may be none.
+/// A count that may be none, such as `serving.spare_replicas`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Spares(pub u32);
+pub(crate) struct UpTo<const MOST: u32>(pub u32);
 
-impl FromNode for Spares {
+impl<const MOST: u32> FromNode for UpTo<MOST> {
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         let count = if let Value::Integer(count) = node.value { u32::try_from(count).ok() } else { None };
-        let Some(count) = count.filter(|count| *count <= MOST_SPARES) else {
-            node.wrong_type(path, &format!("a whole number from 0 to {MOST_SPARES}"), sink);
+        let Some(count) = count.filter(|count| *count <= MOST) else {
+            node.wrong_type(path, &format!("a whole number from 0 to {MOST}"), sink);
             return Self::default();
         };
         Self(count)
     }
 
     fn schema() -> Schema {
-        Schema::Integer { low: 0, high: MOST_SPARES.into() }
+        Schema::Integer { low: 0, high: MOST.into() }
     }
 }
 
@@ -190,6 +190,8 @@ pub(crate) struct ServingLayoutFile {
     pub expert: Option<u32>,
     /// Groups of tensor ranks that attend for requests of their own.
     pub attention_data: Option<u32>,
+    /// Copies of routed experts in each layer beside one of each.
+    pub redundant_experts: Option<UpTo<MOST_RANKS>>,
     /// Whether all of it is left to a search.
     pub search: bool,
     /// That of prefill workers, where prefill has a pool of its own and this is that of decode.
@@ -282,6 +284,7 @@ impl ServingLayoutFile {
             pipeline: r.optional_within("pipeline", &ranks),
             expert: r.optional_within("expert", &ranks),
             attention_data: r.optional_within("attention_data", &ranks),
+            redundant_experts: r.optional("redundant_experts"),
             search: false,
             prefill: None,
             prefill_accelerators: None,

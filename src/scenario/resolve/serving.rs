@@ -100,6 +100,7 @@ fn layout(wanted: &ServingLayoutFile, model: &Model, sink: &Sink) -> Option<Serv
         pipeline: wanted.pipeline.unwrap_or(1),
         expert: wanted.expert.unwrap_or(1),
         attention_data: wanted.attention_data.unwrap_or(1),
+        redundant_experts: wanted.redundant_experts.map_or(0, |copies| copies.0),
     };
     if let Err(reason) = layout.check(model) {
         let hint = "change the degrees of the layout";

@@ -32,6 +32,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         attention_data: either("clean_attention_dp", &format!("{side}attention_dp_size"))?,
         pipeline: row.count(&format!("{side}pp_size"))?.unwrap_or(1),
         expert: 1,
+        redundant_experts: 0,
     };
     let expert = match row.text("clean_expert_parallel") {
         Some(text) => text == "true",
@@ -131,5 +132,6 @@ fn prefill_spread(row: &Row) -> Result<Spread, Unusable> {
         attention_data: if both { tensor } else { data },
         pipeline: count("prefill_pp_size")?,
         expert_parallel: expert > 1,
+        redundant_experts: 0,
     })
 }
