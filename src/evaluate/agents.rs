@@ -3,7 +3,7 @@
 use super::{Evaluation, Infeasible, ServingPoint, TokenCosts, serving_point};
 use crate::agents::{Load, Pace, load};
 use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
-use crate::scenario::{Agents, Arrivals, Cluster, Serving};
+use crate::scenario::{Agents, Arrivals, Cluster, Limits, Serving};
 use crate::tco::{TaskCost, TaskExtras, TokenPrices};
 use crate::units::{Bandwidth, Bytes, RequestRate, Seconds, Tokens, Usd};
 use crate::workload::{Reuse, RunTokens, Task};
@@ -55,7 +55,8 @@ impl AgentsPoint {
         let at_peak = point.request_rate() / tokens.calls;
         let pace = pace(agents, point);
         let load = load(at_peak, task, &pace);
-        let most = serving_point(&Serving { arrivals: Arrivals::Most, ..serving.clone() }, cluster)?.request_rate();
+        let endless = Serving { arrivals: Arrivals::Most, limits: Limits::default(), ..serving.clone() };
+        let most = serving_point(&endless, cluster)?.request_rate();
         let session = cache_of(serving);
         // Of tokens of each task; caches grow in proportion, but for windows and states.
         let passed = |all: Tokens| {

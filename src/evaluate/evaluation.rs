@@ -1,5 +1,7 @@
 //! One scenario's answer, with all that a report shows.
 
+use std::sync::OnceLock;
+
 use super::token_costs::prefill_share;
 use super::{
     AgentsPoint, Bases, BuiltCluster, Evidence, Failures, Found, Infeasible, NodesBought, Point, Prepared, Run,
@@ -9,7 +11,7 @@ use crate::memory::MemoryFootprint;
 use crate::scenario::{Assumption, NodeGroup, Scenario, Training};
 use crate::tco::{CostTotals, UnitCosts};
 use crate::topology::{PartKind, Tier};
-use crate::units::{Bytes, CarbonMass, SECONDS_PER_YEAR, Seconds};
+use crate::units::{Bytes, CarbonMass, RequestRate, SECONDS_PER_YEAR, Seconds};
 
 /// Counted parts of the fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,8 @@ pub struct Evaluation {
     pub usable_memory: Bytes,
     /// What the search of the layout came to, where it was searched.
     pub found: Option<Found>,
+    /// The most that is served with limits kept, once that has been asked for: it takes as long as some tens of answers.
+    pub(super) most: OnceLock<RequestRate>,
 }
 
 impl Evaluation {
@@ -215,7 +219,19 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
     );
     check_finite(&built, point.as_ref(), &unit_costs)?;
     let agents = agents_point(&scenario, serving.as_ref(), (&built, &unit_costs))?;
-    Ok(Evaluation { scenario, built, point, run, failures, serving, agents, unit_costs, usable_memory, found: None })
+    Ok(Evaluation {
+        scenario,
+        built,
+        point,
+        run,
+        failures,
+        serving,
+        agents,
+        unit_costs,
+        usable_memory,
+        found: None,
+        most: OnceLock::new(),
+    })
 }
 
 /// The agents' tasks that are served, where there are any.

@@ -103,6 +103,18 @@ pub enum Infeasible {
         /// What runs out.
         short: Short,
     },
+    /// A request by itself misses a limit of a latency.
+    #[error(
+        "serving.limits.{key} is {limit}, and a replica with one request at once comes to {got}, {} more", *got - *limit
+    )]
+    Limit {
+        /// The limit's key.
+        key: &'static str,
+        /// The limit.
+        limit: Seconds,
+        /// What it comes to.
+        got: Seconds,
+    },
     /// Spare replicas leave none to serve.
     #[error("{accelerators} accelerators leave no replica of {each} beside {spares} to spare")]
     NoReplicaLeft {

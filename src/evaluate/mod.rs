@@ -13,6 +13,7 @@ mod footprint;
 mod found;
 mod infeasible;
 mod line_evidence;
+mod most_served;
 mod network;
 mod parts;
 mod pools;
@@ -41,7 +42,7 @@ pub use parts::{PartLine, parts, racked};
 pub use prepared::{Fit, Point, Prepared};
 pub use run::{Run, StageTime};
 pub use serving::{
-    AdapterPoint, Bands, CachePoint, CapacityShares, EnginePoint, PoolPoint, ServingPoint, TenantsPoint, TimeShares,
+    AdapterPoint, Bands, BatchBound, CachePoint, CapacityShares, EnginePoint, PoolPoint, ServingPoint, TenantsPoint, TimeShares,
     WorkerPoint, holds_a_request, prefill_worker, serving_point,
 };
 pub use shares_of_prefill::SharesOfPrefill;

@@ -1,6 +1,7 @@
 //! Serving on a cluster: replicas of one layout, what each holds at once, how fast it answers, and what a token costs.
 
 mod bands;
+mod batch;
 mod caching;
 mod engine;
 mod figures;
@@ -13,6 +14,7 @@ mod worker;
 
 use std::borrow::Cow;
 
+use batch::Largest;
 use engine::Shapes;
 use holding::{Holding, footprint, holds};
 use joined::joined;
@@ -22,13 +24,14 @@ use super::Infeasible;
 use super::domains::Domains;
 use super::pools::{Places, Sides, transfer};
 use super::split::Split;
-use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Scratch, Spread, SteadyState};
+use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Room, Scratch, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{Fits, ServingLayout};
 use crate::scenario::{Arrivals, Cluster, NodeGroup, PrefillPool, Serving};
 use crate::units::{Bytes, RequestRate, Seconds};
 
 pub use bands::Bands;
+pub use batch::BatchBound;
 pub use caching::CachePoint;
 pub use engine::{AdapterPoint, EnginePoint, TenantsPoint};
 pub(super) use figures::worst;
@@ -46,7 +49,8 @@ pub struct ServingPoint {
     pub spares: u64,
     /// Accelerators at work, those of spares and those that make no whole replica among them.
     pub accelerators: u64,
-    /// The most that all replicas would serve, spares too, whatever latencies that takes.
+    /// The most that all replicas would serve, spares too: with limits kept where they choose how many they take at once, else
+    /// whatever latencies that takes.
     pub most: RequestRate,
     /// What is served at the peak over the mean of a day.
     pub peak_to_mean: f64,
@@ -62,6 +66,8 @@ pub struct ServingPoint {
     pub request: Request,
     /// The steady state of one replica.
     pub state: SteadyState,
+    /// What keeps the sequences in decode from being more.
+    pub batch_bound: BatchBound,
     /// How latencies scatter; none but where requests come at random.
     pub latencies: Option<Latencies>,
     /// Where the time of a replica goes.
@@ -78,8 +84,6 @@ pub struct ServingPoint {
     pub slices: u32,
     /// Adapters, where there are any.
     pub adapters: Option<AdapterPoint>,
-    /// What tenants take, where there are any.
-    pub tenants: Option<TenantsPoint>,
     /// Prefixes that are kept, where hits follow from that.
     pub caching: Option<CachePoint>,
     /// How far figures may be off, where the constants' catalog says so.
@@ -102,9 +106,6 @@ pub struct PoolPoint {
     /// The most that decode finishes.
     pub finished: RequestRate,
 }
-
-/// Requests in an attention group at most, where nothing else limits them: the usual setting for throughput.
-const MOST: f64 = 2_048.0;
 
 /// Serving on a cluster's accelerators at work.
 ///
@@ -206,8 +207,10 @@ fn answered(
     let cached_share = 1.0 - replica.prefill(request.input, 0.0) / replica.prefill(request.input, request.cached);
     let coming = coming(serving, &request, hit);
     let too_few = Infeasible::NoReplicaLeft { accelerators, each, spares };
+    let mut largest = Largest::new(room, layout.attention_data);
+    let endless = matches!(serving.arrivals, Arrivals::Most);
     let (mut pool, mut joined_prefill, mut takes_in) = (None, None, replica);
-    let (replicas, most, mut state, latencies) = if let Some(wanted) = &serving.prefill {
+    let (replicas, most, batch_bound, mut state, latencies) = if let Some(wanted) = &serving.prefill {
         worker::fits(serving, cluster, wanted.layout)?;
         let hardware = joined_prefill.insert(bound.prefill.unwrap_or(bound.decode).after(wait));
         takes_in = shapes.worker(serving, hardware, wanted.layout);
@@ -215,9 +218,13 @@ fn answered(
         let theirs = cluster.own_nodes_of_prefill();
         let theirs = theirs.map(|nodes| Domains::new(nodes, serving.search, slices)).transpose()?;
         let places = Places { decode: site, prefill: theirs };
-        let sides = Sides { prefill: takes_in, decode: replica, room, transfer };
+        let mut sides = Sides { prefill: takes_in, decode: replica, room: largest.room, transfer };
+        if endless {
+            largest = largest.within(&serving.limits, |batch| sides.pools(1, 1).at_batch(&request, batch))?;
+            sides.room = largest.room;
+        }
         let split = Split { serving, pool: wanted, places: &places, sides: &sides };
-        let (workers, all, pools, (state, latencies)) = split.chosen((&request, MOST), |pools, all| {
+        let (workers, all, pools, (state, latencies)) = split.chosen(&request, |pools, all| {
             apart(pools, serving, &request, (all - spares, reuse.busiest), (&coming, &mut *scratch))
         })?;
         pool = Some(PoolPoint {
@@ -226,21 +233,26 @@ fn answered(
             transfer: transfer.alone(),
             handed_over: pools.handed_over(),
             most: pools.prefilled(&request),
-            finished: pools.decoded(&request, MOST),
+            finished: pools.decoded(&request),
         });
         let replicas = all - spares;
-        let most = sides.pools(workers, all).most(&request, MOST).requests_per_second * all as f64;
-        (replicas, most, state, latencies)
+        let most = sides.pools(workers, all).most(&request).requests_per_second * all as f64;
+        (replicas, most, largest.in_pools(serving.arrivals, &pools, &request, &state), state, latencies)
     } else {
         let all = site.whole(layout);
         if !serving.search && all * each != accelerators {
             return Err(Infeasible::Straddling { accelerators, each, domain: site.domain, whole: all });
         }
         let replicas = all.checked_sub(spares).filter(|replicas| *replicas > 0).ok_or(too_few)?;
+        if endless {
+            let state = |requests| replica.offline(&request, Room { requests });
+            largest = largest.within(&serving.limits, state)?;
+        }
+        let room = largest.room;
         let (state, latencies) =
             together(&replica, serving, &request, room, (replicas, reuse.busiest), (&coming, scratch))?;
-        let most = replica.offline(&request, MOST, room).requests_per_second * all as f64;
-        (replicas, most, state, latencies)
+        let most = replica.offline(&request, room).requests_per_second * all as f64;
+        (replicas, most, largest.of_replicas(serving.arrivals, replicas), state, latencies)
     };
     state.requests_per_second /= reuse.busiest;
     let shares = TimeShares::of(&state, matches!(serving.arrivals, Arrivals::Rate(_))).beside_idle(reuse.busiest);
@@ -260,6 +272,7 @@ fn answered(
         max_concurrency,
         request,
         state,
+        batch_bound,
         latencies,
         shares,
         cached_share,
@@ -268,7 +281,6 @@ fn answered(
         prompt_logits: holding.prompt_logits(),
         slices,
         adapters,
-        tenants: TenantsPoint::of(serving, most / reuse.busiest, cluster.accelerators.into(), replicas + spares),
         caching: None,
         bands: bound.bands[usize::from(!matches!(serving.arrivals, Arrivals::Most))],
     })

@@ -60,18 +60,18 @@ impl<'a> Split<'a, '_> {
     }
 
     /// Prefill workers and all decode replicas beside them, and what the pools come to: as many workers as are given, or as many
-    /// as make the slower pool as fast as can be, with at most so many requests in decode in an attention group; where that
-    /// misses a limit and another number keeps them all, the number next to it that does.
+    /// as make the slower pool as fast as can be; where that misses a limit and another number keeps them all, the number next to
+    /// it that does.
     ///
     /// # Errors
     /// Where the accelerators are not whole workers and whole replicas, or more requests come than any number serves.
     pub(super) fn chosen(
         &self,
-        (request, most): (&Request, f64),
+        request: &Request,
         mut serve: impl FnMut(&Separate<'a>, u64) -> Outcome,
     ) -> Result<(u64, u64, Separate<'a>, Served), Infeasible> {
         let given = self.places.given(self.pool)?;
-        let workers = given.map_or_else(|| self.balanced((request, most)), Ok)?;
+        let workers = given.map_or_else(|| self.balanced(request), Ok)?;
         let part = || {
             let of_kinds = self.places.unfilled((self.serving.layout, self.pool.layout), self.spares());
             of_kinds.unwrap_or(Infeasible::PartPools { accelerators: self.places.accelerators() })
@@ -105,7 +105,7 @@ impl<'a> Split<'a, '_> {
             Err(Infeasible::Overload { short: Short::Prefill, .. }) => Judged::TooFew,
             // Each pool has its own end of the links.
             Err(Infeasible::Overload { short: Short::Transfer, .. })
-                if pools.taken_in(request) < pools.finished(request, f64::INFINITY) =>
+                if pools.taken_in(request) < pools.finished(request) =>
             {
                 Judged::TooFew
             }
@@ -115,9 +115,9 @@ impl<'a> Split<'a, '_> {
 
     /// The number of workers that makes the slower pool the fastest. Where accelerators may be left over, every number of workers
     /// above those to spare has its pools up to the most that has.
-    fn balanced(&self, (request, most): (&Request, f64)) -> Result<u64, Infeasible> {
+    fn balanced(&self, request: &Request) -> Result<u64, Infeasible> {
         let part = Infeasible::PartPools { accelerators: self.places.accelerators() };
-        let rates = |pools: &Separate<'a>| (pools.taken_in(request), pools.finished(request, most));
+        let rates = |pools: &Separate<'a>| (pools.taken_in(request), pools.finished(request));
         let mut tried = 1..=self.end() - 1;
         if self.serving.search {
             // More workers take in more and leave less decode: the best are about where the two cross.

@@ -111,8 +111,7 @@ impl Evaluation {
 
     /// What a million tokens of both kinds cost by where the capacity goes that is paid for; the parts add up to all of it.
     pub fn cost_of_capacity(&self) -> Option<CapacityCosts> {
-        let (point, costs) = (self.serving?, self.token_costs()?);
-        let shares = point.capacity();
+        let (shares, costs) = (self.capacity()?, self.token_costs()?);
         let of = |share: f64| costs.blended * share;
         Some(CapacityCosts {
             used: of(shares.used),

@@ -6,10 +6,10 @@ use super::{Replica, Room};
 use crate::units::Seconds;
 
 impl Replica<'_> {
-    /// As many requests as there is room for, at most `most` at once in each attention group, prompts packed into full
-    /// steps. The time to the first token is without the wait, which has no end.
-    pub fn offline(&self, request: &Request, most: f64, room: Room) -> SteadyState {
-        let batch = room.requests.min(most * f64::from(self.spread.attention_data)).max(1.0);
+    /// As many requests as there is room for, prompts packed into full steps. The time to the first token is without the wait,
+    /// which has no end.
+    pub fn offline(&self, request: &Request, room: Room) -> SteadyState {
+        let batch = room.requests;
         let prefill = self.packed_prefill(request.input, request.cached);
         let token = self.token_time(request, batch, &Together::packed(prefill), 1.0);
         SteadyState {

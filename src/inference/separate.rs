@@ -85,18 +85,19 @@ impl Separate<'_> {
         RequestRate::of(batch * self.replicas, self.step(request, batch).total() * request.output)
     }
 
-    /// The most that the decode replicas have time and room for, at most `most` requests in an attention group.
-    pub fn decoded(&self, request: &Request, most: f64) -> RequestRate {
-        self.ends(request, self.largest(most))
+    /// The most that the decode replicas have time and room for.
+    pub fn decoded(&self, request: &Request) -> RequestRate {
+        self.ends(request, self.room.requests)
     }
 
     /// The most that the decode replicas are handed and finish.
-    pub fn finished(&self, request: &Request, most: f64) -> RequestRate {
-        self.decoded(request, most).min(self.received())
+    pub fn finished(&self, request: &Request) -> RequestRate {
+        self.decoded(request).min(self.received())
     }
 
-    fn largest(&self, most: f64) -> f64 {
-        self.room.requests.min(most * f64::from(self.decode.spread.attention_data)).max(1.0)
+    /// With so many in decode in each replica, where nobody waits.
+    pub fn at_batch(&self, request: &Request, batch: f64) -> SteadyState {
+        self.state(request, self.ends(request, batch), batch, Seconds::ZERO)
     }
 
     /// The batch in each replica at which that many end.
@@ -122,16 +123,30 @@ impl Separate<'_> {
     }
 
     /// As many as the slower pool serves, or the links between them carry; the time to the first token is without the wait, which has no end.
-    pub fn most(&self, request: &Request, most: f64) -> SteadyState {
-        let (decode, others) = (self.decoded(request, most), self.prefilled(request).min(self.handed_over()));
-        let batch = if others < decode { self.batch_at(request, others) } else { self.largest(most) };
-        self.state(request, decode.min(others), batch, Seconds::ZERO)
+    pub fn most(&self, request: &Request) -> SteadyState {
+        let (decode, others) = (self.decoded(request), self.prefilled(request).min(self.handed_over()));
+        if others < decode {
+            return self.state(request, others, self.batch_at(request, others), Seconds::ZERO);
+        }
+        self.at_batch(request, self.room.requests)
+    }
+
+    /// What keeps pools from serving more.
+    pub fn short(&self, request: &Request) -> Short {
+        let (decode, prefill, links) = (self.decoded(request), self.prefilled(request), self.handed_over());
+        if links < decode.min(prefill) {
+            Short::Transfer
+        } else if decode <= prefill {
+            Short::Cache
+        } else {
+            Short::Prefill
+        }
     }
 
     /// So many open at once in all: those that are in neither pool's hands wait. Where prompts come in a number of rounds, the
     /// first all at once, each of those waits for half of the others, side by side in all workers.
     pub fn closed(&self, request: &Request, open: f64, waves: f64, coming: &Coming<'_>) -> SteadyState {
-        let most = self.finished(request, f64::INFINITY).min(self.taken_in(request));
+        let most = self.finished(request).min(self.taken_in(request));
         let scatter = scatter(coming);
         let links = |rate: RequestRate| self.transfer.wait(rate, self.ends_of_links(), scatter).mean;
         let at = |rate: RequestRate| self.state(request, rate, self.batch_at(request, rate), links(rate));
@@ -183,7 +198,7 @@ impl Separate<'_> {
         let (prefill, _) = over_prompts(scratch.prompts(), |timed| timed.alone);
         let (least, serving) = over_prompts(scratch.prompts(), |timed| timed.served);
         let servers = self.servers();
-        let (finished, taken_in) = (self.decoded(request, f64::INFINITY), RequestRate::of(servers, least));
+        let (finished, taken_in) = (self.decoded(request), RequestRate::of(servers, least));
         let (pools, links) = (finished.min(taken_in), self.handed_over());
         if rate >= pools.min(links) {
             let of_pools = if finished < taken_in { Short::Cache } else { Short::Prefill };
@@ -204,7 +219,7 @@ impl Separate<'_> {
             batch,
             held: in_decode(batch, rate),
             room: self.room.requests,
-            full: in_decode(self.largest(f64::INFINITY), finished),
+            full: in_decode(self.room.requests, finished),
             peakedness: peaked,
         };
         let links = self.transfer.wait(rate, self.ends_of_links(), scatter(coming));

@@ -73,6 +73,7 @@ fn written(value: Value) -> String {
         Value::Number(number) => number.to_string(),
         Value::Count(count) => count.to_string(),
         Value::Flag(yes) => yes.to_string(),
+        Value::Word(word) => word.to_owned(),
     }
 }
 

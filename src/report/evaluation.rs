@@ -6,13 +6,13 @@ use super::figure::{Group, Metric, Value, grouped, percent};
 use super::layout_search;
 use super::metrics::{metric, of_group};
 use super::page::{Block, Grid, Page, Section};
-use super::settings::{Origin, Setting, settings, work_in_words};
+use super::settings::{Origin, Setting, limit_key, settings, work_in_words};
 use super::stages::stage_grid;
 use crate::catalog::Entry;
 use crate::evaluate::{Bases, Evaluation, PartLine};
 use crate::provenance::Source;
 use crate::topology::PartKind;
-use crate::units::significant;
+use crate::units::{RequestRate, significant};
 
 /// The figures that answer the question, in order, with labels that stand alone; the groups have the rest.
 pub const HEADLINES: &[(&str, &str)] = &[
@@ -229,6 +229,7 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     ]);
     notes.extend(padding(evaluation));
     notes.extend(uncalibrated(evaluation));
+    notes.extend(missed(evaluation));
     notes.extend(overrun(evaluation));
     notes.extend(crowded_out(evaluation));
     notes.extend(oversubscription(evaluation));
@@ -269,6 +270,18 @@ fn uncalibrated(evaluation: &Evaluation) -> Option<String> {
     Some(format!(
         "uncalibrated: no published measurement covers {kind}{measured}; low and high ends are as far off again as the nearest kinds are missed. Measured are: {}.",
         if named.is_empty() { "none near".to_owned() } else { named.join(", ") }
+    ))
+}
+
+/// A limit of a latency that is missed, and by how much.
+fn missed(evaluation: &Evaluation) -> Option<String> {
+    let (limits, point) = (evaluation.scenario.serving.as_ref()?.limits, evaluation.serving?);
+    let (key, limit, got) = point.missed(&limits)?;
+    let most = evaluation.most_served()?;
+    let most = if most > RequestRate::ZERO { format!("{most} at most") } else { "no number of requests".to_owned() };
+    Some(format!(
+        "{} is missed: {limit}, and it comes to {got}. With all limits kept, {most} would be served.",
+        limit_key(key)?
     ))
 }
 

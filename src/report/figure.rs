@@ -15,6 +15,8 @@ pub enum Value {
     Count(u64),
     /// Yes or no.
     Flag(bool),
+    /// A word.
+    Word(&'static str),
 }
 
 impl Value {
@@ -23,7 +25,7 @@ impl Value {
         match self {
             Self::Number(number) => Some(number),
             Self::Count(count) => Some(count as f64),
-            Self::Flag(_) => None,
+            Self::Flag(_) | Self::Word(_) => None,
         }
     }
 
@@ -79,6 +81,8 @@ pub enum Unit {
     UsdPerHour,
     /// None: yes or no.
     Flag,
+    /// None: a word.
+    Word,
 }
 
 impl Unit {
@@ -103,7 +107,7 @@ impl Unit {
             Self::Tonnes => "tco2e",
             Self::Grams => "gco2e",
             Self::Usd | Self::UsdPerHour => "usd",
-            Self::Flag => "",
+            Self::Flag | Self::Word => "",
         }
     }
 
@@ -111,6 +115,7 @@ impl Unit {
     pub fn text(self, value: Value) -> String {
         match value {
             Value::Flag(yes) => if yes { "yes" } else { "no" }.to_owned(),
+            Value::Word(word) => word.to_owned(),
             Value::Count(count) => grouped(count),
             Value::Number(number) => self.number(number),
         }
@@ -122,7 +127,7 @@ impl Unit {
             Self::Seconds => Seconds::new(number).to_string(),
             Self::Days => format!("{} days", significant(number, 4)),
             Self::Ratio => percent(number),
-            Self::Count | Self::Flag | Self::Quotient | Self::PerGpu => significant(number, 4),
+            Self::Count | Self::Flag | Self::Word | Self::Quotient | Self::PerGpu => significant(number, 4),
             Self::Hours => format!("{} h", significant(number, 4)),
             Self::GbytesPerSecond => scaled::<Bandwidth>(number * 1e9),
             Self::PerDay => format!("{} a day", significant(number, 4)),

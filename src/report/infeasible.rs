@@ -53,6 +53,9 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         Infeasible::Overload { .. } => {
             "More accelerators, a layout that serves more, shorter requests or a larger share of cached prompts would do."
         }
+        Infeasible::Limit { .. } => {
+            "A looser limit, more ranks of a replica, or an accelerator with more bandwidth would do; of first tokens also shorter prompts."
+        }
         Infeasible::Serving(_) => "Add the constants to an overlay of catalogs/efficiency/serving.",
         Infeasible::NoRequestFits { .. } => {
             "More ranks hold it, or weights and a cache in fewer bits, or an accelerator with more memory."

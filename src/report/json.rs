@@ -64,6 +64,7 @@ fn bare(value: Value) -> Json {
         Value::Number(number) => finite(number),
         Value::Count(count) => count.into(),
         Value::Flag(yes) => yes.into(),
+        Value::Word(word) => word.into(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::catalog::memory_allowance::Loss;
 use crate::catalog::side_network::Purpose;
-use crate::evaluate::{Evaluation, ServingPoint};
+use crate::evaluate::{BatchBound, Evaluation, ServingPoint};
 use crate::parallelism::{Layout, ServingLayout};
 use crate::scenario::{
     Agents, KEYS, Kept, Lengths, PrefillNodes, PrefixCaching, RunPlan, Scenario, Serving, Software, TierCount,
@@ -303,7 +303,7 @@ fn tiers_in_words(caching: &PrefixCaching) -> String {
 }
 
 /// The dotted key of a limit.
-fn limit_key(key: &str) -> Option<&'static str> {
+pub(super) fn limit_key(key: &str) -> Option<&'static str> {
     KEYS.iter().copied().find(|dotted| dotted.strip_prefix("serving.limits.") == Some(key))
 }
 
@@ -425,7 +425,22 @@ pub(super) fn work_in_words(evaluation: &Evaluation) -> Vec<String> {
         .as_ref()
         .zip(evaluation.serving)
         .map(|(serving, point)| serving_in_words(serving, &point, scenario.cluster.prefill.as_ref()));
-    trained.into_iter().chain(served).collect()
+    let batch = evaluation.serving.and_then(|point| batch_in_words(&point));
+    trained.into_iter().chain(served).chain(batch).collect()
+}
+
+/// How many sequences are in decode at once and what keeps them from being more, where that is neither those that come nor those
+/// that are open.
+fn batch_in_words(point: &ServingPoint) -> Option<String> {
+    let bound = match point.batch_bound {
+        BatchBound::Memory => "memory holds".to_owned(),
+        BatchBound::Sequences => "an engine takes at once".to_owned(),
+        BatchBound::Limit(key) => format!("{} lets", limit_key(key)?),
+        BatchBound::Prefill => "prefill's pool takes prompts in for".to_owned(),
+        BatchBound::Transfer => "the links between the pools hand over".to_owned(),
+        BatchBound::Open | BatchBound::Rate => return None,
+    };
+    Some(format!("As many are in decode at once as {bound}: {} in each replica.", significant(point.state.batch, 4)))
 }
 
 /// The degrees of a serving layout, but for those of one.

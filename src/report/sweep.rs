@@ -48,9 +48,9 @@ const USUAL: [&str; 25] = [
 /// Of figures that are asked for besides, so many are shown to people.
 const MOST_ASKED: usize = 12;
 
-/// The keys of all figures.
+/// The keys of all figures that are numbers, as those of rows are.
 pub fn all_figures() -> impl Iterator<Item = &'static str> {
-    METRICS.iter().map(|metric| metric.key)
+    METRICS.iter().filter(|metric| metric.unit != Unit::Word).map(|metric| metric.key)
 }
 
 /// The figures of a sweep's rows: the usual ones, and those that are asked for besides.

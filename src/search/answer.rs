@@ -12,7 +12,9 @@ use crate::scenario::Scenario;
 /// As `evaluate::evaluate`, and when no layout works.
 pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
     let (scenario, found) = settle(settle_serving(scenario)?)?;
-    Ok(Evaluation { found, ..evaluate_as_it_is(scenario)? })
+    let mut evaluation = evaluate_as_it_is(scenario)?;
+    evaluation.found = found;
+    Ok(evaluation)
 }
 
 /// The scenario with the layout that its search finds, and what else the search came to; unchanged where nothing is left

@@ -198,7 +198,11 @@ fn nearer(earlier: Option<Infeasible>, later: Infeasible) -> Infeasible {
                 Infeasible::Overload { asked, most, replicas, short }
             }
         }
-        (Some(earlier @ Infeasible::Overload { .. }), _)
+        (
+            Some(Infeasible::Limit { limit, got, .. }),
+            later @ Infeasible::Limit { limit: other_limit, got: other, .. },
+        ) if got / limit > other / other_limit => later,
+        (Some(earlier @ (Infeasible::Overload { .. } | Infeasible::Limit { .. })), _)
         | (
             Some(earlier),
             Infeasible::PartReplica { .. } | Infeasible::PartPools { .. } | Infeasible::PartPool { .. },

@@ -111,14 +111,18 @@ pub struct TenantsPoint {
 
 impl TenantsPoint {
     /// Of replicas that serve so many requests a second in all, on so many accelerators.
-    pub(super) fn of(serving: &Serving, most: f64, accelerators: u64, replicas: u64) -> Option<Self> {
+    pub(in crate::evaluate) fn of(
+        serving: &Serving,
+        most: RequestRate,
+        accelerators: u64,
+        replicas: u64,
+    ) -> Option<Self> {
         let (tenants, replicas) = (serving.features.tenants.as_ref()?, replicas as f64);
         Some(Self::new(tenants, most / replicas, replicas / accelerators as f64))
     }
 
     /// Of tenants on replicas that serve so many requests a second each, so many of which go on an accelerator.
-    fn new(tenants: &Tenants, each: f64, per_accelerator: f64) -> Self {
-        let each = RequestRate::new(each);
+    fn new(tenants: &Tenants, each: RequestRate, per_accelerator: f64) -> Self {
         let accelerators = |replicas: f64| (replicas / per_accelerator).ceil();
         Self {
             apart: accelerators(tenants.apart(each)),

@@ -1,6 +1,6 @@
 //! What follows from a point: rates, limits that are missed, accelerators and their shares.
 
-use super::{CapacityShares, ServingPoint};
+use super::ServingPoint;
 use crate::inference::{Latencies, SteadyState};
 use crate::scenario::Limits;
 use crate::units::{RequestRate, Seconds, TokenRate};
@@ -16,15 +16,6 @@ impl ServingPoint {
         self.request_rate() / self.peak_to_mean
     }
 
-    /// Where what could be served goes.
-    pub fn capacity(&self) -> CapacityShares {
-        let all = self.most;
-        let of_replicas = self.replicas as f64 / (self.replicas + self.spares) as f64;
-        let peak = self.request_rate() / all;
-        let used = peak / self.peak_to_mean;
-        CapacityShares { used, off_peak: peak - used, headroom: of_replicas - peak, standby: 1.0 - of_replicas }
-    }
-
     /// Requests open at once in one replica, from their coming to their last token, on average (Little's law).
     pub fn open_per_replica(&self) -> f64 {
         let whole = self.state.ttft + self.state.tpot * self.request.output;
@@ -33,7 +24,7 @@ impl ServingPoint {
 
     /// The first limit that is not kept: its key, the limit, and what it comes to.
     pub fn missed(&self, limits: &Limits) -> Option<(&'static str, Seconds, Seconds)> {
-        held(&self.state, self.latencies.as_ref(), limits).find(|(_, limit, got)| got > limit)
+        missed(&self.state, self.latencies.as_ref(), limits)
     }
 
     /// Answers' tokens of one accelerator in a second.
@@ -89,6 +80,15 @@ fn held(
         _ => latencies.map(|of| of.whole.p95),
     };
     limits.named().into_iter().filter_map(move |(key, limit)| Some((key, limit?, of(key)?)))
+}
+
+/// The first limit that is not kept: its key, the limit, and what it comes to.
+pub(super) fn missed(
+    state: &SteadyState,
+    latencies: Option<&Latencies>,
+    limits: &Limits,
+) -> Option<(&'static str, Seconds, Seconds)> {
+    held(state, latencies, limits).find(|(_, limit, got)| got > limit)
 }
 
 /// The worst latency over its limit; none at all without limits.

@@ -1,6 +1,6 @@
 //! What is asked of replicas, and the steady state that comes of it.
 
-use super::{Infeasible, MOST};
+use super::Infeasible;
 use crate::inference::{Coming, Latencies, Load, Replica, Request, Room, Scratch, Separate, SteadyState};
 use crate::scenario::{Arrivals, Serving};
 
@@ -16,7 +16,7 @@ pub(super) fn together(
 ) -> Result<(SteadyState, Option<Latencies>), Infeasible> {
     let per_replica = replicas as f64;
     Ok(match serving.arrivals {
-        Arrivals::Most => (replica.offline(request, MOST, room), None),
+        Arrivals::Most => (replica.offline(request, room), None),
         Arrivals::Concurrency(open) => {
             let concurrency = f64::from(open) / per_replica;
             let waves = waves(serving, open);
@@ -48,7 +48,7 @@ pub(super) fn apart(
     (coming, scratch): (&Coming<'_>, &mut Scratch),
 ) -> Result<(SteadyState, Option<Latencies>), Infeasible> {
     Ok(match serving.arrivals {
-        Arrivals::Most => (pools.most(request, MOST), None),
+        Arrivals::Most => (pools.most(request), None),
         Arrivals::Concurrency(open) => (pools.closed(request, f64::from(open), waves(serving, open), coming), None),
         Arrivals::Rate(asked) => {
             let (state, latencies) = pools.at_rate(request, asked * busiest, coming, scratch).map_err(|over| {

@@ -45,6 +45,7 @@ macro_rules! measured {
     (Usd, $measure:expr) => { measured!(base Usd, $measure) };
     (UsdPerHour, $measure:expr) => { measured!(base UsdPerHour, $measure) };
     (Count, $count:expr) => { $crate::report::Value::from($count) };
+    (Word, $word:expr) => { $crate::report::Value::Word($word) };
     (Flag, $yes:expr) => { $crate::report::Value::Flag($yes) };
     (base $quantity:ident, $measure:expr) => { super::measure::base::<$crate::units::$quantity>($measure) };
     ($quantity:ident in $word:literal, $measure:expr) => {

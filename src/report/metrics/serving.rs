@@ -1,6 +1,7 @@
 //! Serving: latencies, caches, capacity, and where time goes.
 
-use crate::evaluate::Evaluation;
+use crate::evaluate::{BatchBound, Evaluation};
+use crate::report::settings::limit_key;
 
 figures! {
     Serving:
@@ -114,13 +115,13 @@ figures! {
         => |e| { let point = e.serving?; e.scenario.serving.as_ref()?.features.slice.as_ref()?; point.slices };
     "serving.tenants_apart_count": Count, "GPUs with tenants apart", "Where each tenant has replicas of its own for its busiest time.";
         "tenants x requests of one at its busiest / most that a replica serves, in whole replicas" from ["serving.tenants.peak", "serving.tenants.count", "serving.slice"]
-        => |e| e.serving?.tenants?.apart;
+        => |e| e.tenants()?.apart;
     "serving.tenants_reallocated_count": Count, "GPUs with parts given by the hour", "Where each tenant has replicas of its own, as many as it needs at the time.";
         "most, over a day's hours, of tenants x requests of one at the time / most that a replica serves, in whole replicas of each" from ["serving.tenants.mean", "serving.tenants.peak", "serving.tenants.busiest_hour", "serving.slice"]
-        => |e| e.serving?.tenants?.reallocated?;
+        => |e| e.tenants()?.reallocated?;
     "serving.tenants_pooled_count": Count, "GPUs with tenants pooled", "Where all share replicas: at their busiest hour together, or where hours are not known, as if busiest times were independent.";
         "most, over a day's hours, of all requests; or tenants x mean + sqrt(tenants) x (peak - mean), / most that a replica serves, in whole replicas" from ["serving.tenants.mean", "serving.tenants.peak", "serving.tenants.count", "serving.tenants.busiest_hour", "serving.slice"]
-        => |e| e.serving?.tenants?.pooled;
+        => |e| e.tenants()?.pooled;
     "serving.block_waste_ratio": Ratio, "Cache in part-filled blocks", "Share of a sequence's cache that is the empty end of its last blocks.";
         "half a block / (tokens held on average + half a block)" from ["serving.block_tokens", "serving.input_tokens", "serving.output_tokens", "efficiency/memory.engines"]
         => |e| e.serving?.block_waste;
@@ -168,6 +169,9 @@ figures! {
     "serving.batch_count": Count, "Sequences in decode", "Of one replica, on average.";
         "requests that are neither in prefill nor waiting, within the room of the cache"
         from ["serving.arrivals", "serving.output_tokens", "memory.kv_cache_bytes"] => |e| e.serving?.state.batch;
+    "serving.batch_bound": Word, "What bounds them", "Room for caches (memory), what engines take at once (max_num_seqs), a limit by its key, prefill's pool, the links between pools (kv_transfer), requests that are open (concurrency) or come (rate).";
+        "the first of these that more sequences in decode would be beyond"
+        from ["serving.arrivals", "serving.limits", "memory.kv_cache_bytes", "serving.layout"] => |e| bound_word(e.serving?.batch_bound);
     "serving.open_per_replica_count": Count, "Requests open in a replica", "From their coming to their last token, on average.";
         "requests a second of a replica x (first token + answer)"
         from ["serving.requests_per_s", "serving.replicas_count", "serving.ttft_s", "serving.tpot_s"] => |e| e.serving?.open_per_replica();
@@ -179,23 +183,23 @@ figures! {
         from ["serving.batch_count", "serving.replicas_count", "serving.output_tokens", "serving.tpot_s"] => |e| e.serving?.request_rate();
     "serving.mean_requests_per_s": PerSecond, "Requests a second, mean of a day", "The others are of its peak.";
         "requests a second / peak to mean" from ["serving.requests_per_s", "serving.peak_to_mean"] => |e| e.serving?.mean_rate();
-    "serving.most_requests_per_s": PerSecond, "Requests a second, at most", "That all replicas would serve, those to spare too, whatever latencies that takes.";
-        "sequences that caches hold x replicas / tokens of an answer / time between tokens then"
-        from ["memory.kv_cache_bytes", "serving.replicas_count", "serving.output_tokens"] => |e| e.serving?.most;
+    "serving.most_requests_per_s": PerSecond, "Requests a second, at most", "That all replicas would serve, those to spare too, with limits kept; without limits, whatever latencies that takes.";
+        "sequences that caches hold, or limits let in, x replicas / tokens of an answer / time between tokens then; at a rate, that up to which limits are kept"
+        from ["memory.kv_cache_bytes", "serving.limits", "serving.replicas_count", "serving.output_tokens"] => |e| e.most_served()?;
     "serving.spare_replicas_count": Count, "Replicas to spare", "That stand by for others that are down; as many prefill workers where those have a pool.";
         "as given" from ["serving.spare_replicas"] => |e| e.serving?.spares;
     "serving.left_over_accelerators_count": Count, "GPUs left over", "That make no whole replica or prefill worker; they are paid for.";
         "accelerators - those of replicas and workers, to spare too" from ["cluster.accelerators", "serving.layout", "serving.replicas_count", "serving.spare_replicas_count"]
         => |e| e.serving?.left_over();
     "serving.capacity.used_ratio": Ratio, "Capacity used", "On the mean of a day, of the most that all replicas would serve.";
-        "requests a second, mean / at most" from ["serving.mean_requests_per_s", "serving.most_requests_per_s"] => |e| e.serving?.capacity().used;
+        "requests a second, mean / at most" from ["serving.mean_requests_per_s", "serving.most_requests_per_s"] => |e| e.capacity()?.used;
     "serving.capacity.off_peak_ratio": Ratio, "  there for the peak", "Used at the peak of a day, and not on its mean.";
-        "(requests a second - mean) / at most" from ["serving.requests_per_s", "serving.mean_requests_per_s", "serving.most_requests_per_s"] => |e| e.serving?.capacity().off_peak;
+        "(requests a second - mean) / at most" from ["serving.requests_per_s", "serving.mean_requests_per_s", "serving.most_requests_per_s"] => |e| e.capacity()?.off_peak;
     "serving.capacity.headroom_ratio": Ratio, "  left free at the peak", "So that latencies are what they are.";
         "replicas that serve / all - requests a second / at most" from ["serving.replicas_count", "serving.spare_replicas_count", "serving.requests_per_s", "serving.most_requests_per_s"]
-        => |e| e.serving?.capacity().headroom;
+        => |e| e.capacity()?.headroom;
     "serving.capacity.standby_ratio": Ratio, "  to spare", "That of replicas which stand by.";
-        "replicas to spare / all" from ["serving.spare_replicas_count", "serving.replicas_count"] => |e| e.serving?.capacity().standby;
+        "replicas to spare / all" from ["serving.spare_replicas_count", "serving.replicas_count"] => |e| e.capacity()?.standby;
     "serving.output_tokens_per_s_per_gpu": TokensPerSecond, "Answers' tokens a second a GPU", "Of one GPU.";
         "requests a second x tokens of an answer / GPUs" from ["serving.requests_per_s", "serving.output_tokens", "cluster.accelerators"]
         => |e| e.serving?.output_rate();
@@ -220,6 +224,19 @@ figures! {
     "serving.time_share.idle_ratio": Ratio, "Time idle", "Share that waits for the host and between kernels, and without a request.";
         "(time of units and of the step + time without a request) / time between tokens" from ["serving.decode_step_s", "serving.arrivals"]
         => |e| e.serving?.shares.idle;
+}
+
+/// What bounds a batch, as a word or the key of a limit.
+fn bound_word(bound: BatchBound) -> &'static str {
+    match bound {
+        BatchBound::Memory => "memory",
+        BatchBound::Sequences => "max_num_seqs",
+        BatchBound::Limit(key) => limit_key(key).unwrap_or(key),
+        BatchBound::Prefill => "prefill",
+        BatchBound::Transfer => "kv_transfer",
+        BatchBound::Open => "concurrency",
+        BatchBound::Rate => "rate",
+    }
 }
 
 /// Whether all limits of latencies are kept, where there are any.

@@ -145,7 +145,8 @@ impl Setup {
                 Predicted::of_latencies(state.ttft, state.tpot, load.concurrency, self.counted_output)
             }
             Asked::Endless { request, most } => {
-                let state = engine.offline(&request, most, self.room);
+                let taken = self.room.requests.min(most * f64::from(self.spread.attention_data)).max(1.0);
+                let state = engine.offline(&request, Room { requests: taken });
                 let tokens_per_second = state.requests_per_second * request.output;
                 Predicted { tpot: state.tpot, ttft: state.ttft, tokens_per_second }
             }

@@ -1,0 +1,80 @@
+//! The most that is served with the limits of latencies kept.
+
+use super::{CapacityShares, Evaluation, Infeasible, ServingPoint, TenantsPoint, serving_point};
+use crate::scenario::{Arrivals, Cluster, Limits, Serving};
+use crate::units::RequestRate;
+
+/// Halvings in which a rate is found, at most, and how near that is.
+const HALVINGS: u32 = 60;
+const NEAR: f64 = 1e-7;
+
+/// The most that replicas serve with limits kept, those to spare too: without limits, what they serve at any latency. Where they
+/// choose how many they take at once, that is as many as keep the limits; at a rate, it is the rate up to which they are kept.
+pub(super) fn most_within(serving: &Serving, cluster: &Cluster, point: &ServingPoint) -> RequestRate {
+    if serving.limits == Limits::default() {
+        return point.most;
+    }
+    let of_all = (point.replicas + point.spares) as f64 / point.replicas as f64;
+    let with = |arrivals: Arrivals| serving_point(&Serving { arrivals, ..serving.clone() }, cluster);
+    match serving.arrivals {
+        Arrivals::Most => point.most,
+        Arrivals::Concurrency(_) => with(Arrivals::Most).map_or(RequestRate::ZERO, |point| point.most),
+        Arrivals::Rate(asked) => {
+            let kept = |rate: RequestRate| keeps(&with(Arrivals::Rate(rate)), &serving.limits);
+            let top = point.most / of_all;
+            let most = if kept(top * (1.0 - NEAR)) {
+                top
+            } else if point.missed(&serving.limits).is_none() {
+                highest(asked, top, kept)
+            } else {
+                highest(RequestRate::ZERO, asked, kept)
+            };
+            most * of_all
+        }
+    }
+}
+
+fn keeps(found: &Result<ServingPoint, Infeasible>, limits: &Limits) -> bool {
+    found.as_ref().is_ok_and(|point| point.missed(limits).is_none())
+}
+
+/// The highest rate of two, at the lower of which limits are kept and at the upper not, up to which they are.
+fn highest(low: RequestRate, high: RequestRate, kept: impl Fn(RequestRate) -> bool) -> RequestRate {
+    let (mut low, mut high) = (low, high);
+    for _ in 0..HALVINGS {
+        if high.saturating_sub(low) <= high * NEAR {
+            break;
+        }
+        let middle = (low + high) / 2.0;
+        if kept(middle) { low = middle } else { high = middle }
+    }
+    low
+}
+
+impl Evaluation {
+    /// The most that is served, by all replicas, with the limits of latencies kept.
+    pub fn most_served(&self) -> Option<RequestRate> {
+        let (serving, point) = (self.scenario.serving.as_ref()?, self.serving.as_ref()?);
+        Some(*self.most.get_or_init(|| most_within(serving, &self.scenario.cluster, point)))
+    }
+
+    /// Where what could be served goes. Where more is served than limits allow, nothing of it is free.
+    pub fn capacity(&self) -> Option<CapacityShares> {
+        let (most, point) = (self.most_served()?, self.serving?);
+        let of_replicas = point.replicas as f64 / (point.replicas + point.spares) as f64;
+        let peak = (point.request_rate() / most).min(of_replicas);
+        let used = peak / point.peak_to_mean;
+        Some(CapacityShares {
+            used,
+            off_peak: peak - used,
+            headroom: of_replicas - peak,
+            standby: 1.0 - of_replicas,
+        })
+    }
+
+    /// What tenants take, where there are any.
+    pub fn tenants(&self) -> Option<TenantsPoint> {
+        let (most, point) = (self.most_served()?, self.serving?);
+        TenantsPoint::of(self.scenario.serving.as_ref()?, most, point.accelerators, point.replicas + point.spares)
+    }
+}

@@ -1,0 +1,97 @@
+//! How many requests a replica takes at once where that is left to it, and what keeps it from more.
+
+use super::figures::missed;
+use crate::evaluate::Infeasible;
+use crate::inference::{Request, Room, Separate, Short, SteadyState};
+use crate::scenario::{Arrivals, Limits};
+
+/// Requests in an attention group at most, where nothing else limits them: the usual setting for throughput.
+const MOST: f64 = 2_048.0;
+/// Share of the most that is served at which it is told as such.
+const FULL: f64 = 1.0 - 1e-9;
+
+/// What keeps the sequences in decode from being more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchBound {
+    /// Room for their caches.
+    Memory,
+    /// The most that an engine takes at once in an attention group.
+    Sequences,
+    /// A limit of a latency, by its key.
+    Limit(&'static str),
+    /// What prefill's pool takes in.
+    Prefill,
+    /// What the links between pools carry.
+    Transfer,
+    /// Requests that are open.
+    Open,
+    /// Requests that come.
+    Rate,
+}
+
+/// The most requests at once, and what keeps them from being more.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Largest {
+    pub(super) room: Room,
+    pub(super) bound: BatchBound,
+}
+
+impl Largest {
+    /// In a replica whose memory has so much room, in so many attention groups.
+    pub(super) fn new(memory: Room, groups: u32) -> Self {
+        let taken = MOST * f64::from(groups);
+        let bound = if memory.requests > taken { BatchBound::Sequences } else { BatchBound::Memory };
+        Self { room: Room { requests: memory.requests.min(taken).max(1.0) }, bound }
+    }
+
+    /// The same with which limits are kept: latencies at a batch grow with it, so that it is halved in on.
+    ///
+    /// # Errors
+    /// When a request by itself misses a limit.
+    pub(super) fn within(self, limits: &Limits, state: impl Fn(f64) -> SteadyState) -> Result<Self, Infeasible> {
+        let missed = |batch: f64| missed(&state(batch), None, limits);
+        let Some((mut bound, ..)) = missed(self.room.requests) else { return Ok(self) };
+        if let Some((key, limit, got)) = missed(1.0) {
+            return Err(Infeasible::Limit { key, limit, got });
+        }
+        let (mut kept, mut beyond) = (1.0, self.room.requests);
+        while beyond - kept > 1.0 {
+            let middle = f64::midpoint(kept, beyond).floor();
+            match missed(middle) {
+                None => kept = middle,
+                Some((key, ..)) => (beyond, bound) = (middle, key),
+            }
+        }
+        Ok(Self { room: Room { requests: kept }, bound: BatchBound::Limit(bound) })
+    }
+
+    /// What keeps the batch of each of so many replicas from being more.
+    pub(super) fn of_replicas(self, arrivals: Arrivals, replicas: u64) -> BatchBound {
+        match arrivals {
+            Arrivals::Most => self.bound,
+            Arrivals::Concurrency(open) if f64::from(open) > self.room.requests * replicas as f64 => self.bound,
+            Arrivals::Concurrency(_) => BatchBound::Open,
+            Arrivals::Rate(_) => BatchBound::Rate,
+        }
+    }
+
+    /// The same of decode in pools that have come to a state.
+    pub(super) fn in_pools(
+        self,
+        arrivals: Arrivals,
+        pools: &Separate<'_>,
+        request: &Request,
+        state: &SteadyState,
+    ) -> BatchBound {
+        let full = || state.requests_per_second >= pools.most(request).requests_per_second * FULL;
+        match arrivals {
+            Arrivals::Rate(_) => BatchBound::Rate,
+            Arrivals::Concurrency(_) if !full() => BatchBound::Open,
+            Arrivals::Most | Arrivals::Concurrency(_) => match pools.short(request) {
+                Short::Cache => self.bound,
+                Short::Prefill => BatchBound::Prefill,
+                Short::Transfer => BatchBound::Transfer,
+            },
+        }
+    }
+}

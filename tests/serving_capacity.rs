@@ -1,0 +1,159 @@
+//! How much replicas take at once and serve at most, and what keeps them from more.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod program;
+
+use serde_json::Value;
+
+const DENSE: &str = "scenarios/serve-llama3.1-70b-64-h100.toml";
+const EXPERTS: &str = "scenarios/serve-deepseek-v3-wide-experts-nvl72.toml";
+const ENDLESS: &str = "serving.arrivals=\"max\"";
+/// One value of lengths, and pools.
+const FIXED: &str = "serving.input_tokens=2048";
+const POOLS: &str = "serving.layout={ prefill = { tensor = 2 }, decode = { tensor = 4 } }";
+
+fn eval(scenario: &str, settings: &[&str]) -> (i32, Value, String) {
+    let set: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    let answer = program::run(&[&["eval", scenario, "--format", "json"], &set[..]].concat());
+    (answer.code, serde_json::from_str(&answer.stdout).unwrap_or(Value::Null), answer.stderr)
+}
+
+fn answered(scenario: &str, settings: &[&str]) -> Value {
+    let (code, json, stderr) = eval(scenario, settings);
+    assert_eq!(code, 0, "{settings:?}: {stderr} {}", json["infeasible"]);
+    json
+}
+
+fn of(json: &Value, key: &str) -> f64 {
+    json["serving"][key].as_f64().unwrap_or_else(|| panic!("serving.{key}"))
+}
+
+/// A limit of a latency, in milliseconds.
+fn limit(key: &str, milliseconds: f64) -> String {
+    format!("serving.limits={{ {key} = \"{milliseconds} ms\" }}")
+}
+
+#[test]
+fn the_largest_batch_is_the_largest_that_keeps_the_limits() {
+    for (scenario, more) in [(DENSE, FIXED), (DENSE, POOLS), (EXPERTS, "cluster.accelerators=72")] {
+        let free = answered(scenario, &[ENDLESS, more]);
+        let (alone, all) = (of(&free, "tpot_s") * 0.2, of(&free, "tpot_s"));
+        let mut before = 0.0;
+        for part in [0.55, 0.7, 0.9, 1.0 + 1e-9] {
+            let wanted = alone + (all - alone) * (part - 0.2) / 0.8;
+            let json = answered(scenario, &[ENDLESS, more, &limit("tpot", wanted * 1e3)]);
+            let (batch, tpot) = (of(&json, "batch_count"), of(&json, "tpot_s"));
+            assert!(tpot <= wanted && json["serving"]["limits_kept"] == true, "{scenario} {more} {tpot} {wanted}");
+            // Looser limits let more in, serve more, and make tokens cheaper.
+            let served = of(&json, "requests_per_s");
+            assert!(served >= before, "{scenario} {more} {part}: {served} after {before}");
+            before = served;
+            if part > 1.0 {
+                assert_eq!(json["serving"]["batch_count"], free["serving"]["batch_count"]);
+                assert_eq!(json["serving"]["batch_bound"], free["serving"]["batch_bound"]);
+                continue;
+            }
+            // Prefill's pool may let fewer in than the limit does.
+            let bound = json["serving"]["batch_bound"].as_str().unwrap();
+            if bound == "prefill" {
+                continue;
+            }
+            assert_eq!(bound, "serving.limits.tpot", "{scenario} {more}");
+            assert!((batch - batch.round()).abs() < 1e-9 && batch < of(&free, "batch_count"));
+            // A limit just below what it comes to lets one fewer in, and one just below what one more comes to none more.
+            let at = |milliseconds: f64| answered(scenario, &[ENDLESS, more, &limit("tpot", milliseconds)]);
+            assert!((of(&at(tpot * 1e3 * (1.0 - 1e-7)), "batch_count") - (batch - 1.0)).abs() < 1e-9);
+            let next = at(wanted * 1e3 * 1.01);
+            assert!(of(&next, "batch_count") <= batch || of(&next, "tpot_s") > wanted, "{scenario} {more}");
+        }
+    }
+}
+
+#[test]
+fn what_bounds_a_batch_is_told() {
+    let bound = |scenario: &str, settings: &[&str]| {
+        answered(scenario, settings)["serving"]["batch_bound"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(bound(DENSE, &[]), "rate");
+    assert_eq!(bound(DENSE, &["serving.arrivals={ concurrency = 64 }"]), "concurrency");
+    assert_eq!(bound(DENSE, &["serving.arrivals={ concurrency = 100000 }"]), "memory");
+    assert_eq!(bound(DENSE, &[ENDLESS]), "memory");
+    // Short requests of a small model: as many as engines take at once.
+    let small = ["serving.model=\"llama-3.1-8b\"", "serving.input_tokens=128", "serving.output_tokens=64", ENDLESS];
+    assert_eq!(bound(DENSE, &small), "max_num_seqs");
+    assert_eq!(bound(DENSE, &[ENDLESS, "serving.limits={ tpot = \"20 ms\" }"]), "serving.limits.tpot");
+    let long = ["serving.input_tokens=8000", "serving.output_tokens=16", ENDLESS, POOLS];
+    assert_eq!(bound(DENSE, &long), "prefill");
+    // Text and derivation say so too.
+    let set = ["--set", ENDLESS, "--set", "serving.limits={ tpot = \"20 ms\" }"];
+    let text = program::run(&[&["eval", DENSE], &set[..]].concat()).stdout;
+    assert!(text.contains("As many are in decode at once as serving.limits.tpot lets"), "{text}");
+    let why = program::run(&[&["explain", DENSE, "serving.batch_bound"], &set[..]].concat()).stdout;
+    assert!(why.contains("serving.limits.tpot") && why.contains("20 ms"), "{why}");
+}
+
+#[test]
+fn a_limit_that_one_request_misses_is_a_no_with_numbers() {
+    for more in [FIXED, POOLS, "serving.layout=\"auto\""] {
+        let (code, json, stderr) = eval(DENSE, &[ENDLESS, more, "serving.limits={ tpot = \"2 ms\" }"]);
+        assert_eq!(code, 1, "{more}: {stderr}");
+        let reason = json["infeasible"]["reason"].as_str().unwrap();
+        assert!(reason.contains("serving.limits.tpot is 2 ms") && reason.contains("with one request at once"), "{reason}");
+    }
+    // Of first tokens it is the prefill that takes longer, whatever the batch.
+    let (code, json, _) = eval(DENSE, &[ENDLESS, "serving.limits={ ttft = \"20 ms\" }"]);
+    assert!(code == 1 && json["infeasible"]["reason"].as_str().unwrap().contains("serving.limits.ttft"), "{json}");
+}
+
+#[test]
+fn a_search_and_the_layout_that_it_finds_agree_within_limits() {
+    let limits = "serving.limits={ tpot = \"25 ms\" }";
+    let found = answered(DENSE, &[ENDLESS, limits, "serving.layout=\"auto\""]);
+    assert_eq!(found["serving"]["limits_kept"], true);
+    for tensor in [1, 2, 4, 8] {
+        let layout = format!("serving.layout={{ tensor = {tensor} }}");
+        let (code, given, _) = eval(DENSE, &[ENDLESS, limits, &layout]);
+        if code == 0 {
+            assert!(of(&given, "requests_per_s") <= of(&found, "requests_per_s") * (1.0 + 1e-9), "{tensor}");
+        }
+    }
+    let layout = |key: &str| found["scenario"][key].as_str().map(str::to_owned);
+    let tensor = layout("serving.layout.tensor").unwrap();
+    if layout("serving.layout.prefill.tensor").is_none() {
+        let again = answered(DENSE, &[ENDLESS, limits, &format!("serving.layout={{ tensor = {tensor} }}")]);
+        assert_eq!(again["serving"], found["serving"]);
+    }
+}
+
+#[test]
+fn the_most_that_is_served_keeps_the_limits_and_no_more_does() {
+    let limits = [
+        "serving.limits={ tpot = \"25 ms\" }",
+        "serving.limits={ ttft_p95 = \"900 ms\", tpot_p95 = \"30 ms\" }",
+        "serving.limits={ ttft_p99 = \"1500 ms\" }",
+        "serving.limits={ e2e_p95 = \"16 s\" }",
+    ];
+    for limits in limits {
+        for more in [FIXED, POOLS] {
+            let free = of(&answered(DENSE, &[more]), "most_requests_per_s");
+            let asked = answered(DENSE, &[more, limits]);
+            let most = of(&asked, "most_requests_per_s");
+            assert!(most > 0.0 && most < free, "{limits} {more}: {most} of {free}");
+            let at = |part: f64| {
+                let rate = format!("serving.arrivals={{ rate = \"{} request/s\" }}", most * part);
+                answered(DENSE, &[more, limits, &rate])
+            };
+            let (below, above) = (at(1.0 - 1e-4), at(1.0 + 1e-4));
+            assert_eq!(below["serving"]["limits_kept"], true, "{limits} {more} {most}");
+            assert_eq!(above["serving"]["limits_kept"], false, "{limits} {more} {most}");
+            // However much is asked, it is the same, and what is over it leaves nothing free.
+            assert!((of(&above, "most_requests_per_s") / most - 1.0).abs() < 1e-5, "{limits} {more}");
+            assert!(of(&above, "capacity.headroom_ratio").abs() < 1e-9);
+            let told = above["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains("is missed"));
+            assert!(told, "{limits} {more}");
+            let headroom = 1.0 - of(&asked, "requests_per_s") / most;
+            assert!((of(&asked, "capacity.headroom_ratio") - headroom.max(0.0)).abs() < 1e-6, "{limits} {more}");
+        }
+    }
+}
