@@ -38,10 +38,9 @@ fn limit(key: &str, milliseconds: f64) -> String {
 fn the_largest_batch_is_the_largest_that_keeps_the_limits() {
     for (scenario, more) in [(DENSE, FIXED), (DENSE, POOLS), (EXPERTS, "cluster.accelerators=72")] {
         let free = answered(scenario, &[ENDLESS, more]);
-        let (alone, all) = (of(&free, "tpot_s") * 0.2, of(&free, "tpot_s"));
         let mut before = 0.0;
-        for part in [0.55, 0.7, 0.9, 1.0 + 1e-9] {
-            let wanted = alone + (all - alone) * (part - 0.2) / 0.8;
+        for part in [0.85, 0.9, 0.97, 1.0 + 1e-9] {
+            let wanted = of(&free, "tpot_s") * part;
             let json = answered(scenario, &[ENDLESS, more, &limit("tpot", wanted * 1e3)]);
             let (batch, tpot) = (of(&json, "batch_count"), of(&json, "tpot_s"));
             assert!(tpot <= wanted && json["serving"]["limits_kept"] == true, "{scenario} {more} {tpot} {wanted}");
@@ -50,7 +49,7 @@ fn the_largest_batch_is_the_largest_that_keeps_the_limits() {
             assert!(served >= before, "{scenario} {more} {part}: {served} after {before}");
             before = served;
             if part > 1.0 {
-                assert_eq!(json["serving"]["batch_count"], free["serving"]["batch_count"]);
+                assert!((batch / of(&free, "batch_count") - 1.0).abs() < 1e-6, "{scenario} {more}");
                 assert_eq!(json["serving"]["batch_bound"], free["serving"]["batch_bound"]);
                 continue;
             }
@@ -60,7 +59,12 @@ fn the_largest_batch_is_the_largest_that_keeps_the_limits() {
                 continue;
             }
             assert_eq!(bound, "serving.limits.tpot", "{scenario} {more}");
-            assert!((batch - batch.round()).abs() < 1e-9 && batch < of(&free, "batch_count"));
+            assert!(batch < of(&free, "batch_count"));
+            if more == POOLS || scenario == EXPERTS {
+                // A pool's batch is the mean of many.
+                assert!(tpot > wanted * (1.0 - 1e-6), "{scenario} {more}: {tpot} of {wanted}");
+                continue;
+            }
             // A limit just below what it comes to lets one fewer in, and one just below what one more comes to none more.
             let at = |milliseconds: f64| answered(scenario, &[ENDLESS, more, &limit("tpot", milliseconds)]);
             assert!((of(&at(tpot * 1e3 * (1.0 - 1e-7)), "batch_count") - (batch - 1.0)).abs() < 1e-9);
@@ -99,7 +103,10 @@ fn a_limit_that_one_request_misses_is_a_no_with_numbers() {
         let (code, json, stderr) = eval(DENSE, &[ENDLESS, more, "serving.limits={ tpot = \"2 ms\" }"]);
         assert_eq!(code, 1, "{more}: {stderr}");
         let reason = json["infeasible"]["reason"].as_str().unwrap();
-        assert!(reason.contains("serving.limits.tpot is 2 ms") && reason.contains("with one request at once"), "{reason}");
+        assert!(
+            reason.contains("serving.limits.tpot is 2 ms") && reason.contains("with one request at once"),
+            "{reason}"
+        );
     }
     // Of first tokens it is the prefill that takes longer, whatever the batch.
     let (code, json, _) = eval(DENSE, &[ENDLESS, "serving.limits={ ttft = \"20 ms\" }"]);
@@ -150,7 +157,8 @@ fn the_most_that_is_served_keeps_the_limits_and_no_more_does() {
             // However much is asked, it is the same, and what is over it leaves nothing free.
             assert!((of(&above, "most_requests_per_s") / most - 1.0).abs() < 1e-5, "{limits} {more}");
             assert!(of(&above, "capacity.headroom_ratio").abs() < 1e-9);
-            let told = above["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains("is missed"));
+            let told =
+                above["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains("is missed"));
             assert!(told, "{limits} {more}");
             let headroom = 1.0 - of(&asked, "requests_per_s") / most;
             assert!((of(&asked, "capacity.headroom_ratio") - headroom.max(0.0)).abs() < 1e-6, "{limits} {more}");

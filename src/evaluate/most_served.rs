@@ -64,12 +64,7 @@ impl Evaluation {
         let of_replicas = point.replicas as f64 / (point.replicas + point.spares) as f64;
         let peak = (point.request_rate() / most).min(of_replicas);
         let used = peak / point.peak_to_mean;
-        Some(CapacityShares {
-            used,
-            off_peak: peak - used,
-            headroom: of_replicas - peak,
-            standby: 1.0 - of_replicas,
-        })
+        Some(CapacityShares { used, off_peak: peak - used, headroom: of_replicas - peak, standby: 1.0 - of_replicas })
     }
 
     /// What tenants take, where there are any.

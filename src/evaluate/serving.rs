@@ -14,7 +14,7 @@ mod worker;
 
 use std::borrow::Cow;
 
-use batch::Largest;
+use batch::{Largest, MEAN, WHOLE};
 use engine::Shapes;
 use holding::{Holding, footprint, holds};
 use joined::joined;
@@ -220,7 +220,7 @@ fn answered(
         let places = Places { decode: site, prefill: theirs };
         let mut sides = Sides { prefill: takes_in, decode: replica, room: largest.room, transfer };
         if endless {
-            largest = largest.within(&serving.limits, |batch| sides.pools(1, 1).at_batch(&request, batch))?;
+            largest = largest.within(&serving.limits, MEAN, |batch| sides.pools(1, 1).at_batch(&request, batch))?;
             sides.room = largest.room;
         }
         let split = Split { serving, pool: wanted, places: &places, sides: &sides };
@@ -246,7 +246,7 @@ fn answered(
         let replicas = all.checked_sub(spares).filter(|replicas| *replicas > 0).ok_or(too_few)?;
         if endless {
             let state = |requests| replica.offline(&request, Room { requests });
-            largest = largest.within(&serving.limits, state)?;
+            largest = largest.within(&serving.limits, WHOLE, state)?;
         }
         let room = largest.room;
         let (state, latencies) =

@@ -7,6 +7,9 @@ use crate::scenario::{Arrivals, Limits};
 
 /// Requests in an attention group at most, where nothing else limits them: the usual setting for throughput.
 const MOST: f64 = 2_048.0;
+/// Whole requests, and a part of one where a batch is the mean of many.
+pub(super) const WHOLE: f64 = 1.0;
+pub(super) const MEAN: f64 = 1.0 / 1_048_576.0;
 /// Share of the most that is served at which it is told as such.
 const FULL: f64 = 1.0 - 1e-9;
 
@@ -44,19 +47,25 @@ impl Largest {
         Self { room: Room { requests: memory.requests.min(taken).max(1.0) }, bound }
     }
 
-    /// The same with which limits are kept: latencies at a batch grow with it, so that it is halved in on.
+    /// The same with which limits are kept, to within a part of a request: latencies at a batch grow with it, so that it is
+    /// halved in on.
     ///
     /// # Errors
     /// When a request by itself misses a limit.
-    pub(super) fn within(self, limits: &Limits, state: impl Fn(f64) -> SteadyState) -> Result<Self, Infeasible> {
+    pub(super) fn within(
+        self,
+        limits: &Limits,
+        part: f64,
+        state: impl Fn(f64) -> SteadyState,
+    ) -> Result<Self, Infeasible> {
         let missed = |batch: f64| missed(&state(batch), None, limits);
         let Some((mut bound, ..)) = missed(self.room.requests) else { return Ok(self) };
         if let Some((key, limit, got)) = missed(1.0) {
             return Err(Infeasible::Limit { key, limit, got });
         }
-        let (mut kept, mut beyond) = (1.0, self.room.requests);
-        while beyond - kept > 1.0 {
-            let middle = f64::midpoint(kept, beyond).floor();
+        let (mut kept, mut beyond) = (1.0, (self.room.requests / part).ceil() * part);
+        while beyond - kept > part {
+            let middle = (f64::midpoint(kept, beyond) / part).floor() * part;
             match missed(middle) {
                 None => kept = middle,
                 Some((key, ..)) => (beyond, bound) = (middle, key),
