@@ -55,7 +55,7 @@ fn keys_are_unique_and_name_group_and_unit() {
             || metric.name().ends_with(&format!("_{word}"))
             || metric.name().contains(&format!("{word}_per_"));
         assert!(
-            metric.unit == Unit::Flag || named || metric.name().starts_with(&format!("{word}_")),
+            matches!(metric.unit, Unit::Flag | Unit::Word) || named || metric.name().starts_with(&format!("{word}_")),
             "{} does not say {word}",
             metric.key
         );

@@ -1,7 +1,6 @@
 //! One scenario's answer, with all that a report shows.
 
-use std::sync::OnceLock;
-
+use super::most_served::most_within;
 use super::token_costs::prefill_share;
 use super::{
     AgentsPoint, Bases, BuiltCluster, Evidence, Failures, Found, Infeasible, NodesBought, Point, Prepared, Run,
@@ -53,8 +52,9 @@ pub struct Evaluation {
     pub usable_memory: Bytes,
     /// What the search of the layout came to, where it was searched.
     pub found: Option<Found>,
-    /// The most that is served with limits kept, once that has been asked for: it takes as long as some tens of answers.
-    pub(super) most: OnceLock<RequestRate>,
+    /// The most that is served with limits kept; none where it is worked out as it is asked for, which takes as long as some tens
+    /// of answers.
+    pub(super) most: Option<RequestRate>,
 }
 
 impl Evaluation {
@@ -209,6 +209,8 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
         (Some(trained.point), Some(trained.run), Some(trained.usable_memory), Some(trained.failures))
     });
     let serving = scenario.serving.as_ref().map(|serving| serving_point(serving, &scenario.cluster)).transpose()?;
+    let most =
+        scenario.serving.as_ref().zip(serving).map(|(asked, point)| most_within(asked, &scenario.cluster, &point));
     let usable_memory = usable.or(serving.map(|serving| serving.usable)).unwrap_or(Bytes::ZERO);
     let unit_costs = point.map_or_else(
         || {
@@ -230,7 +232,7 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
         unit_costs,
         usable_memory,
         found: None,
-        most: OnceLock::new(),
+        most,
     })
 }
 

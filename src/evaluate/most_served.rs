@@ -55,7 +55,7 @@ impl Evaluation {
     /// The most that is served, by all replicas, with the limits of latencies kept.
     pub fn most_served(&self) -> Option<RequestRate> {
         let (serving, point) = (self.scenario.serving.as_ref()?, self.serving.as_ref()?);
-        Some(*self.most.get_or_init(|| most_within(serving, &self.scenario.cluster, point)))
+        Some(self.most.unwrap_or_else(|| most_within(serving, &self.scenario.cluster, point)))
     }
 
     /// Where what could be served goes. Where more is served than limits allow, nothing of it is free.

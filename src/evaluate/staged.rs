@@ -1,7 +1,5 @@
 //! One answer whose layout, load or money is set again and again: what does not depend on them is computed once.
 
-use std::sync::OnceLock;
-
 use super::evaluation::{agents_point, check_finite_hour, check_finite_point, check_finite_totals};
 use super::serving::{BoundServing, serving_point_of};
 use super::{BuiltCluster, Evaluation, Infeasible, Point, Prepared};
@@ -39,7 +37,7 @@ impl Staged {
             unit_costs,
             usable_memory: prepared.usable_memory,
             found: None,
-            most: OnceLock::new(),
+            most: None,
             scenario,
             built,
         };
@@ -143,7 +141,7 @@ impl StagedServing {
             unit_costs: unit_costs(&scenario, &built),
             usable_memory: Bytes::ZERO,
             found: None,
-            most: OnceLock::new(),
+            most: None,
             scenario,
             built,
         };
@@ -202,7 +200,6 @@ impl StagedServing {
         let agents = agents_point(scenario, Some(&point), (built, unit_costs))?;
         let evaluation = &mut self.evaluation;
         evaluation.usable_memory = point.usable;
-        evaluation.most = OnceLock::new();
         (evaluation.serving, evaluation.agents) = (Some(point), agents);
         Ok(evaluation)
     }
