@@ -74,11 +74,16 @@ impl BuiltCluster {
     pub fn new(cluster: &Cluster, finance: &Finance) -> Result<Self, Infeasible> {
         let bought = |group: NodeGroup<'_>| {
             let Occupancy { nodes, each } = Occupancy::of(group)?;
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count of nodes")]
-            let spare = (f64::from(nodes) * cluster.spares.get()).ceil() as u32;
+            let spare = spare_nodes(nodes, cluster.spares);
             Ok::<_, Infeasible>(NodesBought { at_work: nodes, spare, each, per_node: group.node.accelerators })
         };
-        let kinds = cluster.kinds_of_nodes().map(bought).collect::<Result<Vec<_>, _>>()?;
+        let mut kinds = cluster.kinds_of_nodes().map(bought).collect::<Result<Vec<_>, _>>()?;
+        if let ([main, own], true) = (&mut kinds[..], cluster.prefill_is_of_main_kind()) {
+            // Nodes of one kind stand in for each other, wherever they work.
+            let all = spare_nodes(main.at_work + own.at_work, cluster.spares);
+            own.spare = all * own.at_work / (main.at_work + own.at_work).max(1);
+            main.spare = all - own.spare;
+        }
         let nodes: Vec<(&Node, u32)> =
             cluster.kinds_of_nodes().zip(&kinds).map(|(group, bought)| (&group.node.part, bought.all())).collect();
         let topology = network_of(&nodes, &cluster.fabric, &cluster.topology)?;
@@ -183,6 +188,13 @@ impl BuiltCluster {
     pub fn side_capex(&self) -> Usd {
         self.side.iter().map(SideBill::price).sum()
     }
+}
+
+/// Nodes that stand by for so many.
+fn spare_nodes(nodes: u32, share: Fraction) -> u32 {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count of nodes")]
+    let spare = (f64::from(nodes) * share.get()).ceil() as u32;
+    spare
 }
 
 /// Nodes of the cluster's own kind; memory tiers are bought for these alone, as whoever binds has checked.

@@ -1,11 +1,10 @@
-//! Pools: where prefill workers and decode replicas go, and handing caches over.
+//! Pools: where prefill workers and decode replicas go.
 
 use super::domains::Domains;
-use super::step::wires;
 use super::{Infeasible, Pool};
 use crate::inference::{HandOver, Replica, Room, Separate};
-use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
-use crate::scenario::{Cluster, Communication, NodeGroup, PrefillPool, Serving};
+use crate::memory::serving::ServingLayout;
+use crate::scenario::PrefillPool;
 
 /// Where prefill workers and decode replicas go.
 #[derive(Clone, Copy, Debug)]
@@ -82,30 +81,5 @@ impl<'a> Sides<'a> {
     pub(super) fn pools(&self, workers: u64, replicas: u64) -> Separate<'a> {
         let Self { prefill, decode, room, transfer } = *self;
         Separate { prefill, workers: workers as f64, decode, replicas: replicas as f64, room, transfer }
-    }
-}
-
-/// Handing a request's cache to decode: what engines take for it, and its bytes over the links that the ranks of one
-/// attention group have, at both ends; scale-up links where all of the cluster is one domain.
-pub(super) fn transfer(serving: &Serving, cluster: &Cluster, pool: &PrefillPool, prompt: u64) -> HandOver {
-    let formats = CacheFormats::of(&serving.model);
-    let cache = sequence_bytes(&serving.model, &formats, Pages::BOUND, &ServingLayout::SINGLE, prompt);
-    let (from, to) = (cluster.nodes_of_prefill(), cluster.main_nodes());
-    let in_one_domain = cluster.prefill.is_none() && cluster.accelerators <= to.node.scale_up.domain;
-    let end = |nodes: NodeGroup<'_>, layout: ServingLayout| {
-        let node = nodes.node;
-        let ranks = f64::from(layout.tensor) * f64::from(layout.pipeline);
-        if in_one_domain {
-            return node.scale_up.bandwidth_per_direction * ranks;
-        }
-        let set = &cluster.collectives;
-        let card = wires(set, node, nodes.accelerator, &cluster.fabric, Communication::USUAL).network;
-        let cards = f64::from(node.nic_slots.count) / f64::from(node.accelerators);
-        card.line_rate * (card.efficiency.payload.get() * cards * ranks)
-    };
-    HandOver {
-        fixed: serving.efficiency.part.batching.transfer.value,
-        sent: cache / end(from, pool.layout),
-        received: cache / end(to, serving.layout),
     }
 }

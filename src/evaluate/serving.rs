@@ -2,6 +2,7 @@
 
 mod bands;
 mod batch;
+mod between;
 mod caching;
 mod engine;
 mod figures;
@@ -15,6 +16,7 @@ mod worker;
 use std::borrow::Cow;
 
 use batch::{Largest, MEAN, WHOLE};
+use between::Between;
 use engine::Shapes;
 use holding::{Holding, footprint, holds};
 use joined::joined;
@@ -22,7 +24,7 @@ use load::{apart, together};
 
 use super::Infeasible;
 use super::domains::Domains;
-use super::pools::{Places, Sides, transfer};
+use super::pools::{Places, Sides};
 use super::split::Split;
 use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Room, Scratch, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
@@ -142,6 +144,7 @@ pub(super) struct BoundServing {
     shapes: Shapes,
     decode: Hardware,
     prefill: Option<Hardware>,
+    between: Option<Between>,
     /// How far figures may be off, without end and with requests that come.
     bands: [Option<Bands>; 2],
 }
@@ -155,9 +158,10 @@ impl BoundServing {
         let of_prefill = |pool: PrefillPool| joined(pool.layout, serving, cluster, cluster.nodes_of_prefill());
         let prefill = serving.prefill.map(of_prefill).transpose()?;
         let decode = joined(serving.layout, serving, cluster, cluster.main_nodes())?;
+        let between = serving.prefill.map(|pool| Between::new(serving, cluster, &pool)).transpose()?;
         let shapes = Shapes::new(serving);
         let bands = [false, true].map(|coming| Bands::new(serving, cluster, shapes.model.architecture(), coming));
-        Ok(Self { shapes, decode, prefill, bands })
+        Ok(Self { shapes, decode, prefill, between, bands })
     }
 }
 
@@ -210,50 +214,51 @@ fn answered(
     let mut largest = Largest::new(room, layout.attention_data);
     let endless = matches!(serving.arrivals, Arrivals::Most);
     let (mut pool, mut joined_prefill, mut takes_in) = (None, None, replica);
-    let (replicas, most, batch_bound, mut state, latencies) = if let Some(wanted) = &serving.prefill {
-        worker::fits(serving, cluster, wanted.layout)?;
-        let hardware = joined_prefill.insert(bound.prefill.unwrap_or(bound.decode).after(wait));
-        takes_in = shapes.worker(serving, hardware, wanted.layout);
-        let transfer = transfer(serving, cluster, wanted, tokens_up(input));
-        let theirs = cluster.own_nodes_of_prefill();
-        let theirs = theirs.map(|nodes| Domains::new(nodes, serving.search, slices)).transpose()?;
-        let places = Places { decode: site, prefill: theirs };
-        let mut sides = Sides { prefill: takes_in, decode: replica, room: largest.room, transfer };
-        if endless {
-            largest = largest.within(&serving.limits, MEAN, |batch| sides.pools(1, 1).at_batch(&request, batch))?;
-            sides.room = largest.room;
-        }
-        let split = Split { serving, pool: wanted, places: &places, sides: &sides };
-        let (workers, all, pools, (state, latencies)) = split.chosen(&request, |pools, all| {
-            apart(pools, serving, &request, (all - spares, reuse.busiest), (&coming, &mut *scratch))
-        })?;
-        pool = Some(PoolPoint {
-            layout: wanted.layout,
-            workers,
-            transfer: transfer.alone(),
-            handed_over: pools.handed_over(),
-            most: pools.prefilled(&request),
-            finished: pools.decoded(&request),
-        });
-        let replicas = all - spares;
-        let most = sides.pools(workers, all).most(&request).requests_per_second * all as f64;
-        (replicas, most, largest.in_pools(serving.arrivals, &pools, &request, &state), state, latencies)
-    } else {
-        let all = site.whole(layout);
-        if !serving.search && all * each != accelerators {
-            return Err(Infeasible::Straddling { accelerators, each, domain: site.domain, whole: all });
-        }
-        let replicas = all.checked_sub(spares).filter(|replicas| *replicas > 0).ok_or(too_few)?;
-        if endless {
-            let state = |requests| replica.offline(&request, Room { requests });
-            largest = largest.within(&serving.limits, WHOLE, state)?;
-        }
-        let room = largest.room;
-        let (state, latencies) =
-            together(&replica, serving, &request, room, (replicas, reuse.busiest), (&coming, scratch))?;
-        let most = replica.offline(&request, room).requests_per_second * all as f64;
-        (replicas, most, largest.of_replicas(serving.arrivals, replicas), state, latencies)
-    };
+    let (replicas, most, batch_bound, mut state, latencies) =
+        if let Some((wanted, between)) = serving.prefill.as_ref().zip(bound.between) {
+            worker::fits(serving, cluster, wanted.layout)?;
+            let hardware = joined_prefill.insert(bound.prefill.unwrap_or(bound.decode).after(wait));
+            takes_in = shapes.worker(serving, hardware, wanted.layout);
+            let transfer = between.hand_over(serving, input);
+            let theirs = cluster.own_nodes_of_prefill();
+            let theirs = theirs.map(|nodes| Domains::new(nodes, serving.search, slices)).transpose()?;
+            let places = Places { decode: site, prefill: theirs };
+            let mut sides = Sides { prefill: takes_in, decode: replica, room: largest.room, transfer };
+            if endless {
+                largest = largest.within(&serving.limits, MEAN, |batch| sides.pools(1, 1).at_batch(&request, batch))?;
+                sides.room = largest.room;
+            }
+            let split = Split { serving, pool: wanted, places: &places, sides: &sides };
+            let (workers, all, pools, (state, latencies)) = split.chosen(&request, |pools, all| {
+                apart(pools, serving, &request, (all - spares, reuse.busiest), (&coming, &mut *scratch))
+            })?;
+            pool = Some(PoolPoint {
+                layout: wanted.layout,
+                workers,
+                transfer: transfer.alone(),
+                handed_over: pools.handed_over(&request),
+                most: pools.prefilled(&request),
+                finished: pools.decoded(&request),
+            });
+            let replicas = all - spares;
+            let most = sides.pools(workers, all).most(&request).requests_per_second * all as f64;
+            (replicas, most, largest.in_pools(serving.arrivals, &pools, &request, &state), state, latencies)
+        } else {
+            let all = site.whole(layout);
+            if !serving.search && all * each != accelerators {
+                return Err(Infeasible::Straddling { accelerators, each, domain: site.domain, whole: all });
+            }
+            let replicas = all.checked_sub(spares).filter(|replicas| *replicas > 0).ok_or(too_few)?;
+            if endless {
+                let state = |requests| replica.offline(&request, Room { requests });
+                largest = largest.within(&serving.limits, WHOLE, state)?;
+            }
+            let room = largest.room;
+            let (state, latencies) =
+                together(&replica, serving, &request, room, (replicas, reuse.busiest), (&coming, scratch))?;
+            let most = replica.offline(&request, room).requests_per_second * all as f64;
+            (replicas, most, largest.of_replicas(serving.arrivals, replicas), state, latencies)
+        };
     state.requests_per_second /= reuse.busiest;
     let shares = TimeShares::of(&state, matches!(serving.arrivals, Arrivals::Rate(_))).beside_idle(reuse.busiest);
     let engine = EnginePoint::new(&replica, &takes_in, &request, &state);

@@ -9,9 +9,9 @@ use crate::units::{Bytes, Seconds};
 /// Bytes of an activation on the wire in an all-reduce, or from one stage to the next.
 pub(super) const ACTIVATION: f64 = 2.0;
 /// Bytes of an activation dispatched to experts, in 8 bits.
-const DISPATCHED: f64 = 1.0;
+pub(super) const DISPATCHED: f64 = 1.0;
 /// The same of one that comes back from them and is combined, in 16 (DeepEP).
-const COMBINED: f64 = 2.0;
+pub(super) const COMBINED: f64 = 2.0;
 
 /// Time of a decode step by what it waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -22,26 +22,52 @@ impl Across {
     /// Kernels of low latency send a copy to each of a token's `chosen` experts, straight through the network card where
     /// the expert is in another domain (DeepEP). Ranks are chosen alike, so `1 - domain / ranks` of the copies leave.
     pub(super) fn dispatch(&self, own: f64, chosen: f64, token: Bytes, ranks: f64, links: Bandwidth) -> Seconds {
-        let staying = self.domain / ranks;
-        let copies = token * (own * chosen);
-        self.latency + (copies * (1.0 - staying) / self.rate).max(copies * staying / links)
+        self.latency + self.leaving(own, chosen, token, ranks).max(self.staying(own, chosen, token, ranks, links))
+    }
+
+    /// Time of the copies of a dispatch that leave a rank's domain, on its network cards.
+    pub(super) fn leaving(&self, own: f64, chosen: f64, token: Bytes, ranks: f64) -> Seconds {
+        token * (own * chosen) * (1.0 - self.domain / ranks) / self.rate
+    }
+
+    /// Time of those that stay, on its scale-up links.
+    pub(super) fn staying(&self, own: f64, chosen: f64, token: Bytes, ranks: f64, links: Bandwidth) -> Seconds {
+        token * (own * chosen) * (self.domain / ranks) / links
     }
 
     /// The same of so many tokens that bytes decide, as prefill has them: a token crosses once to each other domain that has one
     /// of its experts, and is handed on there (DeepEP's kernels of high throughput).
     pub(super) fn forwarded(&self, own: f64, chosen: f64, token: Bytes, ranks: f64, links: Bandwidth) -> Seconds {
+        self.crossing(own, chosen, token, ranks).max(token * (own * reached(ranks, chosen)) / links)
+    }
+
+    /// Of that, the time on a rank's network cards.
+    pub(super) fn crossing(&self, own: f64, chosen: f64, token: Bytes, ranks: f64) -> Seconds {
         let domains = ranks / self.domain;
         let crossing = reached(domains, chosen) * (1.0 - domains.recip());
-        (token * (own * crossing) / self.rate).max(token * (own * reached(ranks, chosen)) / links)
+        token * (own * crossing) / self.rate
     }
 
     /// An all-reduce of a buffer over ranks in several domains: reduced within each, then each rank its part across, then
     /// gathered within.
     pub(super) fn all_reduce(&self, buffer: Bytes, ranks: f64, links: Bandwidth) -> Seconds {
-        let ring = |ranks: f64| 2.0 * (ranks - 1.0) / ranks;
-        let within = buffer * ring(self.domain) / links;
-        within + buffer * (ring(ranks / self.domain) / self.domain) / self.rate + self.latency * 2.0
+        self.reduced_within(buffer, links) + self.reduced_across(buffer, ranks) + self.latency * 2.0
     }
+
+    /// Of that, the time on a rank's scale-up links.
+    pub(super) fn reduced_within(&self, buffer: Bytes, links: Bandwidth) -> Seconds {
+        buffer * ring(self.domain) / links
+    }
+
+    /// And that on its network cards.
+    pub(super) fn reduced_across(&self, buffer: Bytes, ranks: f64) -> Seconds {
+        buffer * (ring(ranks / self.domain) / self.domain) / self.rate
+    }
+}
+
+/// What a rank sends of a buffer that is reduced around a ring of so many.
+fn ring(ranks: f64) -> f64 {
+    2.0 * (ranks - 1.0) / ranks
 }
 
 /// Of so many parts those that have one of a token's `chosen` experts: it goes to each once.

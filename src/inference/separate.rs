@@ -3,12 +3,14 @@
 use super::admission::Admission;
 use super::batching::{Request, SteadyState};
 use super::features::TokenTime;
-use super::hand_over::{HandOver, scatter};
+use super::hand_over::{End, HandOver, scatter};
 use super::latency::{Coming, Latencies, Sources, Wait, distribution, peakedness, tokens};
+use super::links::{Cycle, messaging};
 use super::open_loop::{Overload, Short};
+use super::prefill::PromptCosts;
 use super::replay::{ByPrompt, Servers, dispersion, replay};
 use super::scratch::over_prompts;
-use super::{Replica, Room, Scratch, StepTime};
+use super::{Hardware, Replica, Room, Scratch, StepTime};
 use crate::units::{RequestRate, Seconds};
 
 /// Halvings of what is sought.
@@ -39,45 +41,110 @@ impl Separate<'_> {
         self.workers * f64::from(spread.attention_data) * f64::from(spread.pipeline)
     }
 
-    /// Time of a prefill of so many new tokens behind cached ones in one group where all of them prefill.
-    fn served(&self, new: f64, cached: f64) -> Seconds {
-        let groups = f64::from(self.prefill.spread.attention_data);
-        let packed = self.prefill.packed_prefill(new, cached) * groups;
-        packed.min(self.prefill.prefill_together(groups, new, cached))
+    /// What a prompt of a request takes of a worker that has the next one already, and of its links.
+    fn prompt(&self, request: &Request) -> Cycle {
+        let (new, cached) = (request.input, request.cached);
+        let served = served(&self.prefill, &self.prefill.prompt_costs(), new, cached);
+        let messages = self.prefill.prefilling_on(self.transfer.links, new);
+        let caches = self.transfer.keeps_sender() * f64::from(self.prefill.spread.pipeline);
+        Cycle { messages, rest: served.saturating_sub(messages), caches }
+    }
+
+    /// The accelerator of a worker that has the next prompt already, where caches of those before slow its messages.
+    fn busy_worker(&self, prompt: &Cycle) -> Hardware {
+        self.prefill.hardware.slowed_on(self.transfer.links, prompt.slowed())
     }
 
     /// The most that the prefill workers have time for.
     pub fn prefilled(&self, request: &Request) -> RequestRate {
-        RequestRate::of(self.servers(), self.served(request.input, request.cached))
+        let prompt = self.prompt(request);
+        let hardware = self.busy_worker(&prompt);
+        let worker = Replica { hardware: &hardware, ..self.prefill };
+        RequestRate::of(self.servers(), served(&worker, &worker.prompt_costs(), request.input, request.cached))
     }
 
     /// The most that the prefill workers take in and hand over.
     pub fn taken_in(&self, request: &Request) -> RequestRate {
-        self.prefilled(request).min(self.sent())
+        self.prefilled(request).min(self.sent(request))
     }
 
-    /// Attention groups that hand over, and those that they hand to.
-    fn ends_of_links(&self) -> (f64, f64) {
-        (self.servers(), self.replicas * f64::from(self.decode.spread.attention_data))
+    /// Attention groups that hand over.
+    fn senders(&self) -> f64 {
+        self.workers * f64::from(self.prefill.spread.attention_data)
     }
 
-    /// The most caches that the links of the prefill workers carry.
-    fn sent(&self) -> RequestRate {
-        RequestRate::of(self.ends_of_links().0, self.transfer.sent)
+    /// Attention groups that they hand to.
+    fn receivers(&self) -> f64 {
+        self.replicas * f64::from(self.decode.spread.attention_data)
     }
 
-    /// The same of the decode replicas.
-    fn received(&self) -> RequestRate {
-        RequestRate::of(self.ends_of_links().1, self.transfer.received)
+    /// The most caches that the links of the prefill workers carry beside the messages of workers that always have a prompt, or of
+    /// as many prompts as there are caches where that is less.
+    fn sent(&self, request: &Request) -> RequestRate {
+        let prompt = self.prompt(request);
+        let alone = RequestRate::of(self.senders(), self.transfer.keeps_sender());
+        if prompt.filled() <= 1.0 {
+            return prompt.left_of(alone);
+        }
+        let of_rank = (prompt.caches + prompt.messages) / f64::from(self.prefill.spread.pipeline);
+        RequestRate::of(self.senders(), of_rank)
+    }
+
+    /// The most that the links of the decode replicas carry beside messages.
+    fn received(&self, request: &Request) -> RequestRate {
+        let alone = RequestRate::of(self.receivers(), self.transfer.keeps_receiver());
+        let beside = |batch: f64| {
+            let cycle = self.turn(request, batch).cycle;
+            (cycle, cycle.left_of(alone))
+        };
+        let largest = self.room.requests;
+        let (cycle, carried) = beside(largest);
+        if cycle.messages <= Seconds::ZERO || cycle.filled() <= 1.0 {
+            return carried;
+        }
+        let (mut low, mut high) = (0.0, largest);
+        for _ in 0..HALVINGS {
+            let middle = f64::midpoint(low, high);
+            if beside(middle).0.filled() < 1.0 { low = middle } else { high = middle }
+        }
+        beside(high).1
     }
 
     /// The most caches that the links of both pools carry.
-    pub fn handed_over(&self) -> RequestRate {
-        self.sent().min(self.received())
+    pub fn handed_over(&self, request: &Request) -> RequestRate {
+        self.sent(request).min(self.received(request))
+    }
+
+    /// A step of decode with so many sequences in each replica, and what its links have to carry.
+    fn turn(&self, request: &Request, batch: f64) -> Turn {
+        let links = self.transfer.links;
+        let (step, whole) = self.decode.token_step(batch, request.context());
+        let tokens = whole / step.total();
+        let groups = f64::from(self.decode.spread.attention_data);
+        let caches = self.transfer.keeps_receiver() * (batch / groups * tokens / request.output);
+        let verified = self.decode.features.speculation.map_or(1.0, |drafts| drafts.drafted() + 1.0);
+        let messages = self.decode.decoding_on(links, batch * verified);
+        let cycle = Cycle { messages, rest: whole.saturating_sub(messages), caches };
+        if messages <= Seconds::ZERO {
+            return Turn { step, whole, cycle };
+        }
+        let hardware = self.decode.hardware.slowed_on(links, cycle.slowed());
+        let (step, whole) = Replica { hardware: &hardware, ..self.decode }.token_step(batch, request.context());
+        Turn { step, whole, cycle }
     }
 
     fn step(&self, request: &Request, batch: f64) -> StepTime {
-        self.decode.token_step(batch, request.context()).0
+        self.turn(request, batch).step
+    }
+
+    /// Both ends of the links at such a rate, with so many sequences in each replica.
+    fn ends_of_links(&self, request: &Request, rate: RequestRate, batch: f64) -> (End, End) {
+        let prompts = rate / self.senders();
+        let stages = f64::from(self.prefill.spread.pipeline);
+        let messages = prompts.over(self.prefill.prefilling_on(self.transfer.links, request.input)) / stages;
+        let sending = messaging(messages, prompts.over(self.transfer.keeps_sender()));
+        let receiving = self.turn(request, batch).cycle.messaging();
+        (End { groups: self.senders(), messaging: sending }, End { groups: self.receivers(), messaging: receiving })
     }
 
     /// Requests that end with so many in decode in each replica.
@@ -92,7 +159,7 @@ impl Separate<'_> {
 
     /// The most that the decode replicas are handed and finish.
     pub fn finished(&self, request: &Request) -> RequestRate {
-        self.decoded(request).min(self.received())
+        self.decoded(request).min(self.received(request))
     }
 
     /// With so many in decode in each replica, where nobody waits.
@@ -111,7 +178,7 @@ impl Separate<'_> {
     }
 
     fn state(&self, request: &Request, rate: RequestRate, batch: f64, queue: Seconds) -> SteadyState {
-        let (step, cycle) = self.decode.token_step(batch, request.context());
+        let Turn { step, whole: cycle, .. } = self.turn(request, batch);
         let prefill = self.prefill.prefill(request.input, request.cached);
         let first = self.decode.hardware.first_token + prefill + self.transfer.alone() + cycle;
         SteadyState {
@@ -124,7 +191,7 @@ impl Separate<'_> {
 
     /// As many as the slower pool serves, or the links between them carry; the time to the first token is without the wait, which has no end.
     pub fn most(&self, request: &Request) -> SteadyState {
-        let (decode, others) = (self.decoded(request), self.prefilled(request).min(self.handed_over()));
+        let (decode, others) = (self.decoded(request), self.prefilled(request).min(self.handed_over(request)));
         if others < decode {
             return self.state(request, others, self.batch_at(request, others), Seconds::ZERO);
         }
@@ -133,7 +200,7 @@ impl Separate<'_> {
 
     /// What keeps pools from serving more.
     pub fn short(&self, request: &Request) -> Short {
-        let (decode, prefill, links) = (self.decoded(request), self.prefilled(request), self.handed_over());
+        let (decode, prefill, links) = (self.decoded(request), self.prefilled(request), self.handed_over(request));
         if links < decode.min(prefill) {
             Short::Transfer
         } else if decode <= prefill {
@@ -148,8 +215,11 @@ impl Separate<'_> {
     pub fn closed(&self, request: &Request, open: f64, waves: f64, coming: &Coming<'_>) -> SteadyState {
         let most = self.finished(request).min(self.taken_in(request));
         let scatter = scatter(coming);
-        let links = |rate: RequestRate| self.transfer.wait(rate, self.ends_of_links(), scatter).mean;
-        let at = |rate: RequestRate| self.state(request, rate, self.batch_at(request, rate), links(rate));
+        let at = |rate: RequestRate| {
+            let batch = self.batch_at(request, rate);
+            let links = self.transfer.wait(rate, self.ends_of_links(request, rate, batch), scatter).mean;
+            self.state(request, rate, batch, links)
+        };
         let held = |rate: RequestRate| {
             let state = at(rate);
             rate.over(state.ttft + state.tpot * request.output)
@@ -185,21 +255,23 @@ impl Separate<'_> {
         coming: &Coming<'_>,
         scratch: &mut Scratch,
     ) -> Result<(SteadyState, Latencies), Overload> {
-        let worker = &self.prefill;
+        let alone = &self.prefill;
+        let hardware = self.busy_worker(&self.prompt(request));
+        let worker = Replica { hardware: &hardware, ..*alone };
         let costs = worker.prompt_costs();
         let full = worker.full_step(&costs);
         let groups = f64::from(worker.spread.attention_data);
         let times = |new: f64, cached: f64| {
             let packed = worker.packed_by(&full, new, cached) * groups;
             let served = packed.min(worker.together_by(&costs, groups, new, cached));
-            (worker.prefill_by(&costs, new, cached), served)
+            (alone.prefill_by(&costs, new, cached), served)
         };
         scratch.time(coming, times);
         let (prefill, _) = over_prompts(scratch.prompts(), |timed| timed.alone);
         let (least, serving) = over_prompts(scratch.prompts(), |timed| timed.served);
         let servers = self.servers();
         let (finished, taken_in) = (self.decoded(request), RequestRate::of(servers, least));
-        let (pools, links) = (finished.min(taken_in), self.handed_over());
+        let (pools, links) = (finished.min(taken_in), self.handed_over(request));
         if rate >= pools.min(links) {
             let of_pools = if finished < taken_in { Short::Cache } else { Short::Prefill };
             let short = if links < pools { Short::Transfer } else { of_pools };
@@ -222,7 +294,7 @@ impl Separate<'_> {
             full: in_decode(self.room.requests, finished),
             peakedness: peaked,
         };
-        let links = self.transfer.wait(rate, self.ends_of_links(), scatter(coming));
+        let links = self.transfer.wait(rate, self.ends_of_links(request, rate, batch), scatter(coming));
         let wait =
             Wait { busy: waits, mean: queue }.and(links).and(admission.wait(|| coming.requests.answer_scatter()));
         let queue = wait.mean;
@@ -258,6 +330,22 @@ impl Separate<'_> {
     }
 }
 
+/// A step of decode, and what its links have to carry meanwhile.
+struct Turn {
+    step: StepTime,
+    /// All of it, which makes several tokens of each sequence where drafts are verified.
+    whole: Seconds,
+    /// As it would be without caches on their way.
+    cycle: Cycle,
+}
+
+/// Time of a prefill of so many new tokens behind cached ones in one group where all of them prefill.
+fn served(worker: &Replica<'_>, costs: &PromptCosts, new: f64, cached: f64) -> Seconds {
+    let groups = f64::from(worker.spread.attention_data);
+    let packed = worker.packed_by(&worker.full_step(costs), new, cached) * groups;
+    packed.min(worker.together_by(costs, groups, new, cached))
+}
+
 /// Erlang's C: the share of arrivals that find all of so many servers busy, at that many offered at once on average.
 pub(super) fn erlang_c(servers: f64, offered: f64) -> f64 {
     let mut blocked = 1.0;
@@ -272,12 +360,63 @@ pub(super) fn erlang_c(servers: f64, offered: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::erlang_c;
+    use super::*;
+    use crate::inference::{Across, Links, Spread, fixture};
+    use crate::topology::Pairs;
+    use crate::units::Bandwidth;
 
     #[test]
     fn erlangs_c_is_met() {
         // One server busy for 0.8 of the time: 0.8 wait. Two servers offered one at a time on average: 1/3 wait.
         assert!((erlang_c(1.0, 0.8) - 0.8).abs() < 1e-12);
         assert!((erlang_c(2.0, 1.0) - 1.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn caches_and_the_exchange_of_experts_share_the_cards() {
+        let model = fixture::shape("deepseek-v3");
+        let rate = Bandwidth::new(48e9);
+        let across = Across { domain: 8.0, rate, latency: Seconds::new(40e-6), kernel: Seconds::ZERO };
+        let hardware = fixture::h100().across(across);
+        let spread = Spread { tensor: 1, attention_data: 32, pipeline: 1, expert_parallel: true };
+        let engine = Replica::new(&model, &hardware, spread);
+        let request = Request { input: 4_000.0, cached: 0.0, output: 500.0, beyond: 0.0 };
+        let pools = |carried: f64, links: Links| {
+            let [sent, received] = [Seconds::new(carried); 2];
+            let transfer = HandOver { fixed: Seconds::ZERO, sent, received, pairs: Pairs::NEAR, links };
+            Separate {
+                prefill: engine,
+                workers: 100.0,
+                decode: engine,
+                replicas: 1.0,
+                room: Room { requests: 4_096.0 },
+                transfer,
+            }
+        };
+        let none = pools(0.0, Links::Cards);
+        let (few, many) = (pools(0.02, Links::Cards), pools(0.5, Links::Cards));
+        // With 128 sequences in each group that end after 500 steps, as many caches come in a second as keep cards busy for the
+        // share that the exchange loses half of.
+        let batch = 4_096.0;
+        let [idle, some, most] = [&none, &few, &many].map(|pools| pools.turn(&request, batch));
+        assert_eq!(idle.step, engine.decode(batch, request.context(), 1.0));
+        let slowed = some.step.network.saturating_sub(idle.step.network);
+        let of_cards = idle.cycle.messages;
+        let caching = some.cycle.caches / some.whole / (1.0 - some.cycle.messaging() / 2.0);
+        let expected = of_cards * ((1.0 - caching / 2.0).recip() - 1.0);
+        assert!((slowed / expected - 1.0).abs() < 1e-6, "{slowed} {expected}");
+        assert!(slowed > Seconds::ZERO && most.step.network > some.step.network);
+        // Prefill's exchange too, and the links carry fewer caches than they would alone.
+        assert!(few.prefilled(&request) < none.prefilled(&request));
+        let alone = RequestRate::of(32.0, few.transfer.received);
+        assert!(few.received(&request) < alone);
+        // Where more come than are carried beside the exchange, what is handed over binds.
+        let (bound, free) = (many.most(&request), none.most(&request));
+        assert!(bound.requests_per_second < free.requests_per_second);
+        let carried = many.handed_over(&request).over(Seconds::new(1.0));
+        assert!((bound.requests_per_second / carried - 1.0).abs() < 1e-6, "{} {carried}", bound.requests_per_second);
+        // Cards that caches do not take are left alone.
+        let other = pools(0.0002, Links::ScaleUp).turn(&request, batch);
+        assert!(other.step.network < some.step.network);
     }
 }

@@ -1,5 +1,6 @@
 //! A model's arithmetic and traffic, counted once.
 
+use super::decode::{COMBINED, DISPATCHED};
 use crate::catalog::model::{Block, Format, Mixer, Model, Module, Number, Span};
 use crate::catalog::serving_coverage::Architecture;
 use crate::memory::serving::CacheFormats;
@@ -68,6 +69,13 @@ pub(super) struct ExpertLayers {
     pub(super) width: f64,
     /// One expert of one layer.
     pub(super) expert: Projections,
+}
+
+impl ExpertLayers {
+    /// What one token sends to an expert, and what comes back.
+    pub(super) fn token_both_ways(&self) -> Bytes {
+        Bytes::new(self.width * (DISPATCHED + COMBINED))
+    }
 }
 
 /// Layers whose attention, or whatever stands in its place, is of one kind.

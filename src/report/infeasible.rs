@@ -5,6 +5,7 @@ use super::layout_search::{nearest_text, reasons};
 use super::metrics::metric;
 use super::page::{Block, Grid, Page, Section};
 use crate::evaluate::{Infeasible, Pool};
+use crate::inference::Short;
 use crate::memory::MemoryFootprint;
 use crate::parallelism::LayoutError;
 use crate::scenario::GroupShare;
@@ -49,6 +50,9 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         }
         Infeasible::NoReplicaLeft { .. } => {
             "More accelerators, a smaller replica, or fewer serving.spare_replicas would do."
+        }
+        Infeasible::Overload { short: Short::Transfer, .. } => {
+            "More or faster network cards for each accelerator of the pool with fewer, more accelerators of it, a cache in fewer bits, shorter prompts, or pools in one scale-up domain would do; cached prompts are handed over all the same."
         }
         Infeasible::Overload { .. } => {
             "More accelerators, a layout that serves more, shorter requests or a larger share of cached prompts would do."

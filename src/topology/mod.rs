@@ -21,7 +21,7 @@ mod wiring;
 pub use balance::{Balance, Collisions};
 pub use bill::{BillOfMaterials, Carrier, LinkParts, Part, PartKind, PartNames};
 pub use lengths::{CLASSES, LengthClass, RackLayout};
-pub use placement::{GroupPlacement, Reach, ScaleUp};
+pub use placement::{GroupPlacement, Pairs, Reach, ScaleUp};
 pub use side::{SideSpec, SideTree};
 pub use sites::Sites;
 pub use spec::{FatTreeSpec, Managers, Oversubscription, Tiers};

@@ -29,6 +29,10 @@
 //! Packed, as above, is what a scheduler that knows the network gives. Scattered is the other end: nodes of a job lie
 //! anywhere, so that a ring leaves its unit at almost every step.
 
+mod pairs;
+
+pub use pairs::Pairs;
+
 use crate::parallelism::RankGroup;
 use crate::scenario::TopologyKind;
 

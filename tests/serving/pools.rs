@@ -39,6 +39,9 @@ fn links_between_pools_bound_what_is_served() {
     assert_eq!(code, 1, "{stderr}");
     let reason = json["infeasible"]["reason"].as_str().unwrap();
     assert!(reason.contains("131 request/s come") && reason.contains("links between prefill and decode"), "{reason}");
+    // What would help does not name what would not: cached prompts are handed over too.
+    let advice = json["infeasible"]["advice"].as_str().unwrap();
+    assert!(advice.contains("network cards") && advice.contains("cached prompts are handed over"), "{advice}");
     let most = idle("kv_transfer_most_requests_per_s");
     assert!((of("\"max\"")("requests_per_s") / most - 1.0).abs() < 1e-9);
     assert!(of("{ concurrency = 20000 }")("requests_per_s") <= most);

@@ -1,6 +1,6 @@
 //! An accelerator as an engine of a scenario finds it, and the network that joins the engine's ranks.
 
-use crate::catalog::Accelerator;
+use crate::catalog::{Accelerator, Node};
 use crate::collectives::{Group, Wires};
 use crate::evaluate::Infeasible;
 use crate::evaluate::network::{Occupancy, network_of};
@@ -40,8 +40,13 @@ pub(super) fn joined(
     Ok(staged.map_or(hardware, |stages| hardware.staged(stages)))
 }
 
+/// Network cards of a rank.
+pub(super) fn cards(node: &Node) -> f64 {
+    f64::from(node.nic_slots.count) / f64::from(node.accelerators)
+}
+
 /// How far ranks on nodes of a kind reach over the cluster's network, and by what.
-fn network(cluster: &Cluster, nodes: NodeGroup<'_>) -> Result<(Reach, Wires), Infeasible> {
+pub(super) fn network(cluster: &Cluster, nodes: NodeGroup<'_>) -> Result<(Reach, Wires), Infeasible> {
     let (node, fabric) = (nodes.node, &cluster.fabric);
     let each = Occupancy::of(nodes)?.each;
     let mut kinds = Vec::with_capacity(2);

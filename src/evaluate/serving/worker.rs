@@ -1,11 +1,11 @@
 //! A prefill worker by itself, so that those which others beat need not be tried in pools.
 
+use super::between::Between;
 use super::engine::Shapes;
 use super::holding::{Holding, holds};
 use super::joined::joined;
 use super::{draft_fits, tokens_up};
 use crate::evaluate::Infeasible;
-use crate::evaluate::pools::transfer;
 use crate::inference::{Request, Room, Separate};
 use crate::memory::serving::ServingLayout;
 use crate::scenario::{Cluster, PrefillPool, Serving};
@@ -42,7 +42,8 @@ pub fn prefill_worker(serving: &Serving, cluster: &Cluster, layout: ServingLayou
     let (input, hit) = (serving.input.mean, serving.prefix_hit.get());
     let request = Request { input: input * (1.0 - hit), cached: input * hit, output: serving.output.mean, beyond: 0.0 };
     let alone = Serving { layout, ..serving.clone() };
-    let transfer = transfer(&alone, cluster, &PrefillPool { layout, accelerators: None }, tokens_up(input));
+    // The network is the same for all.
+    let transfer = Between::near(&alone, cluster, &PrefillPool { layout, accelerators: None }).hand_over(&alone, input);
     let room = Room { requests: 1.0 };
     let pools = Separate { prefill, workers: 1.0, decode: prefill, replicas: 1.0, room, transfer };
     Ok(WorkerPoint {

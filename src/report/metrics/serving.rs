@@ -62,12 +62,12 @@ figures! {
         "replicas x sequences in decode / (time between tokens x tokens of an answer)" from ["serving.replicas_count", "serving.max_concurrency_count", "serving.output_tokens"]
         => |e| e.serving?.pool?.finished;
     "serving.kv_transfer_s": Seconds, "Handing a cache over", "From a prefill worker to decode, without waiting for others.";
-        "fixed part of engines + bytes of the cache / rate of the links of an attention group, the slower of both pools" from ["serving.layout.prefill", "serving.input_tokens", "cluster.accelerators", "nodes.nic_slots", "fabrics.link_speed", "efficiency/serving.batching"]
+        "fixed part of engines + bytes of the cache / rate of the links of an attention group, the slower of both pools, over what the network leaves one group" from ["serving.layout.prefill", "serving.input_tokens", "cluster.accelerators", "cluster.topology", "nodes.nic_slots", "fabrics.link_speed", "efficiency/serving.batching"]
         => |e| e.serving?.pool?.transfer;
-    "serving.kv_transfer_most_requests_per_s": PerSecond, "Caches handed over, at most", "What the links between prefill and decode carry, at the end of the pool with less.";
-        "attention groups of a pool / bytes of the cache over the links of one, the smaller of both pools" from ["serving.prefill_workers_count", "serving.replicas_count", "serving.input_tokens", "nodes.nic_slots", "fabrics.link_speed"]
+    "serving.kv_transfer_most_requests_per_s": PerSecond, "Caches handed over, at most", "What the links between prefill and decode carry beside the messages of engines at work, at the end of the pool with less.";
+        "attention groups of a pool / bytes of the cache over the links of one x what the network leaves all x what messages leave, the smaller of both pools" from ["serving.prefill_workers_count", "serving.replicas_count", "serving.input_tokens", "cluster.topology", "nodes.nic_slots", "fabrics.link_speed", "fabrics.spine_efficiency", "fabrics.flows_per_nic"]
         => |e| e.serving?.pool?.handed_over;
-    "serving.kv_links_busy_ratio": Ratio, "Links between pools in use", "Share of the time in which they carry caches, at the end where it is more.";
+    "serving.kv_links_busy_ratio": Ratio, "Links between pools in use", "Caches handed over of those that they carry, at the end where it is more.";
         "requests a second / caches handed over at most" from ["serving.requests_per_s", "serving.kv_transfer_most_requests_per_s"]
         => |e| { let point = e.serving?; point.request_rate() / point.pool?.handed_over };
     "serving.limits_kept": Flag, "Limits kept", "Whether every limit of a latency is.";

@@ -62,6 +62,11 @@ impl Cluster {
         Some(NodeGroup { node, accelerator, accelerators: *accelerators, share: GroupShare::Prefill })
     }
 
+    /// Whether prefill has nodes to itself that are of the same kind as all others.
+    pub fn prefill_is_of_main_kind(&self) -> bool {
+        self.prefill.as_ref().is_some_and(|own| own.node.id == self.node.id)
+    }
+
     /// The nodes that take prompts in.
     pub fn nodes_of_prefill(&self) -> NodeGroup<'_> {
         self.own_nodes_of_prefill().unwrap_or_else(|| self.main_nodes())

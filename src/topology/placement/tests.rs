@@ -152,3 +152,26 @@ fn more_oversubscription_and_less_efficiency_never_help() {
         }
     }
 }
+
+#[test]
+fn pairs_share_what_leaves_their_unit() {
+    // 160 nodes of 8 in units of 48: of 1,272 accelerators beyond a node, 896 lie in another unit; 3:1 leaves a third of that.
+    let topology = tree(160, None, Oversubscription { leaf: 3.0, spine: 1.0 });
+    let block = f64::from(topology.unit_nodes * 8);
+    let reach = topology.reach(DGX, EVEN);
+    let leaving = (1_280.0 - block) / 1_272.0;
+    let pairs = reach.pairs(8);
+    close(pairs.all, 3.0 * leaving);
+    // One node alone loads the uplinks of its unit by 8 of 384 times that: nothing holds it up.
+    close(pairs.lone, 1.0);
+    close(reach.pairs(384).lone, pairs.all);
+    // By load, the excess is in proportion to what is sent.
+    let uneven = topology.reach(DGX, efficiency(0.8));
+    close(uneven.pairs(8).lone, 1.0 + 3.0 * leaving * 8.0 / block * 0.25);
+    close(uneven.pairs(8).all, 3.0 * leaving * 1.25);
+    // In one unit no spine is passed.
+    assert_eq!(
+        tree(16, None, Oversubscription { leaf: 1.0, spine: 1.0 }).reach(DGX, efficiency(0.8)).pairs(8),
+        Pairs::NEAR
+    );
+}
