@@ -65,7 +65,7 @@ figures! {
         "fixed part of engines + bytes of the cache / rate of the links of an attention group, the slower of both pools, over what the network leaves one group" from ["serving.layout.prefill", "serving.input_tokens", "cluster.accelerators", "cluster.topology", "nodes.nic_slots", "fabrics.link_speed", "efficiency/serving.batching"]
         => |e| e.serving?.pool?.transfer;
     "serving.kv_transfer_most_requests_per_s": PerSecond, "Caches handed over, at most", "What the links between prefill and decode carry beside the messages of engines at work, at the end of the pool with less.";
-        "attention groups of a pool / bytes of the cache over the links of one x what the network leaves all x what messages leave, the smaller of both pools" from ["serving.prefill_workers_count", "serving.replicas_count", "serving.input_tokens", "cluster.topology", "nodes.nic_slots", "fabrics.link_speed", "fabrics.spine_efficiency", "fabrics.flows_per_nic"]
+        "attention groups of a pool / bytes of the cache over the links of one x what the network leaves all x what messages leave, the smaller of both pools" from ["serving.prefill_workers_count", "serving.replicas_count", "serving.input_tokens", "cluster.topology", "nodes.nic_slots", "fabrics.link_speed", "fabrics.spine_efficiency"]
         => |e| e.serving?.pool?.handed_over;
     "serving.kv_links_busy_ratio": Ratio, "Links between pools in use", "Caches handed over of those that they carry, at the end where it is more.";
         "requests a second / caches handed over at most" from ["serving.requests_per_s", "serving.kv_transfer_most_requests_per_s"]
