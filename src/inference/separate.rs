@@ -378,7 +378,7 @@ mod tests {
         let rate = Bandwidth::new(48e9);
         let across = Across { domain: 8.0, rate, latency: Seconds::new(40e-6), kernel: Seconds::ZERO };
         let hardware = fixture::h100().across(across);
-        let spread = Spread { tensor: 1, attention_data: 32, pipeline: 1, expert_parallel: true };
+        let spread = Spread { tensor: 1, attention_data: 32, pipeline: 1, expert_parallel: true, redundant_experts: 0 };
         let engine = Replica::new(&model, &hardware, spread);
         let request = Request { input: 4_000.0, cached: 0.0, output: 500.0, beyond: 0.0 };
         let pools = |carried: f64, links: Links| {
