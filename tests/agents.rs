@@ -154,6 +154,19 @@ fn sessions_that_wait_go_to_tiers_and_come_back() {
 }
 
 #[test]
+fn what_follows_from_tasks_is_not_said_to_be_given() {
+    let tiers = format!("serving.cache={{ own_share = 0.4, tiers = [{HOST}] }}");
+    let answer =
+        program::run(&["explain", SCENARIO, "serving.prefix_found_ratio", "--format", "json", "--set", &tiers]);
+    let tree: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let inputs = tree["inputs"].as_array().unwrap();
+    let origin = |key: &str| inputs.iter().find(|input| input["key"] == key).map(|input| input["origin"].clone());
+    assert_eq!(origin("serving.input_tokens"), Some("by the tasks of the agents".into()), "{tree}");
+    assert_eq!(origin("agents.session_hit"), Some("said by the scenario".into()), "{tree}");
+    assert_eq!(origin("serving.cache.popularity"), None, "{tree}");
+}
+
+#[test]
 fn a_cache_with_room_for_all_sessions_changes_no_token() {
     let (plain, roomy) = (eval(&[]).1, with_tiers(0.4, HOST, "").1);
     for key in ["cached_tokens_per_task_count", "input_tokens_per_task_count", "kv_idle_bytes"] {

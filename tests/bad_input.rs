@@ -46,6 +46,11 @@ fn mistakes_say_what_would_be_right() {
         );
     }
     refused(&["eval", MIXTRAL, "--set", "finance.utilisation=1e300"], &["is 1e300, and must be 0 to 1", "0.3 is 30%"]);
+    refused(&["eval", served, "--set", "agents.tool_cost=$-5"], &["`$-5` is negative"]);
+    let tiers =
+        "serving.cache={ prefixes = 10, prefix_tokens = 100, popularity = 1, tiers = [{ tier = \"grace-lpddr\" }] }";
+    let hit = "scenarios/serve-llama3.1-70b-64-h100-prefix-tiers.toml";
+    refused(&["eval", hit, "--set", tiers], &["is memory of grace hosts", "catalog list memory_tiers"]);
     refused(&["eval", MIXTRAL, "--set", "title.text=1"], &["`title` is not a table", "name another key"]);
     refused(&["eval", MIXTRAL, "--set", "training.layout={ tensor = 1 }"], &["`pipeline` takes a whole number from 1"]);
 }

@@ -137,6 +137,33 @@ fn numbers_of_a_file_spread_as_they_are() {
 }
 
 #[test]
+fn a_way_to_serve_is_searched_once_and_stays() {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/serve-llama3.1-70b-64-h100.toml");
+    let text = fs::read_to_string(shipped).unwrap();
+    let text = text.split("\n[compare]").next().unwrap();
+    let of = |layout: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("scenario.toml");
+        let more = "\n[uncertainty]\nsamples = 16\n";
+        fs::write(&path, text.replace("layout = { tensor = 4 }", &format!("layout = {layout}")) + more).unwrap();
+        let asked = ["eval", path.to_str().unwrap(), "--format", "json"];
+        let one = Command::cargo_bin("clusterplan").unwrap().args(asked).output().unwrap();
+        let one: Value = serde_json::from_slice(&one.stdout).unwrap();
+        let figures: Value = serde_json::from_str(&run(&path, &[], "2")).unwrap();
+        (one["settings"].clone(), figures["variants"].clone())
+    };
+    let (settings, searched) = of("\"auto\"");
+    let degree = |key: &str| {
+        let all = settings.as_array().unwrap();
+        all.iter().find(|setting| setting["key"] == key).map(|setting| setting["value"].clone())
+    };
+    assert_eq!(degree("serving.layout.prefill.tensor"), None, "together");
+    let tensor = degree("serving.layout.tensor").unwrap();
+    let (_, given) = of(&format!("{{ tensor = {} }}", tensor.as_str().unwrap()));
+    assert_eq!(searched, given);
+}
+
+#[test]
 fn what_no_sample_of_can_be_is_refused_before_any_is_drawn() {
     let dir = tempfile::tempdir().unwrap();
     let answer = |inputs: &str, more: &[&str]| {

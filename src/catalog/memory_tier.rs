@@ -1,6 +1,7 @@
 //! Memory tiers: where keys, values and weights may lie, from the accelerator's own memory to drives across the network.
 
 use super::Reference;
+use super::node::Host;
 use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
 use crate::units::{Bandwidth, Bytes, Ranged, Seconds};
@@ -26,6 +27,8 @@ choices! {
 pub struct MemoryTier {
     /// What it is made of.
     pub medium: TierMedium,
+    /// The host processors whose memory it is, where it is no memory of others.
+    pub host: Option<Host>,
     /// Capacity that is usual for one accelerator.
     pub capacity: Ranged<Bytes>,
     /// From the tier to the accelerator.
@@ -47,6 +50,7 @@ impl MemoryTier {
         let before = reader.sink().len();
         let tier = Self {
             medium: reader.get("medium"),
+            host: reader.optional("host"),
             capacity: reader.get("capacity"),
             read_bandwidth: reader.get("read_bandwidth"),
             write_bandwidth: reader.get("write_bandwidth"),

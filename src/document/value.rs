@@ -152,6 +152,9 @@ impl Node {
         let hint = match needed {
             "a number" | "a whole number" => match self.as_str() {
                 Some(text) if number(text) => format!("write it without quotes: {}", text.trim()),
+                None if needed == "a whole number" && matches!(self.value, Value::Float(_)) => {
+                    "write a whole number without a point; a range and a sample of [sweep] take whole = true".to_owned()
+                }
                 _ => format!("write {needed} without quotes and without a unit"),
             },
             "a text" => "put it in quotes".to_owned(),

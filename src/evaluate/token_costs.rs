@@ -74,6 +74,13 @@ pub struct CapacityCosts {
     pub standby: Usd,
 }
 
+impl CostElements {
+    /// All that is paid while a million tokens of answers are made, their prompts among it; power is a part of the others.
+    pub fn total(&self) -> Usd {
+        self.weights + self.cache + self.compute + self.network + self.waiting
+    }
+}
+
 impl Evaluation {
     /// What a million tokens of answers cost by element: all that the replicas cost, shared out by their time. A pool of
     /// prefill computes while it takes prompts in, and waits else.

@@ -64,7 +64,7 @@ fn named_models(named: &[&Node], file: &Path, catalog: &mut Catalog, sources: &m
         }
         if !config.is_file() {
             let message = format!("there is no configuration of a model at {}", config.display());
-            let hint = "paths begin at the folder of the file that names them; an id of the catalog has no slash";
+            let hint = "paths begin at the folder of the file that names them, those of --set at the scenario's; an id of the catalog has no slash";
             sink.push(Diagnostic::new(Code::Unreadable, message).at(&node.at, "named here").hint(hint));
             continue;
         }

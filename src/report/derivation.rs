@@ -92,7 +92,16 @@ impl Tree<'_> {
             Some(folder) => self.fields(folder, &key[folder.len() + 1..]),
             None => self.keys(key),
         };
-        if found.is_empty() { vec![absent(key)] } else { found }
+        if found.is_empty() && !self.is_of_others(key) { vec![absent(key)] } else { found }
+    }
+
+    /// Whether a key says what agents do where there are none, or what prefixes are kept where agents' sessions are.
+    fn is_of_others(&self, key: &str) -> bool {
+        let prefixes = ["serving.cache.prefixes", "serving.cache.prefix_tokens", "serving.cache.popularity"];
+        match self.evaluation.scenario.agents {
+            Some(_) => prefixes.contains(&key),
+            None => key.starts_with("agents."),
+        }
     }
 
     /// The scenario's key, or the keys of its table; of the number of accelerators also what says how many of them prefill has
@@ -153,6 +162,7 @@ fn said(setting: &Setting) -> Derivation {
         Origin::Default => "by default",
         Origin::Book => "by the price book",
         Origin::Found => "found by the search",
+        Origin::Agents => "by the tasks of the agents",
     };
     Derivation {
         key: setting.key.to_owned(),
@@ -178,19 +188,8 @@ fn bound(evaluation: &Evaluation) -> Vec<(&'static str, String)> {
     let scenario = &evaluation.scenario;
     let cluster = &scenario.cluster;
     let fabric = &cluster.fabric;
-    let mut all = vec![
-        ("accelerators", &cluster.accelerator.id),
-        ("nodes", &cluster.node.id),
-        ("nics", &fabric.nic.id),
-        ("fabrics", &fabric.entry.id),
-        ("efficiency/collectives", &cluster.collectives.id),
-        ("sites", &cluster.site.id),
-        ("prices", &cluster.prices.id),
-        ("storage", &cluster.storage.id),
-        ("power", &cluster.power.id),
-        ("reliability", &cluster.reliability.id),
-        ("network_reliability", &cluster.network_reliability.id),
-    ];
+    let mut all =
+        vec![("accelerators", &cluster.accelerator.id), ("nodes", &cluster.node.id), ("nics", &fabric.nic.id)];
     all.extend(cluster.prefill.iter().flat_map(|own| [("accelerators", &own.accelerator.id), ("nodes", &own.node.id)]));
     all.extend(fabric.switches.iter().map(|switch| ("switches", &switch.id)));
     all.extend(evaluation.built.parts.iter().map(|part| ("optics", &part.id)));
@@ -214,7 +213,8 @@ fn bound(evaluation: &Evaluation) -> Vec<(&'static str, String)> {
         all.extend(caching.map(|tier| ("memory_tiers", &tier.entry.id)));
         all.extend(serving.features.adapters.iter().map(|adapters| ("memory_tiers", &adapters.tier.id)));
     }
-    all.into_iter().map(|(folder, id)| (folder, id.clone())).collect()
+    let all = all.into_iter().map(|(folder, id)| (folder, id.as_str()));
+    all.chain(cluster.entries()).map(|(folder, id)| (folder, id.to_owned())).collect()
 }
 
 /// Names of the scenario's by which tables and lists of the catalog are keyed: of parts and software, then of number formats.

@@ -156,6 +156,7 @@ pub(super) fn setting_grid(settings: &[Setting]) -> Grid {
             Origin::Default => "by default",
             Origin::Book => "by the price book",
             Origin::Found => "found",
+            Origin::Agents => "of the agents",
         };
         grid.rows.push(vec![setting.key.to_owned(), setting.value.clone(), origin.to_owned()]);
     }

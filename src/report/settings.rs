@@ -33,6 +33,8 @@ pub enum Origin {
     Book,
     /// The search of the layout found it.
     Found,
+    /// The agents' tasks mean it.
+    Agents,
 }
 
 /// Every key that has a value.
@@ -74,6 +76,8 @@ pub fn settings(evaluation: &Evaluation) -> Vec<Setting> {
             Origin::Found
         } else if of_book(scenario, key) {
             Origin::Book
+        } else if of_agents(scenario, key) {
+            Origin::Agents
         } else if scenario.assumed.iter().any(|assumption| assumption.key == key) {
             Origin::Default
         } else {
@@ -91,6 +95,15 @@ fn of_book(scenario: &Scenario, key: &str) -> bool {
         "finance.cost_of_capital" => left.cost_of_capital && book.cost_of_capital().is_some(),
         _ => false,
     }
+}
+
+/// Whether a key says of requests what follows from agents' tasks; how many come where nobody says how often tasks begin.
+fn of_agents(scenario: &Scenario, key: &str) -> bool {
+    scenario.agents.as_ref().is_some_and(|agents| match key {
+        "serving.input_tokens" | "serving.output_tokens" | "serving.prefix_hit" => true,
+        "serving.arrivals" => agents.fleet.is_some(),
+        _ => false,
+    })
 }
 
 fn cluster(scenario: &Scenario) -> Vec<(&'static str, String)> {
@@ -287,7 +300,6 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
     all
 }
 
-/// Tiers and what each accelerator has of them.
 /// Shares, or the one that all are.
 fn shares(of: &[Fraction]) -> String {
     match of {
@@ -296,6 +308,7 @@ fn shares(of: &[Fraction]) -> String {
     }
 }
 
+/// Tiers and what each accelerator has of them.
 fn tiers_in_words(caching: &PrefixCaching) -> String {
     let tiers: Vec<String> =
         caching.tiers.iter().map(|tier| format!("{} of {} a GPU", tier.entry.id, tier.capacity)).collect();

@@ -15,7 +15,7 @@ use crate::scenario::{AxisFile, CatalogField, SweepFile, ValuesFile};
 pub const ABSENT: u32 = u32::MAX;
 
 /// The folders whose entries the keys of a scenario name.
-const SETS: [(&str, &str); 12] = [
+pub(super) const SETS: [(&str, &str); 12] = [
     ("cluster.node", "nodes"),
     ("cluster.prefill.node", "nodes"),
     ("cluster.fabric", "fabrics"),

@@ -1,7 +1,7 @@
 //! Fields of the catalog that are set to other values.
 
 use crate::catalog::{Catalog, Record};
-use crate::diagnostics::{Code, Sink};
+use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::{Node, Value};
 use crate::scenario::CatalogField;
 
@@ -17,6 +17,29 @@ pub fn has(records: &[Record<'_>], field: &CatalogField) -> bool {
         });
         end.is_some_and(|node| node.as_table().is_some())
     })
+}
+
+/// The keys that name the one entry of a folder that a cluster has.
+const NAMED: [(&str, &str); 5] = [
+    ("fabrics", "cluster.fabric"),
+    ("sites", "cluster.site"),
+    ("prices", "cluster.prices"),
+    ("storage", "cluster.storage"),
+    ("network_reliability", "cluster.network_reliability"),
+];
+
+/// What is wrong with a field whose entry is none of those that are used, by folder: whatever its value, no figure moves.
+/// None of folders of which more entries than one have a part.
+pub fn unused(field: &CatalogField, key: &str, used: &[(&str, &str)]) -> Option<Diagnostic> {
+    let (_, named_by) = NAMED.iter().find(|(folder, _)| *folder == field.folder)?;
+    let mut known: Vec<&str> = used.iter().filter(|(folder, _)| *folder == field.folder).map(|(_, id)| *id).collect();
+    known.dedup();
+    if known.is_empty() || known.contains(&field.id.as_str()) {
+        return None;
+    }
+    let message = format!("`{key}` moves nothing: `{named_by}` is {}", known.join(", "));
+    let hint = format!("name a field of that entry, or let {named_by} be {}", field.id);
+    Some(Diagnostic::new(Code::Inconsistent, message).hint(hint))
 }
 
 /// The catalog with its fields set; mistakes go to the sink, but for the sources that the new values do not have.

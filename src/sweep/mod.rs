@@ -17,7 +17,7 @@ mod visit;
 pub use axes::{ABSENT, Axes, AxisColumn, AxisValue};
 pub use columns::{Column, Extract, Figure, LayoutKey, LayoutValue};
 pub use condition::{Condition, ConditionError};
-pub use field::{has as catalog_has, with_fields as catalog_with};
+pub use field::{has as catalog_has, unused as catalog_unused, with_fields as catalog_with};
 pub use reduce::{Aim, Kept, MOST_KEYS, QUANTILE_ERROR, Quantiles, Reduced, Reduction, Wanted};
 pub use row::{Place, Reason, Row};
 pub use run::{Cursor, Shard, Size};
@@ -103,6 +103,7 @@ impl<'a> Sweep<'a> {
         let mut sweep =
             Self { axes, figures, title, layouts, document, money, catalog, touches, asked, priced, only, kept };
         sweep.try_values(sink);
+        sweep.try_entries(&scenario, sink);
         if !sink.is_empty() {
             return None;
         }
@@ -152,6 +153,29 @@ impl<'a> Sweep<'a> {
         let mut recorded = String::new();
         numbers_of_files(document, &mut recorded);
         format!("{document}\n{recorded}{axes:?}\n{only:?}\n{kept:?}\n{figures:?}\n")
+    }
+
+    /// Reports fields of entries that no point uses.
+    fn try_entries(&self, scenario: &Scenario, sink: &Sink) {
+        let columns = &self.axes.columns;
+        let mut used: Vec<(&str, &str)> = scenario.cluster.entries().to_vec();
+        for column in columns {
+            let folder = axes::SETS.iter().find(|(named, _)| *named == column.key).map(|(_, folder)| *folder);
+            used.extend(column.values.iter().filter_map(|value| Some((folder?, value.text.as_str()))));
+        }
+        // An axis over the whole table may name any.
+        if columns.iter().any(|column| column.key == "cluster") {
+            return;
+        }
+        for column in columns {
+            if let Target::Catalog(field) = &column.target
+                && field::has(&self.catalog.records(), field)
+                && let Some(mistake) = field::unused(field, &column.key, &used)
+            {
+                let at = column.values.first().map(|value| value.node.at.clone()).unwrap_or_default();
+                sink.push(mistake.at(&at, "these values"));
+            }
+        }
     }
 
     /// Reports values that are wrong whatever stands beside them.

@@ -125,6 +125,8 @@ pub trait Quantity: Copy + Default + 'static {
         let trimmed = text.trim();
         let (sign, rest) = trimmed.strip_prefix('-').map_or((1.0, trimmed), |rest| (-1.0, rest.trim_start()));
         let (dollar, rest) = rest.strip_prefix('$').map_or((false, rest), |rest| (true, rest.trim_start()));
+        // "$-5" is less than nothing as "-$5" is.
+        let (sign, rest) = rest.strip_prefix('-').filter(|_| dollar).map_or((sign, rest), |rest| (-1.0, rest));
         let length = number_length(rest);
         let Ok(number) = number(&rest[..length]) else {
             let lower = rest.to_ascii_lowercase();

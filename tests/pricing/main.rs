@@ -147,6 +147,18 @@ fn a_figure_of_the_catalog_is_otherwise_with_an_offer_and_says_why() {
         (&"our contract".into(), &"quote".into(), &"2026-11-01".into())
     );
     assert_ne!(line(0)["source"], "our contract");
+    for (key, value, says) in [
+        ("sites/us-wholesale/pue", "1.1", "moves nothing: `cluster.site` is us-colo"),
+        ("models/llama-3.1-8b/layers", "3", "is of the job, which is the same with every offer"),
+        ("sites/us-colo/id", "1", "`us-colo` has no field `id`"),
+    ] {
+        let figure = format!("[[offer.figure]]\nkey = \"catalog/{key}\"\nvalue = {value}\n{dated}");
+        let dir = study_of(JOB, &own("a", &figure));
+        let answer = program::run(&["price", dir.path().join("study.toml").to_str().unwrap()]);
+        assert_eq!(answer.code, 2, "{key}: {}", answer.stderr);
+        // It stands at the key.
+        assert!(answer.stderr.contains(says) && answer.stderr.contains(":7:7"), "{key}: {}", answer.stderr);
+    }
 }
 
 #[test]

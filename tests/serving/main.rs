@@ -72,6 +72,7 @@ fn shares_of_time_and_costs_of_tokens_add_up() {
         let elements = ["weights", "kv", "compute", "network", "waiting"];
         let all: f64 = elements.iter().map(|part| of("cost", &format!("usd_per_mtok_output_{part}"))).sum();
         assert!((all * rate * 512.0 / owned - 1.0).abs() < 1e-9, "{arrivals}: {all}");
+        assert!((of("cost", "usd_per_mtok_output_with_prompts") / all - 1.0).abs() < 1e-12);
         assert!(of("cost", "usd_per_mtok_output_power") < all);
     }
 }

@@ -56,3 +56,20 @@ fn links_between_pools_bound_what_is_served() {
     let (_, json, _) = eval(&["cluster.accelerators=8", pools, "serving.arrivals={ rate = \"2 request/s\" }"]);
     assert!(serving(&json)("kv_links_busy_ratio") < 1e-3, "{json}");
 }
+
+#[test]
+fn pools_on_nodes_of_one_kind_share_their_spares() {
+    let pools = "prefill = { tensor = 4 }, decode = { tensor = 4 }";
+    let of = |settings: &[&str]| {
+        let (code, json, stderr) = eval(settings);
+        assert_eq!(code, 0, "{stderr}");
+        ["capex_usd", "usd_per_mtok_blended"].map(|key| json["cost"][key].as_f64().unwrap())
+    };
+    let apart = format!("serving.layout={{ {pools} }}");
+    let apart = of(&["cluster.prefill={ node = \"dgx-h100\", accelerators = 16 }", &apart]);
+    let together = format!("serving.layout={{ {pools}, prefill_accelerators = 16 }}");
+    let together = of(&[&together]);
+    for (apart, together) in apart.iter().zip(together) {
+        assert!((apart / together - 1.0).abs() < 1e-9, "{apart} {together}");
+    }
+}

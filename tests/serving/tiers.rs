@@ -137,7 +137,6 @@ fn caches_that_cannot_be_are_refused_with_a_hint() {
         ("serving.cache={ tiers = [] }", "`serving.cache.prefix_tokens` is missing", ""),
         ("serving.cache.prefix_tokens=8000", "is all of a prompt of 8000", "below serving.input_tokens"),
         ("serving.cache.tiers=[{ tier = \"hbm3-h100\" }]", "no tier beyond it", "serving.cache.own_share"),
-        ("serving.cache.tiers=[{ tier = \"grace-lpddr\", capacity = \"4 TB\" }]", "is bought as", "no more than that"),
         ("serving.cache.popularity=-1", "serving.cache.popularity", ""),
         (
             "serving.cache.tiers=[{ tier = \"host-dram-pcie5\" }, { tier = \"host-dram-pcie5\" }]",
@@ -154,6 +153,10 @@ fn caches_that_cannot_be_are_refused_with_a_hint() {
         assert_eq!(code, 2, "{setting}: {stderr}");
         assert!(stderr.contains(said) && stderr.contains(hint), "{setting}: {stderr}");
     }
+    let more = "serving.cache.tiers=[{ tier = \"grace-lpddr\", capacity = \"4 TB\" }]";
+    let (code, _, stderr) = cached(&["cluster.node=\"gb200-nvl72\"", "cluster.accelerators=72", more]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("is bought as") && stderr.contains("no more than that"), "{stderr}");
 }
 
 #[test]

@@ -106,6 +106,23 @@ axes = [
 }
 
 #[test]
+fn a_range_of_whole_steps_is_of_whole_numbers() {
+    let bench = Bench::new();
+    let axes = r#"
+[sweep]
+axes = [
+  { key = "cluster.accelerators", range = { from = 256, to = 1024, steps = 4 } },
+  { key = "cluster.prices", values = ["neocloud-2026h2", "hyperscaler-2026h2"] },
+  { key = "catalog/prices/hyperscaler-2026h2/price/dgx-h100/usd", values = ["$250,000"] },
+]
+"#;
+    let path = bench.scenario(GPT, axes);
+    let found = rows(&stdout(&["sweep", path.to_str().unwrap()]));
+    let of = |key: &str| found.iter().map(|row| row[key].as_str()).collect::<Vec<_>>();
+    assert_eq!(of("cluster.accelerators"), ["256", "256", "512", "512", "768", "768", "1024", "1024"]);
+}
+
+#[test]
 fn mistakes_of_values_are_told_before_anything_runs() {
     let bench = Bench::new();
     for (axes, told) in [
@@ -124,6 +141,18 @@ fn mistakes_of_values_are_told_before_anything_runs() {
         (
             "[sweep]\naxes = [{ zip = [{ key = \"cluster.spares\", values = [0.1] }, { key = \"finance.utilisation\", values = [0.5, 0.6] }] }]",
             "as many values",
+        ),
+        (
+            "[sweep]\naxes = [{ key = \"catalog/prices/hyperscaler-2026h2/price/dgx-h100/usd\", values = [\"$1\"] }]",
+            "`cluster.prices` is neocloud-2026h2",
+        ),
+        (
+            "[sweep]\naxes = [{ key = \"cluster.accelerators\", range = { from = 512, to = 1024, steps = 4 } }]",
+            "take whole = true",
+        ),
+        (
+            "[sweep]\naxes = [{ key = \"cluster.spares\", range = { from = 0.1, to = 0.1, steps = 3 } }]",
+            "ends where it begins",
         ),
         ("", "has no axes"),
     ] {

@@ -63,7 +63,10 @@ figures! {
         "million tokens x capacity left free" from ["cost.usd_per_mtok_blended", "serving.capacity.headroom_ratio"] => |e| e.cost_of_capacity()?.headroom;
     "cost.usd_per_mtok_standby": Usd, "  to spare", "The same: replicas that stand by.";
         "million tokens x capacity to spare" from ["cost.usd_per_mtok_blended", "serving.capacity.standby_ratio"] => |e| e.cost_of_capacity()?.standby;
-    "cost.usd_per_mtok_output_weights": Usd, "  of it reading weights", "Of all that a million tokens of answers cost, prompts among it, by where the time goes.";
+    "cost.usd_per_mtok_output_with_prompts": Usd, "Million tokens of answers, with prompts", "All that is paid while they are made, for their prompts too.";
+        "reading weights + reading caches + arithmetic + messages + waiting" from ["cost.usd_per_mtok_output_weights", "cost.usd_per_mtok_output_kv", "cost.usd_per_mtok_output_compute", "cost.usd_per_mtok_output_network", "cost.usd_per_mtok_output_waiting"]
+        => |e| e.cost_elements()?.total();
+    "cost.usd_per_mtok_output_weights": Usd, "  of it reading weights", "By where the time goes.";
         "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.weights_ratio", "serving.output_tokens_per_s_per_gpu"]
         => |e| e.cost_elements()?.weights;
     "cost.usd_per_mtok_output_kv": Usd, "  reading caches", "The same.";

@@ -125,8 +125,8 @@ figures! {
     "serving.block_waste_ratio": Ratio, "Cache in part-filled blocks", "Share of a sequence's cache that is the empty end of its last blocks.";
         "half a block / (tokens held on average + half a block)" from ["serving.block_tokens", "serving.input_tokens", "serving.output_tokens", "efficiency/memory.engines"]
         => |e| e.serving?.block_waste;
-    "serving.prefix_found_ratio": Ratio, "Prompts' tokens found", "Share of prompts' tokens whose keys and values are at hand or loaded, by what is kept.";
-        "requests that find their prefix x tokens of it / tokens of a prompt" from ["serving.cache.popularity", "serving.cache.prefix_tokens", "serving.input_tokens"]
+    "serving.prefix_found_ratio": Ratio, "Found of kept prefixes or sessions", "Share of prompts' tokens whose keys and values are at hand or loaded, by what is kept. What all agents begin with is no part of it, and cached as well.";
+        "requests that find their prefix x tokens of it / tokens of a prompt" from ["serving.cache.popularity", "serving.cache.prefix_tokens", "agents.session_hit", "agents.added_tokens", "serving.input_tokens"]
         => |e| { let point = e.serving?; point.caching?.reused.share * point.caching?.tokens / (point.request.input + point.request.cached) };
     "serving.hits.own_ratio": Ratio, "  Hits in the GPU's memory", "Share of requests whose prefix the accelerators' own memory has.";
         "Che's approximation of a cache of last used prefixes" from ["serving.cache.own_share", "serving.cache.prefixes", "serving.cache.popularity", "memory.kv_cache_bytes"]

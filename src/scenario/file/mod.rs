@@ -36,7 +36,7 @@ pub use serving::{Lengths, Limits, ServingEngine};
 pub(super) use serving::{ServingFile, ServingLayoutFile};
 pub use software::SoftwareDate;
 pub(super) use software::SoftwareFile;
-pub use sweep::{AxisFile, Drawn, SweepFile, ValuesFile, signs_of_unit};
+pub use sweep::{AxisFile, Drawn, SweepFile, ValuesFile, signs_of_unit, written};
 pub(super) use trace::TraceFile;
 pub(super) use training::{LayoutFile, TrainingFile, sequences};
 pub use uncertainty::{CorrelationFile, MOST_SAMPLES, Spread, UncertainFile, UncertaintyFile};

@@ -93,13 +93,18 @@ fn number_node(number: f64, whole: bool, unit: Option<&str>, at: &Span) -> Node 
     let value = match unit {
         Some(unit) => {
             let [before, after] = signs_of_unit(unit);
-            Value::String(format!("{before}{number}{after}"))
+            Value::String(format!("{before}{}{after}", written(number)))
         }
         #[allow(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
         None if whole && number.abs() < 9e15 => Value::Integer(number as i64),
         None => Value::Float(number),
     };
     Node { value, at: at.clone() }
+}
+
+/// A number before its unit; one beyond what is planned not in hundreds of digits.
+pub fn written(number: f64) -> String {
+    if number == 0.0 || (1e-9..1e16).contains(&number.abs()) { number.to_string() } else { format!("{number:e}") }
 }
 
 /// How the steps of a range lie.
@@ -235,6 +240,8 @@ fn values(r: &mut Reader<'_>, key: &str) -> Option<ValuesFile> {
 fn steps(r: &mut Reader<'_>, at: &Span) -> Option<Vec<Node>> {
     let before = r.sink().len();
     let (from, to): (f64, f64) = (r.get("from"), r.get("to"));
+    let written_whole = |r: &mut Reader<'_>, key| matches!(r.node(key), Some(Node { value: Value::Integer(_), .. }));
+    let ends_are_whole = written_whole(r, "from") && written_whole(r, "to");
     let count = r.within("steps", &(2..=MOST_VALUES));
     let scale = match r.optional::<String>("scale").as_deref() {
         None | Some("linear") => Scale::Linear,
@@ -249,20 +256,25 @@ fn steps(r: &mut Reader<'_>, at: &Span) -> Option<Vec<Node>> {
     if scale == Scale::Log && !(from > 0.0 && to > 0.0) {
         r.report("scale", Code::OutOfRange, "a logarithmic range has no zero and nothing below it", "begin above zero");
     }
+    if r.sink().len() == before && from.to_bits() == to.to_bits() {
+        let hint = format!("write values = [{from}], or ends that differ");
+        r.report("to", Code::OutOfRange, "the range ends where it begins, so that every value is the same", hint);
+    }
     if r.sink().len() > before {
         return None;
     }
-    let value = |index: u32| {
+    let number = |index: u32| {
         let part = f64::from(index) / f64::from(count - 1);
-        let number = match scale {
+        match scale {
             _ if index == 0 => from,
             _ if index == count - 1 => to,
             Scale::Linear => short(from + (to - from) * part),
             Scale::Log => short(from * (to / from).powf(part)),
-        };
-        number_node(number, whole, unit.as_deref(), at)
+        }
     };
-    Some((0..count).map(value).collect())
+    // From 64 to 640 in ten steps are whole numbers, and keys that take no others take them.
+    let whole = whole || (ends_are_whole && (0..count).all(|index| number(index).fract() == 0.0));
+    Some((0..count).map(|index| number_node(number(index), whole, unit.as_deref(), at)).collect())
 }
 
 /// A number without the last digits of its rounding: 0.2, not 0.19999999999999998.

@@ -150,6 +150,13 @@ fn bound(wanted: &CacheTierFile, cluster: Option<&Cluster>, catalog: &Catalog, s
             "serving.cache.own_share says what of it keeps prefixes".to_owned(),
         );
     }
+    if let (Some(host), Some(cluster)) = (entry.host, cluster)
+        && host != cluster.node.host
+    {
+        let message =
+            format!("{} is memory of {host} hosts, and `{}` has {} ones", entry.id, cluster.node.id, cluster.node.host);
+        return refuse(Code::Inconsistent, message, "`clusterplan catalog list memory_tiers` shows others".to_owned());
+    }
     let included = cluster.map_or(Bytes::ZERO, |cluster| included(entry.medium, &cluster.node));
     let usual = if included > Bytes::ZERO { included } else { entry.capacity.value };
     let capacity = wanted.capacity.unwrap_or(usual);

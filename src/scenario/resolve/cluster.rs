@@ -209,6 +209,23 @@ pub struct Cluster {
     pub memory_tiers: Vec<BoundTier>,
 }
 
+impl Cluster {
+    /// The entries of the catalog that a cluster has one of each, by their folder.
+    pub fn entries(&self) -> [(&'static str, &str); 8] {
+        [
+            ("fabrics", &self.fabric.entry.id),
+            ("efficiency/collectives", &self.collectives.id),
+            ("sites", &self.site.id),
+            ("prices", &self.prices.id),
+            ("storage", &self.storage.id),
+            ("power", &self.power.id),
+            ("reliability", &self.reliability.id),
+            ("network_reliability", &self.network_reliability.id),
+        ]
+        .map(|(folder, id)| (folder, id.as_str()))
+    }
+}
+
 /// The failure rates of generations that have no set of their own.
 const UNPUBLISHED_FAILURES: &str = "other-accelerators";
 

@@ -25,6 +25,7 @@ use crate::document::{Node, Value};
 use crate::evaluate::{Evaluation, Footprint, Infeasible, TokenCosts};
 use crate::scenario::{Scenario, ScenarioFile};
 use crate::search::evaluate;
+use crate::sweep::catalog_unused;
 use crate::units::{Factor, Fraction, SECONDS_PER_DAY, Seconds, Usd, UsdPerHour};
 use file::{DPUS, DpusFile, FREED, OfferFile};
 use rent::Rent;
@@ -180,6 +181,11 @@ impl<'a> Bound<'a> {
         let scenario = Scenario::resolve(&file, catalog, &own);
         sink.merge(own);
         let mut scenario = scenario?;
+        let used = scenario.cluster.entries();
+        for figure in &offer.figures {
+            let unused = figure.field.as_ref().and_then(|field| catalog_unused(field, &figure.key.0, &used));
+            unused.into_iter().for_each(|mistake| sink.push(mistake.at(&figure.key.1, "this figure")));
+        }
         let rent = match offer.kind {
             OfferKind::Api if scenario.serving.is_none() => {
                 let hint = "name a job with [serving]";

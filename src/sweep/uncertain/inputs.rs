@@ -5,8 +5,10 @@ use crate::catalog::{Catalog, Record, magnitudes};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::{Node, Value};
 use crate::evaluate::Evaluation;
-use crate::scenario::{CatalogField, Scenario, ScenarioFile, Spread, UncertainFile, UncertaintyFile, signs_of_unit};
-use crate::sweep::field::with_fields;
+use crate::scenario::{
+    CatalogField, Scenario, ScenarioFile, Spread, UncertainFile, UncertaintyFile, signs_of_unit, written,
+};
+use crate::sweep::field::{self, with_fields};
 
 /// An input, and how it spreads.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +36,7 @@ impl Input {
     fn written(&self, number: f64) -> Node {
         let [before, after] = &self.around;
         let value = if !before.is_empty() || !after.is_empty() {
-            Value::String(format!("{before}{number}{after}"))
+            Value::String(format!("{before}{}{after}", written(number)))
         } else if number.fract() == 0.0 && number.abs() < 9e15 {
             #[allow(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
             Value::Integer(number as i64)
@@ -67,12 +69,16 @@ pub(super) fn all(
     sink: &Sink,
 ) -> Option<Vec<Input>> {
     let records = catalog.records();
+    let used: Vec<_> = typical.iter().flat_map(|evaluation| evaluation.scenario.cluster.entries()).collect();
     for input in &wanted.inputs {
-        if let Some(field) = CatalogField::parse(&input.key)
-            && !crate::sweep::field::has(&records, &field)
-        {
+        let Some(field) = CatalogField::parse(&input.key) else { continue };
+        if !field::has(&records, &field) {
             let message = format!("the catalog has no `{}`", input.key);
             crate::sweep::report(&message, "`clusterplan catalog list` shows entries", &input.at, sink);
+            return None;
+        }
+        if let Some(mistake) = field::unused(&field, &input.key, &used) {
+            sink.push(mistake.at(&input.at, "this input"));
             return None;
         }
     }
@@ -152,16 +158,7 @@ fn ranged(typical: &[Evaluation], records: &[Record<'_>]) -> Vec<Input> {
             bought.push(nodes.node.id.as_str());
         }
         keyed.push(("network", cluster.fabric.entry.class.as_str()));
-        used.extend([
-            ("fabrics", cluster.fabric.entry.id.as_str()),
-            ("sites", cluster.site.id.as_str()),
-            ("prices", cluster.prices.id.as_str()),
-            ("reliability", cluster.reliability.id.as_str()),
-            ("network_reliability", cluster.network_reliability.id.as_str()),
-            ("storage", cluster.storage.id.as_str()),
-            ("power", cluster.power.id.as_str()),
-            ("efficiency/collectives", cluster.collectives.id.as_str()),
-        ]);
+        used.extend(cluster.entries());
         used.extend(
             evaluation
                 .scenario

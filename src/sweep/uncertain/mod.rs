@@ -20,8 +20,8 @@ use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::{Node, Value};
 use crate::evaluate::{Evaluation, Infeasible};
 use crate::parallelism::Layout;
-use crate::scenario::{CatalogField, Overlap, Scenario, Training, UncertaintyFile};
-use crate::search;
+use crate::scenario::{CatalogField, Overlap, Scenario, Serving, Training, UncertaintyFile};
+use crate::search::{self, Deployment};
 
 /// What moves a figure by less than this share of it says nothing.
 const NOTHING: f64 = 1e-6;
@@ -96,6 +96,7 @@ pub struct Uncertainty {
 struct Bound<'a> {
     candidate: &'a Candidate,
     layout: Option<(Layout, Overlap)>,
+    served: Option<Deployment>,
 }
 
 /// Samples every variant with the same draws; mistakes go to the sink.
@@ -122,7 +123,7 @@ pub fn uncertainty(
         title.clone_from(&scenario.title);
         match search::evaluate(scenario) {
             Ok(evaluation) => {
-                bound.push(Bound { candidate, layout: layout_of(&evaluation) });
+                bound.push(Bound { candidate, layout: layout_of(&evaluation), served: deployment_of(&evaluation) });
                 typical.push(evaluation);
             }
             Err(infeasible) => return Some(Err((candidate.name.clone(), infeasible))),
@@ -202,6 +203,11 @@ fn layout_of(evaluation: &Evaluation) -> Option<(Layout, Overlap)> {
     Some((Layout { data: 1, ..evaluation.point?.layout }, training.software.overlap))
 }
 
+/// The way to serve that a search found.
+fn deployment_of(evaluation: &Evaluation) -> Option<Deployment> {
+    evaluation.scenario.serving.as_ref().filter(|serving| serving.search).map(Deployment::given)
+}
+
 /// The figures of every variant with some inputs at these shares of their spread; none where it cannot be.
 fn answers(
     bound: &[Bound<'_>],
@@ -248,6 +254,10 @@ fn answer(bound: &Bound<'_>, keys: &[(&str, Node)], catalog: &Catalog) -> Option
     if let (Some((layout, overlap)), Some(training)) = (bound.layout, &scenario.training) {
         let settled = training.with_overlap(overlap, &scenario.cluster).ok()?;
         scenario = Scenario { training: Some(Training { search: None, layout, ..settled }), ..scenario };
+    }
+    if let (Some(served), Some(serving)) = (bound.served, &scenario.serving) {
+        let serving = Serving { search: false, ..served.of(serving) };
+        scenario = Scenario { serving: Some(serving), ..scenario };
     }
     search::evaluate(scenario).ok()
 }

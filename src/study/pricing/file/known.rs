@@ -31,6 +31,11 @@ impl FigureFile {
                 let hint = "write catalog/<folder>/<id>/<field>, such as \"catalog/sites/us-colo/electricity\"";
                 r.report("key", Code::UnknownKey, message, hint);
             }
+            Some(field) if ["models", "data"].contains(&field.folder) => {
+                let message = format!("`{key}` is of the job, which is the same with every offer");
+                let hint = "give a catalog of your own with --catalog, so that all offers have it";
+                r.report("key", Code::Inconsistent, message, hint);
+            }
             Some(field) if ["prices", "providers"].contains(&field.folder) => {
                 let message = format!("`{key}` is of a list whose entries have their own source");
                 r.report("key", Code::Inconsistent, message, "write [[offer.price_of]], [[offer.line]] or `price`");
@@ -58,7 +63,18 @@ pub(in super::super) fn with_figures(catalog: &Catalog, figures: &[FigureFile], 
         }
         let sources = sources(&changed, field, &figure.evidence);
         let of = CatalogField { field: vec!["source".to_owned()], ..field.clone() };
-        changed = catalog_with(&changed, &[(field, &figure.value), (&of, &sources)], sink);
+        let own = Sink::default();
+        changed = catalog_with(&changed, &[(field, &figure.value), (&of, &sources)], &own);
+        for mistake in own.into_diagnostics() {
+            if mistake.code == Code::UnknownKey {
+                // It stands in the key, and not in the value that was set for it.
+                let message = format!("`{}` has no field `{}`", field.id, field.field.join("."));
+                let hint = format!("`clusterplan catalog show {}` lists its fields", field.id);
+                sink.push(Diagnostic::new(Code::UnknownKey, message).at(&figure.key.1, "this figure").hint(hint));
+            } else {
+                sink.push(mistake);
+            }
+        }
     }
     changed
 }
