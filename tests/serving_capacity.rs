@@ -165,3 +165,79 @@ fn the_most_that_is_served_keeps_the_limits_and_no_more_does() {
         }
     }
 }
+
+/// Scenarios with other settings, each a way to serve of its own.
+const WAYS: [(&str, &[&str]); 10] = [
+    (DENSE, &[]),
+    (DENSE, &[FIXED]),
+    (DENSE, &[POOLS]),
+    (DENSE, &["serving.input_tokens=8000", "serving.output_tokens=16"]),
+    (DENSE, &["serving.input_tokens={ mean = 9000, cv = 1.0 }", "serving.output_tokens={ mean = 100, cv = 1.0 }"]),
+    (DENSE, &["serving.layout={ tensor = 4, pipeline = 2 }"]),
+    (DENSE, &["serving.model=\"llama-3.1-8b\"", "serving.layout={ tensor = 1 }", "serving.input_tokens=128"]),
+    (
+        DENSE,
+        &[
+            "serving.model=\"gpt-oss-120b\"",
+            "serving.chunk_tokens=2048",
+            "serving.kv_cache=\"bf16\"",
+            "serving.weights=\"mxfp4\"",
+        ],
+    ),
+    (EXPERTS, &[]),
+    (EXPERTS, &["serving.layout={ tensor = 1, attention_data = 8, expert = 8 }"]),
+];
+
+#[test]
+fn what_is_served_at_most_is_served_and_no_more() {
+    for (scenario, more) in WAYS {
+        let at = |rate: f64| {
+            let rate = format!("serving.arrivals={{ rate = \"{rate} request/s\" }}");
+            eval(scenario, &[more, &[rate.as_str()]].concat())
+        };
+        let (code, json, stderr) = eval(scenario, &[more, &[ENDLESS]].concat());
+        assert_eq!(code, 0, "{scenario} {more:?}: {stderr}");
+        let most = of(&json, "most_requests_per_s");
+        // Without end as many are served as that.
+        assert!((of(&json, "requests_per_s") / most - 1.0).abs() < 1e-9, "{scenario} {more:?}");
+        let (code, below, stderr) = at(most * (1.0 - 1e-6));
+        assert_eq!(code, 0, "{scenario} {more:?} {most}: {stderr} {}", below["infeasible"]);
+        assert!((of(&below, "most_requests_per_s") / most - 1.0).abs() < 1e-9, "{scenario} {more:?}");
+        assert!(of(&below, "capacity.headroom_ratio").abs() < 2e-6);
+        let (code, above, _) = at(most * (1.0 + 1e-6));
+        assert_eq!(code, 1, "{scenario} {more:?} {most}");
+        let reason = above["infeasible"]["reason"].as_str().unwrap();
+        assert!(reason.contains(" at most: "), "{reason}");
+        // As it fills up, tokens take as long as without end, and as many are in decode.
+        for key in ["tpot_s", "batch_count"] {
+            assert!(
+                (of(&below, key) / of(&json, key) - 1.0).abs() < 1e-3,
+                "{scenario} {more:?} {key}: {} {}",
+                of(&below, key),
+                of(&json, key)
+            );
+        }
+        // The nearer to it, the longer are waits.
+        let (mut before, mut queued) = (0.0, 0.0);
+        for part in [0.5, 0.95, 0.999] {
+            let (_, json, _) = at(most * part);
+            let (ttft, waits) = (of(&json, "ttft_s"), of(&json, "queue_s"));
+            assert!(
+                ttft >= before * (1.0 - 1e-6) && waits >= queued,
+                "{scenario} {more:?} {part}: {waits} after {queued}"
+            );
+            (before, queued) = (ttft, waits);
+        }
+    }
+}
+
+#[test]
+fn with_spares_as_much_is_served_as_by_the_others() {
+    let spares = "serving.spare_replicas=2";
+    let most = of(&answered(DENSE, &[FIXED, spares]), "most_requests_per_s");
+    let at = |part: f64| {
+        let rate = format!("serving.arrivals={{ rate = \"{} request/s\" }}", most * 14.0 / 16.0 * part);
+        eval(DENSE, &[FIXED, spares, &rate]).0
+    };
+    assert_eq!([at(1.0 - 1e-6), at(1.0 + 1e-6)], [0, 1]);
+}

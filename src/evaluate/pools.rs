@@ -5,6 +5,7 @@ use super::{Infeasible, Pool};
 use crate::inference::{HandOver, Replica, Room, Separate};
 use crate::memory::serving::ServingLayout;
 use crate::scenario::PrefillPool;
+use crate::units::Seconds;
 
 /// Where prefill workers and decode replicas go.
 #[derive(Clone, Copy, Debug)]
@@ -74,12 +75,14 @@ pub(super) struct Sides<'a> {
     pub(super) room: Room,
     /// Handing a request's cache over.
     pub(super) transfer: HandOver,
+    /// How long a prompt keeps an attention group of a worker.
+    pub(super) served: Seconds,
 }
 
 impl<'a> Sides<'a> {
     /// Pools of so many.
     pub(super) fn pools(&self, workers: u64, replicas: u64) -> Separate<'a> {
-        let Self { prefill, decode, room, transfer } = *self;
-        Separate { prefill, workers: workers as f64, decode, replicas: replicas as f64, room, transfer }
+        let Self { prefill, decode, room, transfer, served } = *self;
+        Separate { prefill, workers: workers as f64, decode, replicas: replicas as f64, room, transfer, served }
     }
 }

@@ -15,7 +15,7 @@ mod worker;
 
 use std::borrow::Cow;
 
-use batch::{Largest, MEAN, WHOLE};
+use batch::{Largest, MEAN};
 use between::Between;
 use engine::Shapes;
 use holding::{Holding, footprint, holds};
@@ -26,7 +26,7 @@ use super::Infeasible;
 use super::domains::Domains;
 use super::pools::{Places, Sides};
 use super::split::Split;
-use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Room, Scratch, Spread, SteadyState};
+use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Scratch, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{Fits, ServingLayout};
 use crate::scenario::{Arrivals, Cluster, NodeGroup, PrefillPool, Serving};
@@ -211,8 +211,7 @@ fn answered(
     let cached_share = 1.0 - replica.prefill(request.input, 0.0) / replica.prefill(request.input, request.cached);
     let coming = coming(serving, &request, hit);
     let too_few = Infeasible::NoReplicaLeft { accelerators, each, spares };
-    let mut largest = Largest::new(room, layout.attention_data);
-    let endless = matches!(serving.arrivals, Arrivals::Most);
+    let largest = Largest::new(room, layout.attention_data);
     let (mut pool, mut joined_prefill, mut takes_in) = (None, None, replica);
     let (replicas, most, batch_bound, mut state, latencies) =
         if let Some((wanted, between)) = serving.prefill.as_ref().zip(bound.between) {
@@ -223,11 +222,11 @@ fn answered(
             let theirs = cluster.own_nodes_of_prefill();
             let theirs = theirs.map(|nodes| Domains::new(nodes, serving.search, slices)).transpose()?;
             let places = Places { decode: site, prefill: theirs };
-            let mut sides = Sides { prefill: takes_in, decode: replica, room: largest.room, transfer };
-            if endless {
-                largest = largest.within(&serving.limits, MEAN, |batch| sides.pools(1, 1).at_batch(&request, batch))?;
-                sides.room = largest.room;
-            }
+            let served = Seconds::ZERO;
+            let mut sides = Sides { prefill: takes_in, decode: replica, room: largest.room, transfer, served };
+            sides.served = sides.pools(1, 1).served_on_average(&request, &coming, scratch);
+            let largest = largest.within(serving, MEAN, |batch| sides.pools(1, 1).at_batch(&request, batch))?;
+            sides.room = largest.room;
             let split = Split { serving, pool: wanted, places: &places, sides: &sides };
             let (workers, all, pools, (state, latencies)) = split.chosen(&request, |pools, all| {
                 apart(pools, serving, &request, (all - spares, reuse.busiest), (&coming, &mut *scratch))
@@ -237,7 +236,7 @@ fn answered(
                 workers,
                 transfer: transfer.alone(),
                 handed_over: pools.handed_over(&request),
-                most: pools.prefilled(&request),
+                most: pools.prefilled(),
                 finished: pools.decoded(&request),
             });
             let replicas = all - spares;
@@ -249,15 +248,9 @@ fn answered(
                 return Err(Infeasible::Straddling { accelerators, each, domain: site.domain, whole: all });
             }
             let replicas = all.checked_sub(spares).filter(|replicas| *replicas > 0).ok_or(too_few)?;
-            if endless {
-                let state = |requests| replica.offline(&request, Room { requests });
-                largest = largest.within(&serving.limits, WHOLE, state)?;
-            }
-            let room = largest.room;
-            let (state, latencies) =
-                together(&replica, serving, &request, room, (replicas, reuse.busiest), (&coming, scratch))?;
-            let most = replica.offline(&request, room).requests_per_second * all as f64;
-            (replicas, most, largest.of_replicas(serving.arrivals, replicas), state, latencies)
+            let (most, bound, (state, latencies)) =
+                together(&replica, serving, &request, largest, (replicas, reuse.busiest), (&coming, scratch))?;
+            (replicas, most * all as f64, bound, state, latencies)
         };
     state.requests_per_second /= reuse.busiest;
     let shares = TimeShares::of(&state, matches!(serving.arrivals, Arrivals::Rate(_))).beside_idle(reuse.busiest);

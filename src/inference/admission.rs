@@ -21,6 +21,8 @@ pub(super) struct Admission {
     pub(super) room: f64,
     /// Time of one in decode with that many.
     pub(super) full: Seconds,
+    /// What is served at most.
+    pub(super) most: RequestRate,
     /// Variance over mean of the number in decode, where there were room for all.
     pub(super) peakedness: f64,
 }
@@ -63,13 +65,13 @@ impl Admission {
             share *= ratio(number);
             all += share;
         }
-        let load = ratio(places);
+        let load = self.rate / self.most;
         if load >= 1.0 {
             return Wait { busy: 1.0, mean: self.full };
         }
         // Beyond the places, each further one is as likely as the load says.
         let waits = share / (1.0 - load) / (all + share * load / (1.0 - load));
-        let each = self.held * time(places) / (places * (1.0 - load));
+        let each = Seconds::new(1.0) * (peaked / self.most.over(Seconds::new(1.0)) / (1.0 - load));
         Wait { busy: waits, mean: each * (waits * (1.0 + scatter()) / 2.0) }
     }
 }
@@ -86,6 +88,7 @@ mod tests {
             held: Seconds::new(1.0),
             room,
             full: Seconds::new(full),
+            most: RequestRate::new(room / full),
             peakedness: 1.0,
         }
     }

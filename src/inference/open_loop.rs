@@ -2,6 +2,7 @@
 
 use super::admission::Admission;
 use super::batching::{Request, SteadyState};
+use super::features::TokenTime;
 use super::latency::{Coming, Latencies, Sources, Wait, distribution, mean_wait, peakedness, tokens};
 use super::replay::{ByPrompt, Servers, dispersion, replay};
 use super::scratch::{Timed, over_prompts};
@@ -68,7 +69,8 @@ pub enum Short {
 }
 
 impl Replica<'_> {
-    /// One of so many engines to which `rate` requests come, and how their latencies scatter.
+    /// One of so many engines to which `rate` requests come, and how their latencies scatter. At most it serves what requests
+    /// without end come to ([`Replica::endless`]): prompts that wait fill steps, and hold tokens up for less than as they come.
     ///
     /// The batch is the one whose requests end at that rate (Little's law). A prompt waits for those before it, one prefill at a
     /// time: the mean wait of a G/G/1 queue, exact where requests come at random (Pollaczek and Khinchine), over the lengths
@@ -83,29 +85,31 @@ impl Replica<'_> {
         rate: RequestRate,
         replicas: u32,
         coming: &Coming<'_>,
-        room: Room,
+        (room, most): (Room, RequestRate),
         scratch: &mut Scratch,
     ) -> Result<(SteadyState, Latencies), Overload> {
-        let costs = self.prompt_costs();
-        let full = self.full_step(&costs);
-        let times = |new: f64, cached: f64| {
-            let alone = self.prefill_by(&costs, new, cached);
-            // Stages have other prompts before and behind: a prompt keeps each for its part of the time.
-            (alone, self.packed_by(&full, new, cached).min(alone) / f64::from(self.spread.pipeline))
-        };
-        scratch.time(coming, times);
+        self.time_prompts(coming, scratch);
         let (prefill, _) = over_prompts(scratch.prompts(), |timed| timed.alone);
         let (least, serving) = over_prompts(scratch.prompts(), |timed| timed.served);
         let prefills = Together::new(self, request, room.requests).over(prefill);
         let time = |batch: f64| self.token_time(request, batch, &prefills, 1.0);
         let ends = |batch: f64| RequestRate::of(batch, time(batch).total() * request.output);
-        let (full, prefilled) = (ends(room.requests), RequestRate::of(1.0, least));
-        if rate >= full.min(prefilled) {
-            let short = if full < prefilled { Short::Cache } else { Short::Prefill };
-            return Err(Overload { most: full.min(prefilled), short });
+        let prefill_binds = most.over(least) > 1.0;
+        if rate >= most {
+            return Err(Overload { most, short: if prefill_binds { Short::Prefill } else { Short::Cache } });
         }
-        let batch = crossing(|batch| ends(batch) / rate - 1.0, LEAST, room.requests);
-        let token = time(batch);
+        // Of full steps, tokens wait for a part only: the engine goes on with them meanwhile, so that prompts keep it for less.
+        let least = if prefill_binds { SECOND * (1.0 / most.over(SECOND)) } else { least };
+        let full = ends(room.requests);
+        let (batch, token) = if rate < full {
+            let batch = crossing(|batch| ends(batch) / rate - 1.0, LEAST, room.requests);
+            (batch, time(batch))
+        } else {
+            // With no more room, steps fill up with prompts as far as the rate needs it.
+            let token = time(room.requests);
+            let each = SECOND * (room.requests / rate.over(SECOND) / request.output);
+            (room.requests, TokenTime { stall: each.saturating_sub(token.step.total()), ..token })
+        };
         let busy = rate.over(least);
         let squared_cv = coming.squared_cv(f64::from(replicas));
         let peaked = peakedness(squared_cv, coming.requests);
@@ -114,9 +118,10 @@ impl Replica<'_> {
         let admission = Admission {
             rate,
             batch,
-            held: in_decode(batch, rate),
+            held: in_decode(batch, rate.min(full)),
             room: room.requests,
             full: in_decode(room.requests, full),
+            most,
             peakedness: peaked,
         };
         let before = Wait { busy, mean: mean_wait(least, busy, [squared_cv, serving]) };
@@ -134,6 +139,7 @@ impl Replica<'_> {
         let of_batch = |batch: f64| time(batch.clamp(0.0, room.requests)).total();
         let mut sources = Sources { first: &first, wait, token: of_batch, peakedness: peaked };
         if coming.replay {
+            let times = self.times_of_prompts();
             let kept = ByPrompt::new(&coming.requests.prompts, |prompt| {
                 let (new, cached) = coming.parts(prompt);
                 times(new, cached).1
@@ -272,7 +278,7 @@ mod tests {
             let rate = most * share;
             let room = Room { requests: room };
             let (state, latencies) =
-                engine.open_loop(&request, rate, 1, &coming, room, &mut Scratch::default()).unwrap();
+                engine.open_loop(&request, rate, 1, &coming, (room, most), &mut Scratch::default()).unwrap();
             let first = state.ttft.saturating_sub(state.queue).value();
             let found = simulated(rate.value(), places, output, (served.value(), first), time);
             let Latencies { first_token: first, token, whole } = latencies;

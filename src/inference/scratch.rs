@@ -55,6 +55,11 @@ impl Scratch {
         self.known = true;
     }
 
+    /// Whether prompts are timed.
+    pub(super) const fn knows(&self) -> bool {
+        self.known
+    }
+
     /// Prompts.
     pub(super) fn prompts(&self) -> &[Timed] {
         &self.prompts

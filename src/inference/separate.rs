@@ -32,6 +32,8 @@ pub struct Separate<'a> {
     pub room: Room,
     /// Handing a request's cache over.
     pub transfer: HandOver,
+    /// How long a prompt keeps an attention group of a worker that has the next one already.
+    pub served: Seconds,
 }
 
 impl Separate<'_> {
@@ -55,17 +57,43 @@ impl Separate<'_> {
         self.prefill.hardware.slowed_on(self.transfer.links, prompt.slowed())
     }
 
-    /// The most that the prefill workers have time for.
-    pub fn prefilled(&self, request: &Request) -> RequestRate {
-        let prompt = self.prompt(request);
-        let hardware = self.busy_worker(&prompt);
+    /// How long a prompt of that length keeps an attention group of a worker that has the next one already.
+    pub fn served_alike(&self, request: &Request) -> Seconds {
+        let hardware = self.busy_worker(&self.prompt(request));
         let worker = Replica { hardware: &hardware, ..self.prefill };
-        RequestRate::of(self.servers(), served(&worker, &worker.prompt_costs(), request.input, request.cached))
+        served(&worker, &worker.prompt_costs(), request.input, request.cached)
+    }
+
+    /// The same, the mean of prompts that come.
+    pub fn served_on_average(&self, request: &Request, coming: &Coming<'_>, scratch: &mut Scratch) -> Seconds {
+        if !scratch.knows() {
+            scratch.time(coming, self.times_of_prompts(request));
+        }
+        over_prompts(scratch.prompts(), |timed| timed.served).0
+    }
+
+    /// Times of a prompt of so many new tokens behind cached ones: alone, and in a group of a worker that has the next one.
+    fn times_of_prompts(&self, request: &Request) -> impl Fn(f64, f64) -> (Seconds, Seconds) {
+        let (alone, hardware) = (self.prefill, self.busy_worker(&self.prompt(request)));
+        let groups = f64::from(alone.spread.attention_data);
+        let worker = Replica { hardware: &hardware, ..alone };
+        let (costs, full) = (worker.prompt_costs(), worker.full_step(&worker.prompt_costs()));
+        move |new: f64, cached: f64| {
+            let worker = Replica { hardware: &hardware, ..alone };
+            let packed = worker.packed_by(&full, new, cached) * groups;
+            let served = packed.min(worker.together_by(&costs, groups, new, cached));
+            (alone.prefill_by(&costs, new, cached), served)
+        }
+    }
+
+    /// The most that the prefill workers have time for.
+    pub fn prefilled(&self) -> RequestRate {
+        RequestRate::of(self.servers(), self.served)
     }
 
     /// The most that the prefill workers take in and hand over.
     pub fn taken_in(&self, request: &Request) -> RequestRate {
-        self.prefilled(request).min(self.sent(request))
+        self.prefilled().min(self.sent(request))
     }
 
     /// Attention groups that hand over.
@@ -191,7 +219,7 @@ impl Separate<'_> {
 
     /// As many as the slower pool serves, or the links between them carry; the time to the first token is without the wait, which has no end.
     pub fn most(&self, request: &Request) -> SteadyState {
-        let (decode, others) = (self.decoded(request), self.prefilled(request).min(self.handed_over(request)));
+        let (decode, others) = (self.decoded(request), self.prefilled().min(self.handed_over(request)));
         if others < decode {
             return self.state(request, others, self.batch_at(request, others), Seconds::ZERO);
         }
@@ -200,7 +228,7 @@ impl Separate<'_> {
 
     /// What keeps pools from serving more.
     pub fn short(&self, request: &Request) -> Short {
-        let (decode, prefill, links) = (self.decoded(request), self.prefilled(request), self.handed_over(request));
+        let (decode, prefill, links) = (self.decoded(request), self.prefilled(), self.handed_over(request));
         if links < decode.min(prefill) {
             Short::Transfer
         } else if decode <= prefill {
@@ -255,22 +283,13 @@ impl Separate<'_> {
         coming: &Coming<'_>,
         scratch: &mut Scratch,
     ) -> Result<(SteadyState, Latencies), Overload> {
-        let alone = &self.prefill;
-        let hardware = self.busy_worker(&self.prompt(request));
-        let worker = Replica { hardware: &hardware, ..*alone };
-        let costs = worker.prompt_costs();
-        let full = worker.full_step(&costs);
-        let groups = f64::from(worker.spread.attention_data);
-        let times = |new: f64, cached: f64| {
-            let packed = worker.packed_by(&full, new, cached) * groups;
-            let served = packed.min(worker.together_by(&costs, groups, new, cached));
-            (alone.prefill_by(&costs, new, cached), served)
-        };
-        scratch.time(coming, times);
+        if !scratch.knows() {
+            scratch.time(coming, self.times_of_prompts(request));
+        }
         let (prefill, _) = over_prompts(scratch.prompts(), |timed| timed.alone);
         let (least, serving) = over_prompts(scratch.prompts(), |timed| timed.served);
         let servers = self.servers();
-        let (finished, taken_in) = (self.decoded(request), RequestRate::of(servers, least));
+        let (finished, taken_in) = (self.decoded(request), self.prefilled());
         let (pools, links) = (finished.min(taken_in), self.handed_over(request));
         if rate >= pools.min(links) {
             let of_pools = if finished < taken_in { Short::Cache } else { Short::Prefill };
@@ -292,6 +311,7 @@ impl Separate<'_> {
             held: in_decode(batch, rate),
             room: self.room.requests,
             full: in_decode(self.room.requests, finished),
+            most: finished / self.replicas,
             peakedness: peaked,
         };
         let links = self.transfer.wait(rate, self.ends_of_links(request, rate, batch), scatter(coming));
@@ -306,6 +326,7 @@ impl Separate<'_> {
         let token = |batch: f64| self.step(request, batch.clamp(0.0, self.room.requests)).total();
         let mut sources = Sources { first: &first, wait, token, peakedness: peaked };
         if coming.replay {
+            let times = self.times_of_prompts(request);
             let kept = ByPrompt::new(&coming.requests.prompts, |prompt| {
                 let (new, cached) = coming.parts(prompt);
                 times(new, cached).1
@@ -384,14 +405,16 @@ mod tests {
         let pools = |carried: f64, links: Links| {
             let [sent, received] = [Seconds::new(carried); 2];
             let transfer = HandOver { fixed: Seconds::ZERO, sent, received, pairs: Pairs::NEAR, links };
-            Separate {
+            let pools = Separate {
                 prefill: engine,
                 workers: 100.0,
                 decode: engine,
                 replicas: 1.0,
                 room: Room { requests: 4_096.0 },
                 transfer,
-            }
+                served: Seconds::ZERO,
+            };
+            Separate { served: pools.served_alike(&request), ..pools }
         };
         let none = pools(0.0, Links::Cards);
         let (few, many) = (pools(0.02, Links::Cards), pools(0.5, Links::Cards));
@@ -407,7 +430,7 @@ mod tests {
         assert!((slowed / expected - 1.0).abs() < 1e-6, "{slowed} {expected}");
         assert!(slowed > Seconds::ZERO && most.step.network > some.step.network);
         // Prefill's exchange too, and the links carry fewer caches than they would alone.
-        assert!(few.prefilled(&request) < none.prefilled(&request));
+        assert!(few.prefilled() < none.prefilled());
         let alone = RequestRate::of(32.0, few.transfer.received);
         assert!(few.received(&request) < alone);
         // Where more come than are carried beside the exchange, what is handed over binds.

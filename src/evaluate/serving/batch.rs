@@ -3,7 +3,7 @@
 use super::figures::missed;
 use crate::evaluate::Infeasible;
 use crate::inference::{Request, Room, Separate, Short, SteadyState};
-use crate::scenario::{Arrivals, Limits};
+use crate::scenario::{Arrivals, Serving};
 
 /// Requests in an attention group at most, where nothing else limits them: the usual setting for throughput.
 const MOST: f64 = 2_048.0;
@@ -47,18 +47,21 @@ impl Largest {
         Self { room: Room { requests: memory.requests.min(taken).max(1.0) }, bound }
     }
 
-    /// The same with which limits are kept, to within a part of a request: latencies at a batch grow with it, so that it is
-    /// halved in on.
+    /// The same with which limits are kept where replicas choose how many they take at once, to within a part of a request:
+    /// latencies at a batch grow with it, so that it is halved in on.
     ///
     /// # Errors
     /// When a request by itself misses a limit.
     pub(super) fn within(
         self,
-        limits: &Limits,
+        serving: &Serving,
         part: f64,
         state: impl Fn(f64) -> SteadyState,
     ) -> Result<Self, Infeasible> {
-        let missed = |batch: f64| missed(&state(batch), None, limits);
+        if !matches!(serving.arrivals, Arrivals::Most) {
+            return Ok(self);
+        }
+        let missed = |batch: f64| missed(&state(batch), None, &serving.limits);
         let Some((mut bound, ..)) = missed(self.room.requests) else { return Ok(self) };
         if let Some((key, limit, got)) = missed(1.0) {
             return Err(Infeasible::Limit { key, limit, got });

@@ -45,7 +45,9 @@ pub fn prefill_worker(serving: &Serving, cluster: &Cluster, layout: ServingLayou
     // The network is the same for all.
     let transfer = Between::near(&alone, cluster, &PrefillPool { layout, accelerators: None }).hand_over(&alone, input);
     let room = Room { requests: 1.0 };
-    let pools = Separate { prefill, workers: 1.0, decode: prefill, replicas: 1.0, room, transfer };
+    let served = Seconds::ZERO;
+    let pools = Separate { prefill, workers: 1.0, decode: prefill, replicas: 1.0, room, transfer, served };
+    let pools = Separate { served: pools.served_alike(&request), ..pools };
     Ok(WorkerPoint {
         ranks: layout.ranks(),
         alone: prefill.prefill(request.input, request.cached) + transfer.alone(),
