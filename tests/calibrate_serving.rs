@@ -5,11 +5,14 @@
 mod program;
 mod setup;
 
-use clusterplan::calibration::fit_set;
+use std::collections::BTreeSet;
+
+use clusterplan::calibration::{fit_set, leave_out};
 use clusterplan::catalog::serving_coverage::ServingCoverage;
+use clusterplan::report::markdown;
 use clusterplan::units::Factor;
-use clusterplan::validation::Domain;
 use clusterplan::validation::serving::{Setup, coverage, setups};
+use clusterplan::validation::{Domain, LeaveOut, Validation, left_out_page};
 use setup::{ALIASES, CATALOG, assert_fitted};
 
 #[test]
@@ -23,6 +26,45 @@ fn the_committed_constants_are_the_fit_to_the_project_s_own_runs() {
     let how = "cargo run --release -- calibrate serving --toml -o \
                catalogs/efficiency/serving/published-points.toml";
     assert_fitted(&fit.set, set("published-points"), how);
+}
+
+#[test]
+fn the_report_of_models_left_out_is_of_today_s_model_and_constants() {
+    // One of its models: a fit without each takes minutes.
+    let left = BTreeSet::from(["glm-5".to_owned()]);
+    let (catalog, aliases) = (&*CATALOG, &*ALIASES);
+    let prior = &catalog.serving_efficiency.get("serving-priors").unwrap().part;
+    let read = |domain: Domain| setups(domain, domain.own_cases(), catalog, aliases).unwrap();
+    let runs: Vec<(String, Setup)> = Domain::OF_SERVING.into_iter().flat_map(read).collect();
+    let runs: Vec<&Setup> = runs.iter().map(|(_, run)| run).collect();
+    let model = |run: &Setup| run.left_out_by(LeaveOut::Model).to_owned();
+    let sets = leave_out(&runs, prior, &left, model, |_| false).unwrap();
+    let own = Domain::Serving.own_cases().lines();
+    let table: Vec<&str> = own.filter(|line| line.starts_with("id,") || line.contains("GLM-5")).collect();
+    let found =
+        Validation::serving_leaving_out(Domain::Serving, &table.join("\n"), catalog, aliases, LeaveOut::Model, &sets);
+    let page = markdown(&left_out_page(&[found.unwrap()], LeaveOut::Model));
+    // Name, rows, and the errors in percent.
+    let groups = |text: &str| -> Vec<(String, Vec<f64>)> {
+        let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+        let of = text.lines().filter(|line| line.starts_with("| glm-5, ")).map(cells);
+        let numbers =
+            |cells: &[String]| cells.iter().filter_map(|cell| cell.trim_end_matches('%').parse().ok()).collect();
+        of.map(|cells| (cells[1].clone(), numbers(&cells[2..]))).collect()
+    };
+    let committed = std::fs::read_to_string("reports/serving-left-out.md").unwrap();
+    let (fresh, committed) = (groups(&page), groups(&committed));
+    assert_eq!(fresh.len(), 2, "{page}");
+    for ((group, fresh), (stated, committed)) in fresh.iter().zip(&committed) {
+        assert_eq!((group, fresh.len()), (stated, committed.len()));
+        for (fresh, stated) in fresh.iter().zip(committed) {
+            // Constants of a fit differ in their fourth digit from machine to machine.
+            assert!(
+                (fresh - stated).abs() <= 0.2,
+                "{group}: {fresh}, the report says {stated}: its head says how it is written"
+            );
+        }
+    }
 }
 
 /// The rows of the project's own table of which a test says yes.
