@@ -18,14 +18,20 @@ fn number(answer: &Value, group: &str, key: &str) -> f64 {
     answer["evaluation"][group][key].as_f64().unwrap_or_else(|| panic!("no {group}.{key}"))
 }
 
-/// The setting of a layout: of replicas that prefill and decode, or of pools.
-fn layout(tensor: &str, prefill: Option<&str>) -> String {
-    match prefill {
-        Some(prefill) => {
-            format!("serving.layout={{ decode = {{ tensor = {tensor} }}, prefill = {{ tensor = {prefill} }} }}")
-        }
-        None => format!("serving.layout={{ tensor = {tensor} }}"),
+/// The setting of the layout that an answer found: of replicas that prefill and decode, or of pools, with a split of them.
+fn layout(answer: &Value, split: &str) -> String {
+    let side = |prefix: &str| {
+        let degrees = ["tensor", "pipeline", "expert", "attention_data", "redundant_experts"].into_iter();
+        let given = degrees.filter_map(|degree| {
+            let found = answer["scenario"][format!("serving.layout.{prefix}{degree}")].as_str()?;
+            Some(format!("{degree} = {found}"))
+        });
+        given.collect::<Vec<_>>().join(", ")
+    };
+    if answer["scenario"]["serving.layout.prefill.tensor"].is_null() {
+        return format!("serving.layout={{ {} }}", side(""));
     }
+    format!("serving.layout={{ decode = {{ {} }}, prefill = {{ {} }}{split} }}", side(""), side("prefill."))
 }
 
 #[test]
@@ -40,13 +46,12 @@ fn the_best_is_the_cheapest_and_eval_says_the_same_of_it() {
     assert!(cost(best) <= cost(&runners_up[0]));
     for answer in [best, &runners_up[0], &runners_up[7]] {
         let of = |key: &str| answer["scenario"][key].as_str().unwrap().to_owned();
-        let pools = answer["scenario"]["serving.layout.prefill.tensor"].as_str();
-        let tensor = of("serving.layout.tensor");
+        let split = &answer["evaluation"]["serving"]["prefill_accelerators_count"];
         let settings = [
             format!("cluster.node=\"{}\"", of("cluster.node")),
             format!("cluster.fabric=\"{}\"", of("cluster.fabric")),
             format!("cluster.accelerators={}", of("cluster.accelerators")),
-            layout(&tensor, pools),
+            layout(answer, &format!(", prefill_accelerators = {split}")),
         ];
         let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
         let (code, again, stderr) = run("eval", &settings);
@@ -69,9 +74,7 @@ fn one_node_fewer_would_not_do() {
     let (best, binding) = (&plan["best"], plan["binding"][0].as_str().unwrap());
     let of = |key: &str| best["scenario"][key].as_str().unwrap().parse::<u32>().unwrap();
     let fewer = format!("cluster.accelerators={}", of("cluster.accelerators") - 8);
-    let pools = best["scenario"]["serving.layout.prefill.tensor"].as_str();
-    let layout = layout(&of("serving.layout.tensor").to_string(), pools);
-    let (code, json, _) = run("eval", &[&fewer, &layout]);
+    let (code, json, _) = run("eval", &[&fewer, &layout(best, "")]);
     assert!(code == 1 || json["serving"]["limits_kept"] == false, "{binding}");
     assert_eq!(code == 1, binding.starts_with("requests served: "), "{binding}");
 }
@@ -224,8 +227,18 @@ fn experts_are_spread_over_nodes_where_that_takes_fewer_gpus() {
         |answer: &Value| setting(answer, "serving.layout.tensor") * setting(answer, "serving.layout.attention_data");
     let (fast, plain) = (of("hgx-h200-8", "quantum-2-ndr"), of("hgx-h200-8", "roce-400g-ecmp"));
     assert!(ranks(fast) > 8, "a replica of {} lies in one node", ranks(fast));
-    // What collides takes GPUs.
-    assert!(setting(fast, "cluster.accelerators") <= setting(plain, "cluster.accelerators"));
+    // What collides takes GPUs, where replicas lie under several leaves; under one nothing does.
+    let over_leaves = "serving.layout={ decode = { tensor = 1, attention_data = 128, expert = 128 }, prefill = { tensor = 1, attention_data = 8, expert = 8 } }";
+    let of_plan = |fabric: &str| {
+        let fabric = format!("cluster.fabric=\"{fabric}\"");
+        let one = "plan.vary={ \"cluster.accelerators\" = \"auto\" }";
+        let (code, plan, _) = wide("plan", &[pace, over_leaves, &fabric, one]);
+        if code == 1 { u32::MAX } else { setting(&plan["best"], "cluster.accelerators") }
+    };
+    let given = ["quantum-2-ndr", "roce-400g-ecmp"].map(of_plan);
+    assert!(given[0] < given[1], "{given:?}");
+    let least = |answer: &Value| setting(answer, "cluster.accelerators");
+    assert!(least(fast) <= given[0] && least(plain) <= given[1]);
     let in_node =
         "serving.layout={ decode = { tensor = 1, attention_data = 8, expert = 8 }, prefill = { tensor = 8 } }";
     let one = "plan.vary={ \"cluster.accelerators\" = \"auto\" }";
@@ -308,14 +321,23 @@ fn no_split_given_by_hand_takes_fewer_gpus_than_the_plan() {
     let (code, plan, stderr) = wide("plan", &[one]);
     assert_eq!(code, 0, "{stderr}");
     let fewest = setting(&plan["best"], "cluster.accelerators");
-    let kept = |accelerators: u32, ranks: u32, prefill: u32| {
+    let own = |side: &str| setting(&plan["best"], &format!("serving.layout.prefill.{side}"));
+    let found = format!(
+        "{{ tensor = {}, pipeline = {}, attention_data = {}, expert = {} }}",
+        own("tensor"),
+        own("pipeline"),
+        own("attention_data"),
+        own("expert")
+    );
+    let wide_worker = "{ tensor = 1, attention_data = 8, expert = 8 }";
+    let kept = |accelerators: u32, ranks: u32, prefill: u32, worker: &str| {
         let (_, json, _) = wide(
             "eval",
             &[
                 "cluster.fabric=\"roce-400g-ecmp\"",
                 &format!("cluster.accelerators={accelerators}"),
                 &format!(
-                    "serving.layout={{ decode = {{ tensor = 1, attention_data = {ranks}, expert = {ranks} }}, prefill = {{ tensor = 1, attention_data = 8, expert = 8 }}, prefill_accelerators = {prefill} }}"
+                    "serving.layout={{ decode = {{ tensor = 1, attention_data = {ranks}, expert = {ranks} }}, prefill = {worker}, prefill_accelerators = {prefill} }}"
                 ),
             ],
         );
@@ -326,17 +348,22 @@ fn no_split_given_by_hand_takes_fewer_gpus_than_the_plan() {
     let ranks = setting(&plan["best"], "serving.layout.attention_data");
     let prefill = number(&plan["best"], "serving", "prefill_accelerators_count");
     let given = (8..fewest).step_by(8).find(|given| (f64::from(*given) - prefill).abs() < 0.5).unwrap();
-    assert!(kept(fewest, ranks, given), "{ranks} ranks beside {given} on {fewest} GPUs");
+    assert!(kept(fewest, ranks, given, &found), "{ranks} ranks beside {given} on {fewest} GPUs");
     let fewer = fewest - 8;
     for ranks in [8, 16, 32] {
         for prefill in (16..=96).step_by(8).filter(|prefill| (fewer - prefill).is_multiple_of(ranks)) {
-            assert!(!kept(fewer, ranks, prefill), "{ranks} ranks beside {prefill} on {fewer} GPUs");
+            for worker in [found.as_str(), wide_worker] {
+                assert!(
+                    !kept(fewer, ranks, prefill, worker),
+                    "{ranks} ranks beside {prefill} on {fewer} GPUs: {worker}"
+                );
+            }
         }
     }
 }
 
 #[test]
-fn a_model_beyond_a_node_is_served_in_stages() {
+fn a_model_beyond_a_node_is_served_over_two() {
     let model = "serving.model=\"llama-3.1-405b\"";
     let few = "serving.arrivals={ rate = \"0.2 request/s\" }";
     let slow = "serving.limits={ ttft_p95 = \"20 s\", tpot_p95 = \"200 ms\" }";
@@ -345,7 +372,8 @@ fn a_model_beyond_a_node_is_served_in_stages() {
         [model, few, slow, "serving.weights=\"bf16\"", "serving.kv_cache=\"bf16\"", "cluster.node=\"hgx-h100-8\""];
     let (code, plan, stderr) = run("plan", &[&settings[..], &[one]].concat());
     assert_eq!(code, 0, "{stderr}");
-    assert_eq!(setting(&plan["best"], "serving.layout.pipeline"), 2);
+    let of = |degree: &str| setting(&plan["best"], &format!("serving.layout.{degree}"));
+    assert_eq!(of("tensor") * of("pipeline"), 16);
     let accelerators = setting(&plan["best"], "cluster.accelerators");
     let (code, json, stderr) =
         run("eval", &[&settings[..], &[format!("cluster.accelerators={accelerators}").as_str()]].concat());
@@ -423,4 +451,87 @@ fn eval_finds_what_the_plan_found() {
     let accelerators = format!("cluster.accelerators={}", setting(&plan["best"], "cluster.accelerators"));
     let (_, json, _) = wide("eval", &[&accelerators, many]);
     assert_eq!(json["cost"]["total_usd"], plan["best"]["evaluation"]["cost"]["total_usd"]);
+}
+
+const BIG: [&str; 4] = [
+    "serving.model=\"llama-3.1-405b\"",
+    "serving.weights=\"bf16\"",
+    "cluster.node=\"hgx-h100-8\"",
+    "serving.limits={}",
+];
+
+/// Llama 3.1 405B in 16 bits on H100, of which no node holds it, with few requests open in two nodes.
+fn big(layout: &str, settings: &[&str]) -> Value {
+    let layout = format!("serving.layout={layout}");
+    let rest = ["cluster.accelerators=16", "serving.arrivals={ concurrency = 2 }", "serving.peak_to_mean=1", &layout];
+    let (code, json, stderr) = run("eval", &[&BIG[..], &rest, settings].concat());
+    assert_eq!(code, 0, "{layout}: {stderr}");
+    json
+}
+
+#[test]
+fn tensor_ranks_over_two_nodes_answer_sooner_than_two_stages_and_pay_the_fabric() {
+    let of = |json: &Value, key: &str| json["serving"][key].as_f64().unwrap();
+    let (tensor, stages) = (big("{ tensor = 16 }", &[]), big("{ tensor = 8, pipeline = 2 }", &[]));
+    // Each token waits for the weights of half as many layers at half the part; and twice for 126 layers' messages.
+    assert!(of(&tensor, "tpot_s") < 0.9 * of(&stages, "tpot_s"), "{} and {}", tensor["serving"], stages["serving"]);
+    let network = |json: &Value| of(json, "time_share.network_ratio") * of(json, "tpot_s");
+    // What `collective` says of the 16 kB of each of two sequences, over two nodes of eight.
+    let call =
+        ["collective", "all_reduce", "--node", "hgx-h100-8", "--ranks", "16", "--bytes", "32768", "--format", "json"];
+    let wait = |fabric: &str| {
+        let answer = program::run(&[&call[..], &["--fabric", fabric]].concat());
+        let json: Value = serde_json::from_str(&answer.stdout).unwrap();
+        let best = json["best"].as_str().unwrap();
+        let all = json["algorithms"].as_array().unwrap();
+        all.iter().find(|one| one["name"] == best).unwrap()["time_us"].as_f64().unwrap() * 252e-6
+    };
+    let fabric = |id: &str| format!("cluster.fabric=\"{id}\"");
+    let [ndr, plain] = ["quantum-2-ndr", "roce-400g-ecmp"].map(|id| {
+        let json = big("{ tensor = 16 }", &[&fabric(id)]);
+        let (told, expected) = (network(&json), wait(id));
+        assert!((told / expected - 1.0).abs() < 0.15, "{id}: {told} and {expected}");
+        told
+    });
+    assert!(plain > 1.02 * ndr, "{plain} and {ndr}");
+    assert!(network(&stages) < 0.4 * network(&tensor));
+}
+
+#[test]
+fn a_search_takes_ranks_over_nodes_for_pace_and_stages_for_throughput() {
+    let auto = |settings: &[&str]| {
+        let (code, json, stderr) = run("eval", &[&BIG[..], &["serving.layout=\"auto\""], settings].concat());
+        assert_eq!(code, 0, "{stderr}");
+        let of = |key: &str| json["scenario"][key].as_str().unwrap().parse::<u32>().unwrap();
+        (of("serving.layout.tensor"), of("serving.layout.pipeline"))
+    };
+    let slow = ["cluster.accelerators=16", "serving.arrivals={ rate = \"0.02 request/s\" }", "serving.peak_to_mean=1"];
+    assert_eq!(auto(&[&slow[..], &["serving.spare_replicas=0"]].concat()), (16, 1));
+    let full = ["cluster.accelerators=64", "serving.arrivals=\"max\"", "serving.peak_to_mean=1"];
+    let (tensor, stages) = auto(&full);
+    assert!(tensor <= 8 && stages > 1, "{tensor} x {stages}");
+}
+
+#[test]
+fn boards_without_links_prefill_in_stages() {
+    // Long prompts on cards that reach each other over PCIe alone: what all-reduces of tensor ranks carry is in their way.
+    let long =
+        ["serving.input_tokens=16384", "serving.output_tokens=64", "serving.limits={}", "serving.layout=\"auto\""];
+    let rest = [
+        "cluster.fabric=\"roce-200g\"",
+        "cluster.node=\"l40s-4\"",
+        "cluster.accelerators=16",
+        "serving.arrivals=\"max\"",
+        "serving.peak_to_mean=1",
+    ];
+    let (code, json, stderr) = run("eval", &[&long[..], &rest].concat());
+    assert_eq!(code, 0, "{stderr}");
+    let stages = |side: &str| json["scenario"][&format!("serving.layout{side}.pipeline")].as_str().map(str::to_owned);
+    assert!([stages(""), stages(".prefill")].into_iter().flatten().any(|stages| stages != "1"), "{}", json["scenario"]);
+    let rate = |json: &Value| json["serving"]["requests_per_s"].as_f64().unwrap();
+    for layout in ["{ tensor = 4 }", "{ tensor = 2, pipeline = 2 }", "{ tensor = 1, pipeline = 4 }"] {
+        let layout = format!("serving.layout={layout}");
+        let (code, other, stderr) = run("eval", &[&long[..3], &rest, &[&layout]].concat());
+        assert!(code == 0 && rate(&other) <= rate(&json), "{layout}: {stderr}");
+    }
 }

@@ -72,9 +72,13 @@ impl Domains {
         let (own, other) = (Self::stage(decode), Self::stage(prefill));
         let taken = replicas * u64::from(decode.pipeline);
         let wanted = workers * u64::from(prefill.pipeline);
-        if own > self.domain || other > self.domain {
-            // Whole domains, or all that is left of them.
-            return replicas * decode.ranks() + workers * prefill.ranks() <= self.accelerators;
+        // What takes whole domains leaves others whole.
+        let beside = |ranks: u64| self.accelerators.checked_sub(ranks).map(|left| Self { accelerators: left, ..*self });
+        if own > self.domain {
+            return beside(replicas * decode.ranks()).is_some_and(|left| left.stages(other) >= wanted);
+        }
+        if other > self.domain {
+            return beside(workers * prefill.ranks()).is_some_and(|left| left.stages(own) >= taken);
         }
         let in_one = self.domain / own;
         let (full, last) = (self.accelerators / self.domain, self.accelerators % self.domain);
@@ -120,6 +124,10 @@ mod tests {
         // Workers of 16 fit in no 8 that are left; four in the second rack.
         assert_eq!(racks(144, true).beside(layout(1, 64), layout(16, 1), 4), Some(1));
         assert_eq!(racks(144, false).beside(layout(1, 64), layout(16, 1), 4), None);
+        // A replica over two of four racks leaves two, of four workers of 16 each; and the other way round.
+        assert_eq!(racks(288, true).beside(layout(1, 144), layout(16, 1), 8), Some(1));
+        assert_eq!(racks(288, true).beside(layout(1, 144), layout(16, 1), 9), None);
+        assert_eq!(racks(288, true).beside(layout(16, 1), layout(1, 144), 1), Some(8));
         // Workers of 8 beside two replicas of 64: one in each rack.
         assert_eq!(racks(144, false).beside(layout(1, 64), layout(8, 1), 2), Some(2));
     }

@@ -70,16 +70,14 @@ pub enum Infeasible {
         /// Of those, how many are to stand by.
         spares: u64,
     },
-    /// Nodes of prefill's own in no scale-up domain of which a worker works.
-    #[error(
-        "no prefill worker lies within a scale-up domain of {domain} accelerators of `{node}`, and a search tries no larger ones: {widest}"
-    )]
+    /// Nodes of prefill's own on which no worker works.
+    #[error("no prefill worker works on `{node}`, of up to {most} accelerators: {widest}")]
     NoWorker {
         /// The node.
         node: String,
-        /// Accelerators of a scale-up domain.
-        domain: u32,
-        /// Why the one of most ranks does not.
+        /// Accelerators of the one of most ranks that a search tries.
+        most: u64,
+        /// Why that one does not.
         widest: Box<Self>,
     },
     /// A replica of several ranks on slices of accelerators.

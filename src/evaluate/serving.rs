@@ -1,5 +1,6 @@
 //! Serving on a cluster: replicas of one layout, what each holds at once, how fast it answers, and what a token costs.
 
+mod alone;
 mod bands;
 mod batch;
 mod between;
@@ -29,9 +30,10 @@ use super::split::Split;
 use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Scratch, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{Fits, ServingLayout};
-use crate::scenario::{Arrivals, Cluster, NodeGroup, PrefillPool, Serving};
+use crate::scenario::{Arrivals, Cluster, PrefillPool, Serving};
 use crate::units::{Bytes, RequestRate, Seconds};
 
+pub use alone::{ReplicaPoint, replica_alone};
 pub use bands::Bands;
 pub use batch::BatchBound;
 pub use caching::CachePoint;
@@ -282,12 +284,6 @@ fn answered(
         caching: None,
         bands: bound.bands[usize::from(!matches!(serving.arrivals, Arrivals::Most))],
     })
-}
-
-/// Whether a replica of a layout on nodes of a kind holds the model and a request of the asked length.
-pub fn holds_a_request(serving: &Serving, nodes: NodeGroup<'_>, layout: ServingLayout) -> bool {
-    let serving = Serving { layout, ..serving.clone() };
-    fitting(&serving, &Holding::new(&serving, nodes)).is_ok()
 }
 
 /// What fits of requests of the asked length; the longest of a trace has to fit too.

@@ -137,13 +137,17 @@ impl Replica<'_> {
         time
     }
 
-    /// All-reduces of tensor parallelism, two a layer; or the exchange of tokens with experts, two a layer of those.
+    /// All-reduces of tensor parallelism, two a layer; or the exchange of tokens with experts, two a layer of those, and beside
+    /// it those of attention and dense layers in groups of several tensor ranks.
     fn step_messages(&self, tokens: f64) -> Seconds {
         let shape = self.shape;
+        let latency = self.hardware.messages.all_reduce.value;
         if self.exchanges() {
             let ranks = self.spread.stage();
-            let own = tokens / f64::from(self.spread.attention_data);
-            let mut time = Seconds::ZERO;
+            let of_group = tokens / f64::from(self.spread.attention_data);
+            // Tensor ranks send a part of their group's tokens each.
+            let own = of_group / self.tensor();
+            let mut time = self.all_reduces(of_group, latency);
             let beyond = self.beyond(ranks);
             for layers in &shape.experts {
                 if let Some(across) = beyond {
@@ -159,12 +163,20 @@ impl Replica<'_> {
             }
             return time;
         }
-        self.all_reduces(tokens, self.hardware.messages.all_reduce.value)
+        self.all_reduces(tokens, latency)
     }
 
-    /// The exchange of a prefill step's tokens, `own` of them on each rank, with experts. Tokens are so many that latencies do
-    /// not count.
-    pub(super) fn prompt_exchange(&self, own: f64) -> Seconds {
+    /// All-reduces of tensor ranks in all layers: two in each, but one where experts exchange tokens instead.
+    pub(super) fn reductions_of_layers(&self) -> f64 {
+        let exchanging = self.shape.experts.iter().filter(|_| self.exchanges());
+        2.0 * self.shape.layers - exchanging.map(|layers| layers.layers).sum::<f64>()
+    }
+
+    /// The exchange of a prefill step's tokens with experts, so many of them in each attention group, and all-reduces beside it.
+    /// Tokens are so many that latencies do not count.
+    pub(super) fn prompt_exchange(&self, of_group: f64) -> Seconds {
+        let own = of_group / self.tensor();
+        let beside = self.all_reduces(of_group, Seconds::ZERO);
         let (ranks, links) = (self.spread.stage(), self.hardware.exchange);
         let beyond = self.beyond(ranks);
         let layer = |layers: &ExpertLayers| {
@@ -177,10 +189,10 @@ impl Replica<'_> {
             };
             (way(DISPATCHED) + way(COMBINED)) * layers.layers
         };
-        self.shape.experts.iter().map(layer).sum()
+        beside + self.shape.experts.iter().map(layer).sum::<Seconds>()
     }
 
-    /// Two all-reduces of every layer, of so many tokens' activations.
+    /// All-reduces of all layers, of so many tokens' activations.
     ///
     /// Engines' kernels take one phase, in which each rank reads all others' buffers, or two, in which each reduces its part and
     /// the parts are gathered: whichever is sooner (TensorRT-LLM's and vLLM's one-shot and two-shot).
@@ -188,14 +200,13 @@ impl Replica<'_> {
         if self.spread.tensor == 1 {
             return Seconds::ZERO;
         }
-        if let Some(across) = self.beyond(self.tensor()) {
-            let buffer = Bytes::new(tokens * self.shape.hidden * ACTIVATION);
-            return across.all_reduce(buffer, self.tensor(), self.hardware.links) * (2.0 * self.shape.layers);
+        let buffer = Bytes::new(tokens * self.shape.hidden * ACTIVATION);
+        if let Some(reduction) = &self.hardware.reduction {
+            return reduction.time(buffer) * self.reductions_of_layers();
         }
         let others = self.tensor() - 1.0;
-        let buffer = Bytes::new(tokens * self.shape.hidden * ACTIVATION);
         let (one, two) = (self.wire(buffer * others), self.wire(buffer * (2.0 * others / self.tensor())));
-        (latency + one).min(latency * 2.0 + two) * (2.0 * self.shape.layers)
+        (latency + one).min(latency * 2.0 + two) * self.reductions_of_layers()
     }
 
     /// Units of all layers, the step, and the host's part for each sequence: groups that attend for requests of their own have

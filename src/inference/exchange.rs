@@ -1,5 +1,6 @@
 //! Messages of an engine's ranks that lie in several scale-up domains.
 
+use crate::collectives::{Collective, Group, Wires, best};
 use crate::units::{Bandwidth, Bytes, Seconds};
 
 /// What joins ranks of an engine that lie in several scale-up domains.
@@ -48,20 +49,31 @@ impl Across {
         token * (own * crossing) / self.rate
     }
 
-    /// An all-reduce of a buffer over ranks in several domains: reduced within each, then each rank its part across, then
-    /// gathered within.
-    pub(super) fn all_reduce(&self, buffer: Bytes, ranks: f64, links: Bandwidth) -> Seconds {
-        self.reduced_within(buffer, links) + self.reduced_across(buffer, ranks) + self.latency * 2.0
-    }
-
-    /// Of that, the time on a rank's scale-up links.
+    /// Time of an all-reduce of a buffer on a rank's scale-up links: reduced within each domain, gathered there in the end.
     pub(super) fn reduced_within(&self, buffer: Bytes, links: Bandwidth) -> Seconds {
         buffer * ring(self.domain) / links
     }
 
-    /// And that on its network cards.
+    /// And that on its network cards, by which each rank of a domain reduces its part.
     pub(super) fn reduced_across(&self, buffer: Bytes, ranks: f64) -> Seconds {
         buffer * (ring(ranks / self.domain) / self.domain) / self.rate
+    }
+}
+
+/// All-reduces of tensor ranks that lie in several scale-up domains, which engines leave to the library: their own kernels read
+/// peers' memory, and reach no further than that (vLLM's custom all-reduce, TensorRT-LLM's one-shot and two-shot).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reduction {
+    /// The tensor ranks.
+    pub group: Group,
+    /// What joins them.
+    pub wires: Wires,
+}
+
+impl Reduction {
+    /// One, of a buffer that each rank has.
+    pub(super) fn time(&self, buffer: Bytes) -> Seconds {
+        best(Collective::AllReduce, buffer, &self.group, &self.wires).time
     }
 }
 
@@ -126,14 +138,5 @@ mod tests {
             let counted = token * (8_192.0 * reached(nodes, 8.0)) / time;
             assert!((counted / Bandwidth::new(published) - 1.0).abs() < 0.08, "{nodes}: {counted}");
         }
-    }
-
-    #[test]
-    fn an_all_reduce_crosses_with_a_part_of_the_buffer() {
-        // 16 ranks in two domains of 8: 1 MB x 2 x 7/8 at 100 GB/s are 17.5 us; each rank 1/8 x 2 x 1/2 at 50 GB/s are 2.5 us.
-        let across =
-            Across { domain: 8.0, rate: Bandwidth::new(50e9), latency: Seconds::new(10e-6), kernel: Seconds::ZERO };
-        let time = across.all_reduce(Bytes::new(1e6), 16.0, Bandwidth::new(100e9));
-        assert!((time.value() - 40e-6).abs() < 1e-12, "{time}");
     }
 }

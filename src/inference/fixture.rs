@@ -79,6 +79,7 @@ pub(super) fn h100() -> Hardware {
         prefill_layer: us(150.0),
         first_token: us(30_000.0),
         across: None,
+        reduction: None,
         stages: None,
         kernels: ServingKernels {
             decode_gemm: share(0.5),

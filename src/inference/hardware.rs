@@ -1,6 +1,6 @@
 //! An accelerator as an engine finds it: rates bound once.
 
-use super::exchange::Across;
+use super::exchange::{Across, Reduction};
 use super::shape::Class;
 use super::stages::HandOvers;
 use crate::catalog::Accelerator;
@@ -73,6 +73,8 @@ pub struct Hardware {
     pub(super) first_token: Seconds,
     /// The network between domains, where the engine spans several.
     pub(super) across: Option<Across>,
+    /// All-reduces of its tensor ranks, where those span several.
+    pub(super) reduction: Option<Reduction>,
     /// What joins its stages, where it has several.
     pub(super) stages: Option<HandOvers>,
     pub(super) kernels: ServingKernels,
@@ -133,6 +135,7 @@ impl Hardware {
             prefill_layer: rates.prefill_layer.value,
             first_token: rates.first_token.value,
             across: None,
+            reduction: None,
             stages: None,
             kernels,
             overhead: set.overhead,
@@ -145,6 +148,12 @@ impl Hardware {
     #[must_use]
     pub fn across(self, across: Across) -> Self {
         Self { across: Some(across), ..self }
+    }
+
+    /// The same for an engine whose tensor ranks do.
+    #[must_use]
+    pub fn reducing(self, reduction: Reduction) -> Self {
+        Self { reduction: Some(reduction), ..self }
     }
 
     /// The same for an engine of several stages.

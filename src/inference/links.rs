@@ -84,8 +84,17 @@ impl Hardware {
                 if let Some(stages) = &mut self.stages {
                     stages.far.nics_per_domain /= slowed;
                 }
+                if let Some(reduction) = &mut self.reduction {
+                    reduction.group.nics_per_domain /= slowed;
+                }
             }
-            Links::ScaleUp => (self.links, self.exchange) = (self.links / slowed, self.exchange / slowed),
+            Links::ScaleUp => {
+                (self.links, self.exchange) = (self.links / slowed, self.exchange / slowed);
+                if let Some(reduction) = &mut self.reduction {
+                    let line_rate = &mut reduction.wires.scale_up.line_rate;
+                    *line_rate = *line_rate / slowed;
+                }
+            }
         }
         self
     }
@@ -95,11 +104,12 @@ impl Replica<'_> {
     /// Time for which links of a rank carry messages of a decode step of so many tokens over all groups.
     pub(super) fn decoding_on(&self, links: Links, tokens: f64) -> Seconds {
         let tokens = tokens / f64::from(self.spread.pipeline);
-        let own = tokens / f64::from(self.spread.attention_data);
+        let of_group = tokens / f64::from(self.spread.attention_data);
+        let others = self.reducing_on(links, of_group) + self.handing_over_on(links, of_group);
         if !self.exchanges() {
-            return self.reducing_on(links, tokens) + self.handing_over_on(links, own);
+            return others;
         }
-        let ranks = self.spread.stage();
+        let (ranks, own) = (self.spread.stage(), of_group / self.tensor());
         let all = self.shape.experts.iter().map(|layers| {
             let token = layers.token_both_ways() * layers.layers;
             match (links, self.beyond(ranks)) {
@@ -111,15 +121,16 @@ impl Replica<'_> {
                 (Links::ScaleUp, None) => self.wire(token * (own * reached(ranks, layers.per_token))),
             }
         });
-        all.sum::<Seconds>() + self.handing_over_on(links, own)
+        all.sum::<Seconds>() + others
     }
 
     /// The same of a prefill of so many tokens in each group.
-    pub(super) fn prefilling_on(&self, links: Links, own: f64) -> Seconds {
+    pub(super) fn prefilling_on(&self, links: Links, of_group: f64) -> Seconds {
+        let others = self.reducing_on(links, of_group) + self.handing_over_on(links, of_group);
         if !self.exchanges() {
-            return self.reducing_on(links, own) + self.handing_over_on(links, own);
+            return others;
         }
-        let (ranks, rate) = (self.spread.stage(), self.hardware.exchange);
+        let (ranks, rate, own) = (self.spread.stage(), self.hardware.exchange, of_group / self.tensor());
         let all = self.shape.experts.iter().map(|layers| {
             let token = layers.token_both_ways() * layers.layers;
             match (links, self.beyond(ranks)) {
@@ -128,7 +139,7 @@ impl Replica<'_> {
                 (Links::ScaleUp, _) => token * (own * reached(ranks, layers.per_token)) / rate,
             }
         });
-        all.sum::<Seconds>() + self.handing_over_on(links, own)
+        all.sum::<Seconds>() + others
     }
 
     /// Time of all-reduces of all layers, of so many tokens' activations.
@@ -136,7 +147,7 @@ impl Replica<'_> {
         if self.spread.tensor == 1 {
             return Seconds::ZERO;
         }
-        let buffer = Bytes::new(tokens * self.shape.hidden * ACTIVATION) * (2.0 * self.shape.layers);
+        let buffer = Bytes::new(tokens * self.shape.hidden * ACTIVATION) * self.reductions_of_layers();
         match (links, self.beyond(self.tensor())) {
             (Links::Cards, Some(across)) => across.reduced_across(buffer, self.tensor()),
             (Links::Cards, None) => Seconds::ZERO,

@@ -53,7 +53,7 @@ pub use adapters::Adapters;
 pub use batching::{Load, Request, SteadyState};
 pub use decode::StepTime;
 pub use disaggregated::{Disaggregated, Pools, disaggregated};
-pub use exchange::Across;
+pub use exchange::{Across, Reduction};
 pub use features::{Chunks, Features};
 pub use hand_over::HandOver;
 pub use hardware::{Hardware, MissingServing};

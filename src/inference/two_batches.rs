@@ -20,7 +20,7 @@ impl Replica<'_> {
         let of_step = self.hardware.step;
         let computing = both.total().saturating_sub(both.network + of_step * 2.0);
         let layers: f64 = self.shape.experts.iter().map(|layers| layers.layers).sum();
-        let own = sequences * tokens / (f64::from(self.spread.attention_data) * f64::from(self.spread.pipeline));
+        let own = sequences * tokens / self.spread.accelerators();
         let across = self.beyond(self.spread.stage());
         let kernels = across.map_or(Seconds::ZERO, |across| across.kernel * (own * layers)).min(both.network);
         let first = half.network.saturating_sub(kernels / 2.0) / layers.max(1.0);

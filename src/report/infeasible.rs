@@ -41,7 +41,7 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
             "Change cluster.accelerators, which counts those of prefill too, or the degrees of serving.layout.decode."
         }
         Infeasible::NoWorker { .. } => {
-            "Give a larger one by serving.layout = { prefill = {...}, decode = {...} }, or choose a cluster.prefill.node with more memory in a domain."
+            "Give a larger one by serving.layout = { prefill = {...}, decode = {...} }, or choose a cluster.prefill.node with more memory."
         }
         Infeasible::SlicedRanks { .. } => "Leave serving.slice out, or use one rank.",
         Infeasible::Draft(_) => "Change the degrees of serving.layout, or serving.speculation.draft.",

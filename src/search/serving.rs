@@ -1,14 +1,18 @@
 //! Ways to serve with a model: all that an engine can take, together or in pools, and the best of them on given accelerators.
 
 use crate::catalog::model::Model;
-use crate::evaluate::{Infeasible, ServingPoint, WorkerPoint, holds_a_request, prefill_worker, serving_point};
+use crate::evaluate::{
+    Infeasible, ReplicaPoint, ServingPoint, WorkerPoint, prefill_worker, replica_alone, serving_point,
+};
 use crate::parallelism::ServingLayout;
-use crate::scenario::{Arrivals, Cluster, NodeGroup, PrefillPool, Scenario, Serving};
+use crate::scenario::{Arrivals, Cluster, PrefillPool, Scenario, Serving};
 
 /// The most ranks of a replica whose experts lie in several scale-up domains; models have no more experts.
 const MOST_RANKS: u32 = 512;
-/// The most stages that are tried where a model does not fit in fewer.
+/// The most stages that are tried.
 const MOST_STAGES: u32 = 16;
+/// The most scale-up domains that tensor ranks are tried over: each layer waits for two messages between all of them.
+const MOST_DOMAINS: u32 = 4;
 
 /// A way to serve: how replicas are spread, and prefill's own pool where it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +36,9 @@ impl Deployment {
     }
 }
 
-/// Layouts of a model on at most so many accelerators in scale-up domains of so many: tensor parallelism within a domain, and
-/// for models with experts also attention in groups of their own with the experts spread over all ranks, of several domains
-/// where they fill them; all of them in so many stages.
+/// Layouts of a model on at most so many accelerators in scale-up domains of so many: tensor parallelism within a domain or over
+/// a few whole ones, and for models with experts also attention in groups of their own with the experts spread over all ranks,
+/// of several domains where they fill them; all of them in so many stages, of which each then lies within a domain.
 ///
 /// Degrees are powers of two; ranks of experts are besides those that fill a domain, or a half or a quarter of it, where that
 /// is no power of two, as a rack of 72 is. Experts that do not split over their ranks get as few copies as make them.
@@ -42,15 +46,15 @@ pub fn serving_layouts(model: &Model, pipeline: u32, (domain, most): (u32, u32))
     let most = most / pipeline;
     let experts = model.blocks.iter().filter_map(|block| block.moe()).map(|moe| moe.experts).min();
     let mut all = Vec::new();
-    for tensor in powers_up_to(domain) {
+    for tensor in powers_up_to(domain.saturating_mul(MOST_DOMAINS)) {
         let groups = powers_up_to(most.max(domain)).chain(filling(domain, most.max(domain), tensor));
         for attention_data in groups.filter(|&groups| groups == 1 || experts.is_some()) {
             let Some(ranks) = tensor.checked_mul(attention_data) else { continue };
             let expert = if attention_data > 1 { ranks } else { 1 };
             let redundant_experts = experts.map_or(0, |experts| experts.next_multiple_of(expert) - experts);
             let layout = ServingLayout { tensor, pipeline, expert, attention_data, redundant_experts };
-            let placed = (ranks <= domain && (pipeline == 1 || ranks <= most))
-                || (ranks <= most && ranks.is_multiple_of(domain));
+            let within = ranks <= domain && (pipeline == 1 || ranks <= most);
+            let placed = within || (pipeline == 1 && ranks <= most && ranks.is_multiple_of(domain));
             // Each rank holds another expert at least.
             if placed && experts.is_none_or(|experts| expert <= experts) && layout.check(model).is_ok() {
                 all.push(layout);
@@ -74,45 +78,58 @@ fn filling(domain: u32, most: u32, tensor: u32) -> impl Iterator<Item = u32> {
 }
 
 /// All ways that are worth trying where the layout is left to a search, on at most so many accelerators: replicas that prefill
-/// and decode, but where prefill has nodes to itself; then pools, with the prefill workers that no other beats.
+/// and decode, but where prefill has nodes to itself; then pools. Of both only what no other beats, looked at on as few nodes
+/// as hold it: what is tried does not depend on how many there are.
 pub fn deployments(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<Deployment> {
     let most = most.min(MOST_RANKS);
-    let layouts = held_layouts(serving, cluster.main_nodes(), most);
-    let together = layouts.iter().filter(|_| cluster.prefill.is_none());
-    let together = together.map(|&layout| Deployment { layout, prefill: None });
+    let replicas = replicas(serving, cluster, most);
+    let together = cluster.prefill.is_none().then(|| unbeaten(&replicas, ReplicaPoint::beats));
+    let together = together.into_iter().flatten().map(|layout| Deployment { layout, prefill: None });
     let workers = if serving.features.slice.is_some() { Vec::new() } else { workers(serving, cluster, most) };
+    let decode = if workers.is_empty() { Vec::new() } else { unbeaten(&replicas, ReplicaPoint::decodes_better) };
     let pools = workers.into_iter().flat_map(|layout| {
         let prefill = Some(PrefillPool { layout, accelerators: None });
-        layouts.iter().map(move |&layout| Deployment { layout, prefill })
+        decode.iter().map(move |&layout| Deployment { layout, prefill })
     });
-    together.chain(pools).collect()
+    let found: Vec<Deployment> = together.chain(pools).collect();
+    if found.is_empty() && cluster.own_nodes_of_prefill().is_none() {
+        // None holds a request: the one of most ranks says why.
+        return widest(serving, cluster, most).map(|layout| Deployment { layout, prefill: None }).into_iter().collect();
+    }
+    found
 }
 
-/// Layouts of replicas on nodes of a kind: of one stage where any of those holds a request, else of as few as do.
-///
-/// Deeper ones are not looked at: a token passes all stages one after another, so that more of them only make room.
-fn held_layouts(serving: &Serving, nodes: NodeGroup<'_>, most: u32) -> Vec<ServingLayout> {
-    let of = |stages: u32| serving_layouts(&serving.model, stages, (nodes.node.scale_up.domain, most));
-    let deeper = std::iter::successors(Some(1_u32), |stages| stages.checked_mul(2));
-    let deeper = deeper.take_while(|&stages| stages <= MOST_STAGES.min(most));
-    let held = |layouts: &Vec<ServingLayout>| layouts.iter().any(|&layout| holds_a_request(serving, nodes, layout));
-    deeper.map(of).find(held).unwrap_or_else(|| of(1))
+/// Layouts of one node kind and of any number of stages: a power of two up to the most that are tried.
+fn layouts<'a>(serving: &'a Serving, domain: u32, most: u32) -> impl Iterator<Item = ServingLayout> + 'a {
+    powers_up_to(MOST_STAGES.min(most)).flat_map(move |stages| serving_layouts(&serving.model, stages, (domain, most)))
 }
 
-/// Layouts of prefill workers that no other beats, each looked at on as few nodes as hold it: what pools are tried does not
-/// depend on how many there are. Workers lie in one scale-up domain: what prompts of one would exchange with experts in others
-/// is not in the time of a prefill.
+/// The one of most ranks in one stage.
+fn widest(serving: &Serving, cluster: &Cluster, most: u32) -> Option<ServingLayout> {
+    let domain = cluster.main_nodes().node.scale_up.domain;
+    serving_layouts(&serving.model, 1, (domain, most)).into_iter().max_by_key(ServingLayout::ranks)
+}
+
+/// Replicas that hold a request.
+fn replicas(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<(ServingLayout, ReplicaPoint)> {
+    let nodes = cluster.main_nodes();
+    let all = layouts(serving, nodes.node.scale_up.domain, most);
+    let alone = |layout: ServingLayout| replica_alone(serving, &around_replica(cluster, layout)?, layout).ok();
+    all.filter_map(|layout| Some((layout, alone(layout)?))).collect()
+}
+
+/// Prefill workers that no other beats.
 fn workers(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<ServingLayout> {
-    let nodes = cluster.nodes_of_prefill();
-    let domain = nodes.node.scale_up.domain;
-    let layouts = serving_layouts(&serving.model, 1, (domain, most.min(domain)));
-    let all: Vec<(ServingLayout, WorkerPoint)> =
-        layouts.into_iter().filter_map(|layout| Some((layout, worker_alone(serving, cluster, layout)?))).collect();
-    let beaten = |place: usize, point: &WorkerPoint| {
-        // Of equals the first stays.
-        all.iter()
-            .enumerate()
-            .any(|(other, (_, by))| other != place && by.beats(point) && !(point.beats(by) && place < other))
+    let all = layouts(serving, cluster.nodes_of_prefill().node.scale_up.domain, most);
+    let all: Vec<_> = all.filter_map(|layout| Some((layout, worker_alone(serving, cluster, layout)?))).collect();
+    unbeaten(&all, WorkerPoint::beats)
+}
+
+/// Layouts whose points no other's beats; of equals the first.
+fn unbeaten<P>(all: &[(ServingLayout, P)], beats: impl Fn(&P, &P) -> bool) -> Vec<ServingLayout> {
+    let beaten = |place: usize, point: &P| {
+        let mut others = all.iter().enumerate().filter(|(other, _)| *other != place);
+        others.any(|(other, (_, by))| beats(by, point) && !(beats(point, by) && place < other))
     };
     let kept = all.iter().enumerate().filter(|(place, (_, point))| !beaten(*place, point));
     kept.map(|(_, (layout, _))| *layout).collect()
@@ -123,13 +140,13 @@ pub(super) fn worker_alone(serving: &Serving, cluster: &Cluster, layout: Serving
     prefill_worker(serving, &around_worker(cluster, layout)?, layout).ok()
 }
 
-/// Why a search finds no way to serve where prefill has nodes to itself: what keeps the widest worker of a domain from working.
+/// Why a search finds no way to serve where prefill has nodes to itself: what keeps the widest worker from working.
 pub(super) fn no_worker(serving: &Serving, cluster: &Cluster) -> Option<Infeasible> {
     let node = cluster.own_nodes_of_prefill()?.node;
     let domain = node.scale_up.domain;
-    let widest = serving_layouts(&serving.model, 1, (domain, domain)).into_iter().max_by_key(ServingLayout::ranks)?;
+    let widest = layouts(serving, domain, MOST_RANKS).max_by_key(ServingLayout::ranks)?;
     let why = prefill_worker(serving, &around_worker(cluster, widest)?, widest).err()?;
-    Some(Infeasible::NoWorker { node: node.id.clone(), domain, widest: Box::new(why) })
+    Some(Infeasible::NoWorker { node: node.id.clone(), most: widest.ranks(), widest: Box::new(why) })
 }
 
 /// The cluster with as few of the nodes that take prompts in as hold a worker of a layout.
@@ -138,6 +155,14 @@ fn around_worker(cluster: &Cluster, layout: ServingLayout) -> Option<Cluster> {
     let accelerators = u32::try_from(layout.ranks()).ok()?.checked_next_multiple_of(each)?;
     let others = cluster.prefill.as_ref().map_or(0, |_| cluster.main_nodes().accelerators);
     Some(cluster.with_accelerators(others.checked_add(accelerators)?, accelerators))
+}
+
+/// The cluster with as few of its main nodes as hold a replica of a layout.
+fn around_replica(cluster: &Cluster, layout: ServingLayout) -> Option<Cluster> {
+    let each = cluster.main_nodes().node.accelerators;
+    let accelerators = u32::try_from(layout.ranks()).ok()?.checked_next_multiple_of(each)?;
+    let prefill = cluster.own_nodes_of_prefill().map_or(0, |own| own.accelerators);
+    Some(cluster.with_accelerators(accelerators.checked_add(prefill)?, prefill))
 }
 
 /// The scenario with the best way to serve on its accelerators where that is left to a search.

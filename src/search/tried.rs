@@ -116,12 +116,13 @@ impl Tried<'_> {
                 known.fewest = Some(main);
                 return Ok((Size { main, prefill: 0 }, point));
             }
-            let (first, most) = match known.fewest {
-                Some(fewest) => (First::Most, Some(fewest / step)),
-                None => (First::Least(few), in_pools.then_some(MOST_IN_POOLS / step)),
+            let most = if in_pools { MOST_IN_POOLS } else { MOST_ACCELERATORS };
+            let (first, cap) = match known.fewest {
+                Some(fewest) => (First::Most, Cap::Other(fewest / step)),
+                None => (First::Least(few), Cap::Tried(most / step)),
             };
             let of = |steps: u64| Size { main: steps * step, prefill: 0 };
-            let (steps, point) = least(first, most, step, |steps| self.serves(of(steps)))?;
+            let (steps, point) = least(first, cap, step, |steps| self.serves(of(steps)))?;
             let size = of(steps);
             known.fewest = Some(size.main);
             return Ok((size, point));
@@ -131,11 +132,12 @@ impl Tried<'_> {
             self.plenty(pool.layout).ok_or("no prompt fits in a prefill worker")?.div_ceil(prefill_step).max(1);
         let of = |main: u64, prefill: u64| Size { main: main * step, prefill: prefill * prefill_step };
         let first = known.of_decode(layout).map_or(First::Least(few), First::Guess);
-        let (main, _) = least(first, None, step, |main| self.serves(of(main, plenty)))?;
+        let (main, _) = least(first, Cap::Tried(MOST_ACCELERATORS / step), step, |main| self.serves(of(main, plenty)))?;
         known.decode.push((layout, main));
         let few = pool.layout.ranks().div_ceil(prefill_step);
         let first = known.of_prefill(pool.layout).map_or(First::Least(few), First::Guess);
-        let (prefill, point) = least(first, Some(plenty), prefill_step, |prefill| self.serves(of(main, prefill)))?;
+        let (prefill, point) =
+            least(first, Cap::Tried(plenty), prefill_step, |prefill| self.serves(of(main, prefill)))?;
         known.prefill.push((pool.layout, prefill));
         Ok((of(main, prefill), point))
     }
@@ -241,14 +243,23 @@ enum First {
     Most,
 }
 
+/// The most steps that are looked at.
+#[derive(Clone, Copy)]
+enum Cap {
+    /// As many as another way takes.
+    Other(u64),
+    /// As many as are tried at all.
+    Tried(u64),
+}
+
 /// The fewest steps that do, of the most that are looked at; or what keeps any from it. A step is so many accelerators.
 fn least(
     first: First,
-    known: Option<u64>,
+    cap: Cap,
     step: u64,
     serves: impl Fn(u64) -> Result<ServingPoint, Short>,
 ) -> Result<(u64, ServingPoint), String> {
-    let most = known.unwrap_or(MOST_ACCELERATORS / step);
+    let (Cap::Other(most) | Cap::Tried(most)) = cap;
     let more = || "needs more accelerators than another layout".to_owned();
     if most == 0 {
         return Err(more());
@@ -281,9 +292,9 @@ fn least(
         }
         if steps == most {
             return Err(match why {
-                _ if known.is_some() => more(),
-                Short::Limit(key, _) => format!("serving.limits.{key} is missed by {MOST_ACCELERATORS} accelerators"),
-                _ => format!("not served by {MOST_ACCELERATORS} accelerators"),
+                _ if matches!(cap, Cap::Other(_)) => more(),
+                Short::Limit(key, _) => format!("serving.limits.{key} is missed by {} accelerators", most * step),
+                _ => format!("not served by {} accelerators", most * step),
             });
         }
         short = steps;

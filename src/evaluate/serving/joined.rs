@@ -5,7 +5,7 @@ use crate::collectives::{Group, Wires};
 use crate::evaluate::Infeasible;
 use crate::evaluate::network::{Occupancy, network_of};
 use crate::evaluate::step::{reach, wires};
-use crate::inference::{Across, HandOvers, Hardware};
+use crate::inference::{Across, HandOvers, Hardware, Reduction};
 use crate::memory::serving::ServingLayout;
 use crate::parallelism::RankGroup;
 use crate::scenario::{Cluster, Communication, NodeGroup, Serving};
@@ -35,6 +35,12 @@ pub(super) fn joined(
     }
     let (reach, wires) = network(cluster, nodes)?;
     let hardware = if spans { hardware.across(across(stage, serving, &reach, &wires)) } else { hardware };
+    let hardware = if layout.tensor > nodes.node.scale_up.domain {
+        let placed = reach.place(RankGroup { size: layout.tensor, stride: 1 });
+        hardware.reducing(Reduction { group: Group::placed(layout.tensor, &placed), wires })
+    } else {
+        hardware
+    };
     let staged =
         (layout.pipeline > 1).then(|| stages(layout.pipeline, stage, nodes.node.scale_up.domain, (&reach, &wires)));
     Ok(staged.map_or(hardware, |stages| hardware.staged(stages)))
