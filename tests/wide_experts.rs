@@ -357,15 +357,19 @@ fn a_no_of_two_kinds_of_nodes_names_the_kind_and_the_key_that_says_it() {
     };
     let h100 = ["cluster.node=hgx-h200-8", "cluster.accelerators=152", "cluster.prefill.accelerators=48"];
     let h100 = [&h100[..], &["cluster.prefill.node=hgx-h100-8", "serving.limits={}"]].concat();
+    // Weights that no node of eight holds, 671 GB: workers lie over two.
+    let (code, json, stderr) = eval(NODES, &[&SIZES[..], &h100].concat());
+    let of = |degree: &str| {
+        let key = format!("serving.layout.prefill.{degree}");
+        json["scenario"][key].as_str().unwrap().parse::<u32>().unwrap()
+    };
+    assert!(code == 0 && of("tensor") * of("pipeline") * of("attention_data") > 8, "{stderr}");
+    let long = [&h100[..], &["serving.input_tokens=100000000"]].concat();
     let (wide, odd, spare) = (pools("64", "8"), pools("16", "32"), pools("32", "8"));
     for (settings, said, help) in [
-        // Weights that no domain of the nodes holds: by the figures of that GPU, 671 GB over eight.
-        (
-            h100.clone(),
-            "no prefill worker lies within a scale-up domain of 8 accelerators of `hgx-h100-8`",
-            "larger one",
-        ),
-        (h100, "of 84.98 GB a GPU beside 85.12 GB of weights", "larger one"),
+        // Prompts of which no worker holds one, by the figures of that GPU.
+        (long.clone(), "no prefill worker works on `hgx-h100-8`, of up to 256 accelerators", "larger one"),
+        (long, "of 84.98 GB a GPU beside", "larger one"),
         (
             vec![&wide],
             "32 accelerators of cluster.prefill are no whole number of prefill workers of 64",
@@ -495,4 +499,33 @@ fn copies_that_cannot_be_are_refused_with_those_that_can() {
     let dense = ["serving.model=\"llama-3.1-8b\"", "serving.layout={ tensor = 2, expert = 2, redundant_experts = 2 }"];
     let (code, _, stderr) = eval(NVL72, &dense);
     assert!(code == 2 && stderr.contains("2 redundant experts of a model that has none"), "{stderr}");
+}
+
+#[test]
+fn prefill_s_experts_lie_over_nodes_where_first_tokens_are_due_soon() {
+    const PLAN: &str = "scenarios/plan-deepseek-v3-100-rps.toml";
+    let plan = |limit: &str, settings: &[&str]| {
+        let limits = format!("serving.limits={{ ttft_p95 = \"{limit}\", tpot_p95 = \"40 ms\" }}");
+        let rest = ["cluster.node=\"hgx-h800-8\"", "plan.vary={ \"cluster.accelerators\" = \"auto\" }", &limits];
+        let set: Vec<&str> = rest.iter().chain(settings).flat_map(|setting| ["--set", *setting]).collect();
+        let answer = program::run(&[&["plan", PLAN, "--format", "json"], &set[..]].concat());
+        assert!(answer.code < 2, "{}", answer.stderr);
+        serde_json::from_str::<Value>(&answer.stdout).unwrap()["best"].clone()
+    };
+    let of = |best: &Value, key: &str| best["scenario"][key].as_str().unwrap_or("0").parse::<u32>().unwrap();
+    // No node of 80 GB GPUs holds the experts: in time for slow first tokens stages of them do, in time for fast ones ranks of
+    // two nodes, which exchange tokens over the cards.
+    let (slow, fast) = (plan("2 s", &[]), plan("400 ms", &[]));
+    assert!(of(&slow, "serving.layout.prefill.pipeline") > 1 && of(&slow, "serving.layout.prefill.expert") <= 8);
+    assert!(of(&fast, "serving.layout.prefill.pipeline") == 1 && of(&fast, "serving.layout.prefill.expert") > 8);
+    // No worker in stages within nodes does with as few GPUs.
+    let least = of(&fast, "cluster.accelerators");
+    let ranks = of(&fast, "serving.layout.expert");
+    for (groups, stages) in [(8, 2), (4, 4), (2, 8)] {
+        let layout = format!(
+            "serving.layout={{ decode = {{ tensor = 1, attention_data = {ranks}, expert = {ranks} }}, prefill = {{ tensor = 1, attention_data = {groups}, expert = {groups}, pipeline = {stages} }} }}"
+        );
+        let best = plan("400 ms", &[&layout]);
+        assert!(best.is_null() || of(&best, "cluster.accelerators") >= least, "{groups} x {stages}");
+    }
 }

@@ -83,20 +83,20 @@ fn filling(domain: u32, most: u32, tensor: u32) -> impl Iterator<Item = u32> {
 pub fn deployments(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<Deployment> {
     let most = most.min(MOST_RANKS);
     let replicas = replicas(serving, cluster, most);
-    let together = cluster.prefill.is_none().then(|| unbeaten(&replicas, ReplicaPoint::beats));
+    let kept = |beats: fn(&ReplicaPoint, &ReplicaPoint) -> bool| match &replicas[..] {
+        // None holds a request: the one of most ranks says why.
+        [] => widest(serving, cluster, most).into_iter().collect(),
+        some => unbeaten(some, beats),
+    };
+    let together = cluster.prefill.is_none().then(|| kept(ReplicaPoint::beats));
     let together = together.into_iter().flatten().map(|layout| Deployment { layout, prefill: None });
     let workers = if serving.features.slice.is_some() { Vec::new() } else { workers(serving, cluster, most) };
-    let decode = if workers.is_empty() { Vec::new() } else { unbeaten(&replicas, ReplicaPoint::decodes_better) };
+    let decode = if workers.is_empty() { Vec::new() } else { kept(ReplicaPoint::decodes_better) };
     let pools = workers.into_iter().flat_map(|layout| {
         let prefill = Some(PrefillPool { layout, accelerators: None });
         decode.iter().map(move |&layout| Deployment { layout, prefill })
     });
-    let found: Vec<Deployment> = together.chain(pools).collect();
-    if found.is_empty() && cluster.own_nodes_of_prefill().is_none() {
-        // None holds a request: the one of most ranks says why.
-        return widest(serving, cluster, most).map(|layout| Deployment { layout, prefill: None }).into_iter().collect();
-    }
-    found
+    together.chain(pools).collect()
 }
 
 /// Layouts of one node kind and of any number of stages: a power of two up to the most that are tried.

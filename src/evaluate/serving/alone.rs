@@ -1,9 +1,10 @@
 //! A replica by itself, so that those which others beat need not be tried.
 
+use super::batch::Largest;
 use super::engine::Shapes;
 use super::holding::Holding;
 use super::joined::joined;
-use super::{MOST, draft_fits, fitting};
+use super::{draft_fits, fitting};
 use crate::evaluate::Infeasible;
 use crate::inference::{Replica, Request, Spread};
 use crate::memory::serving::ServingLayout;
@@ -82,8 +83,8 @@ pub fn replica_alone(serving: &Serving, cluster: &Cluster, layout: ServingLayout
     let request = Request { input: input * (1.0 - hit), cached: input * hit, output: serving.output.mean, beyond };
     let room = holding.room(&layout, &request, &found);
     let room = shapes.swaps(&serving, &layout).map_or(room, |adapters| adapters.within(room));
-    let (ranks, groups) = (layout.ranks() as f64, f64::from(layout.attention_data));
-    let most = room.requests.min(MOST * groups).max(1.0);
+    let ranks = layout.ranks() as f64;
+    let most = Largest::new(room, layout.attention_data).room.requests;
     let pace = std::array::from_fn(|index| {
         let batch = most.powf(index as f64 / (BATCHES - 1) as f64);
         let pace = replica.token_step(batch, request.context()).0.total();
