@@ -144,6 +144,11 @@ impl Hardware {
         })
     }
 
+    /// What engines take to hand a cache over, beside its bytes.
+    pub fn hand_over(&self) -> Seconds {
+        self.batching.transfer.value
+    }
+
     /// The same for an engine whose ranks lie in several scale-up domains.
     #[must_use]
     pub fn across(self, across: Across) -> Self {

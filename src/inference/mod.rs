@@ -3,7 +3,7 @@
 //! [`ModelShape`] is a model's arithmetic and traffic, [`Hardware`] an accelerator as an engine finds it, and [`Replica`]
 //! both with a layout: it times a decode step and a prefill by operation. On top of it stand continuous batching with a
 //! fixed number of requests ([`Replica::closed_loop`]), with arrivals at a rate ([`Replica::open_loop`]), with as many as
-//! there is room for ([`Replica::offline`]), and separate pools of prefill and decode workers ([`disaggregated`]).
+//! there is room for ([`Replica::offline`]), and separate pools of prefill and decode workers ([`Separate`]).
 //!
 //! The form: weights and cache read at a share of the memory bandwidth, matrix multiplications at a share of the peak, a
 //! fixed time for each operator unit of a layer, and messages of the layout's groups. Constants are of an accelerator
@@ -24,7 +24,6 @@ mod admission;
 mod batching;
 mod chunked;
 mod decode;
-mod disaggregated;
 mod exchange;
 mod features;
 #[cfg(test)]
@@ -39,6 +38,8 @@ mod pace;
 mod popularity;
 mod prefill;
 mod prefix_cache;
+
+mod prompts;
 mod replay;
 mod replica;
 mod scratch;
@@ -52,7 +53,6 @@ mod two_batches;
 pub use adapters::Adapters;
 pub use batching::{Load, Request, SteadyState};
 pub use decode::StepTime;
-pub use disaggregated::{Disaggregated, Pools, disaggregated};
 pub use exchange::{Across, Reduction};
 pub use features::{Chunks, Features};
 pub use hand_over::HandOver;

@@ -6,10 +6,12 @@ use super::features::TokenTime;
 use super::hand_over::{End, HandOver, scatter};
 use super::latency::{Coming, Latencies, Sources, Wait, distribution, peakedness, tokens};
 use super::links::{Cycle, messaging};
-use super::open_loop::{Overload, Short};
+use super::open_loop::{LEAST, Overload, Short, crossing};
 use super::prefill::PromptCosts;
+use super::prompts::Takers;
 use super::replay::{ByPrompt, Servers, dispersion, replay};
 use super::scratch::over_prompts;
+use super::together::Together;
 use super::{Hardware, Replica, Room, Scratch, StepTime};
 use crate::units::{RequestRate, Seconds};
 
@@ -197,12 +199,9 @@ impl Separate<'_> {
 
     /// The batch in each replica at which that many end.
     fn batch_at(&self, request: &Request, rate: RequestRate) -> f64 {
-        let (mut low, mut high) = (0.0, self.room.requests);
-        for _ in 0..HALVINGS {
-            let middle = f64::midpoint(low, high);
-            if self.ends(request, middle) < rate { low = middle } else { high = middle }
-        }
-        high
+        let room = self.room.requests;
+        let over = |batch: f64| self.ends(request, batch) / rate - 1.0;
+        if over(room) <= 0.0 { room } else { crossing(over, LEAST, room) }
     }
 
     fn state(&self, request: &Request, rate: RequestRate, batch: f64, queue: Seconds) -> SteadyState {
@@ -241,29 +240,36 @@ impl Separate<'_> {
     /// So many open at once in all: those that are in neither pool's hands wait. Where prompts come in a number of rounds, the
     /// first all at once, each of those waits for half of the others, side by side in all workers.
     pub fn closed(&self, request: &Request, open: f64, waves: f64, coming: &Coming<'_>) -> SteadyState {
-        let most = self.finished(request).min(self.taken_in(request));
         let scatter = scatter(coming);
+        let hardware = self.busy_worker(&self.prompt(request));
+        let worker = Replica { hardware: &hardware, ..self.prefill };
+        let takers = Takers {
+            steps: Together::new(&worker, request, f64::INFINITY),
+            workers: self.workers,
+            stages: f64::from(worker.spread.pipeline),
+        };
+        let most = self.finished(request).min(self.sent(request)).min(takers.most());
+        let groups = f64::from(self.prefill.spread.attention_data);
+        let in_turn = worker.prefill_together(groups, request.input, request.cached);
+        let burst = in_turn * ((open - self.workers).max(0.0) / (2.0 * waves * self.servers()));
         let at = |rate: RequestRate| {
             let batch = self.batch_at(request, rate);
             let links = self.transfer.wait(rate, self.ends_of_links(request, rate, batch), scatter).mean;
-            self.state(request, rate, batch, links)
+            let met = takers.met(rate);
+            let mut state = self.state(request, rate, batch, links + met.wait + burst);
+            let longer = met.step.saturating_sub(state.prefill);
+            state.queue += longer;
+            state.ttft += longer;
+            state
         };
-        let held = |rate: RequestRate| {
-            let state = at(rate);
-            rate.over(state.ttft + state.tpot * request.output)
-        };
-        let (mut low, mut high) = (RequestRate::ZERO, most);
-        if held(most) >= open {
-            for _ in 0..HALVINGS {
-                let middle = (low + high) / 2.0;
-                if held(middle) < open { low = middle } else { high = middle }
-            }
+        // By Little's law, as shares of the most: those that come, over those that end with so many open.
+        let whole = |state: &SteadyState| state.ttft + state.tpot * request.output;
+        let over = |share: f64| share - RequestRate::of(open, whole(&at(most * share))) / most;
+        if over(1.0) >= 0.0 {
+            return at(most * crossing(over, LEAST, 1.0));
         }
-        let mut state = at(high);
-        let groups = f64::from(self.prefill.spread.attention_data);
-        let busy = self.prefill.prefill_together(groups, request.input, request.cached);
-        let burst = busy * ((open - 1.0).max(0.0) / (2.0 * waves * self.servers()));
-        let queue = SECOND * ((open - held(high)).max(0.0) / high.over(SECOND)) + burst;
+        let mut state = at(most);
+        let queue = (SECOND * (open / most.over(SECOND))).saturating_sub(whole(&state));
         state.queue += queue;
         state.ttft += queue;
         state

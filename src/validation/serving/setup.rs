@@ -9,17 +9,18 @@ use crate::catalog::serving_coverage::ServingCoverage;
 use crate::catalog::serving_efficiency::ServingEfficiency;
 use crate::catalog::{Accelerator, Catalog, Entry, Node};
 use crate::inference::{
-    Features, Hardware, Load, MissingServing, ModelShape, Pools, Replica, Request, Room, Speculation, Spread,
-    disaggregated,
+    Coming, Features, HandOver, Hardware, Links, Load, MissingServing, ModelShape, Replica, Request, Room, Separate,
+    Speculation, Spread,
 };
 use crate::memory::serving::{CacheFormats, Engine, Pages, Paging, fits};
 use crate::parallelism::ServingLayout;
+use crate::topology::Pairs;
 use crate::units::{Bandwidth, Bytes, Fraction, Seconds};
 use crate::validation::LeaveOut;
 use crate::validation::aliases::Aliases;
 use crate::validation::outcome::Fill;
 use crate::validation::table::Unusable;
-use crate::workload::requantise;
+use crate::workload::{Moments, Requests, requantise};
 
 /// What a figure measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,8 +152,28 @@ impl Setup {
                 Predicted { tpot: state.tpot, ttft: state.ttft, tokens_per_second }
             }
             Asked::Pools { load, prefill, prefill_workers, decode_workers } => {
-                let pools = Pools { prefill: replica(prefill), prefill_workers, decode: engine, decode_workers };
-                let state = disaggregated(&pools, &load, load.concurrency);
+                let transfer = HandOver {
+                    fixed: hardware.hand_over(),
+                    sent: Seconds::ZERO,
+                    received: Seconds::ZERO,
+                    pairs: Pairs::NEAR,
+                    links: Links::Cards,
+                };
+                let pools = Separate {
+                    prefill: replica(prefill),
+                    workers: prefill_workers,
+                    decode: engine,
+                    replicas: decode_workers,
+                    room: self.room,
+                    transfer,
+                };
+                let requests = Requests::lognormal(
+                    Moments { mean: load.request.input, cv: 0.0 },
+                    Moments { mean: load.request.output, cv: 0.0 },
+                );
+                let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: false };
+                let open = load.concurrency * decode_workers;
+                let state = pools.closed(&load.request, open, load.waves, &coming);
                 Predicted::of_latencies(state.ttft, state.tpot, load.concurrency, self.counted_output)
             }
         }
