@@ -248,7 +248,7 @@ impl Separate<'_> {
             workers: self.workers,
             stages: f64::from(worker.spread.pipeline),
         };
-        let most = self.finished(request).min(self.sent(request)).min(takers.most());
+        let most = self.finished(request).min(self.taken_in(request)).min(takers.most());
         let groups = f64::from(self.prefill.spread.attention_data);
         let in_turn = worker.prefill_together(groups, request.input, request.cached);
         let burst = in_turn * ((open - self.workers).max(0.0) / (2.0 * waves * self.servers()));

@@ -166,7 +166,9 @@ impl Setup {
                     replicas: decode_workers,
                     room: self.room,
                     transfer,
+                    served: Seconds::ZERO,
                 };
+                let pools = Separate { served: pools.served_alike(&load.request), ..pools };
                 let requests = Requests::lognormal(
                     Moments { mean: load.request.input, cv: 0.0 },
                     Moments { mean: load.request.output, cv: 0.0 },
