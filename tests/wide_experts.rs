@@ -530,3 +530,32 @@ fn prefill_s_experts_lie_over_nodes_where_first_tokens_are_due_soon() {
         assert!(best.is_null() || of(&best, "cluster.accelerators") >= least, "{groups} x {stages}");
     }
 }
+
+#[test]
+fn experts_that_are_asked_for_unevenly_hold_the_others_up() {
+    let rate = |settings: &[&str]| of(RACKS, settings)("requests_per_s");
+    let factors = ["1", "1.11", "2.56"];
+    let [even, placed, unplaced] = factors.map(|factor| rate(&[&format!("serving.expert_imbalance={factor}")]));
+    assert!((rate(&[]) / even - 1.0).abs() < 1e-12);
+    // No more is lost than the experts' tokens are more, and with all arithmetic and exchange of experts paid, something is.
+    assert!(placed < 0.99 * even && placed > even / 1.11, "{placed} of {even}");
+    assert!(unplaced < 0.8 * even && unplaced > even / 2.56, "{unplaced} of {even}");
+    // What nothing was said of is told with what it would be.
+    let told = |settings: &[&str]| {
+        let set: Vec<&str> = settings.iter().flat_map(|setting| ["--set", *setting]).collect();
+        program::run(&[&["eval", RACKS], &set[..]].concat()).stdout
+    };
+    let text = told(&[]);
+    assert!(text.contains("serving.expert_imbalance counts that in") && text.contains("1.11 times"), "{text}");
+    assert!(!told(&["serving.expert_imbalance=1.2"]).contains("counts that in"));
+    let dense = ["serving.model=\"llama-3.1-70b\"", "serving.layout={ tensor = 8 }"];
+    assert!(!told(&dense).contains("counts that in"));
+    for (settings, said) in [
+        (vec!["serving.expert_imbalance=0.9"], "1 is an even load"),
+        (vec!["serving.expert_imbalance=1.5", "serving.layout={ tensor = 8 }"], "where no rank holds experts whole"),
+        ([&["serving.expert_imbalance=1.5"], &dense[..]].concat(), "where no rank holds experts whole"),
+    ] {
+        let (code, _, stderr) = eval(RACKS, &settings);
+        assert!(code == 2 && stderr.contains(said) && stderr.contains("help:"), "{settings:?}: {stderr}");
+    }
+}

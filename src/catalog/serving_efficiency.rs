@@ -120,6 +120,15 @@ pub struct ServingBatching {
     pub transfer: Ranged<Seconds>,
 }
 
+/// Tokens of the busiest of ranks that hold experts whole, over their mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ExpertImbalance {
+    /// Where experts and copies are placed by load.
+    pub placed: Ranged<Factor>,
+    /// Where they lie as they come.
+    pub unplaced: Ranged<Factor>,
+}
+
 /// One set of constants, fitted together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServingEfficiency {
@@ -141,6 +150,8 @@ pub struct ServingEfficiency {
     pub eager_unit: Seconds,
     /// Batching.
     pub batching: ServingBatching,
+    /// How unevenly experts are asked for.
+    pub imbalance: ExpertImbalance,
     /// What the constants were held against, and how far that was missed.
     pub coverage: Vec<ServingCoverage>,
 }
@@ -185,6 +196,10 @@ impl ServingEfficiency {
                 stall: r.get("stall"),
                 fixed_length: r.get("fixed_length"),
                 transfer: r.get("transfer"),
+            }),
+            imbalance: reader.table("imbalance", |r| ExpertImbalance {
+                placed: r.get("placed"),
+                unplaced: r.get("unplaced"),
             }),
             coverage: reader.tables("coverage", ServingCoverage::read),
         }

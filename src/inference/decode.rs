@@ -115,7 +115,7 @@ impl Replica<'_> {
             let each = layers.layers / self.spread.stage();
             let read =
                 layers.expert.bytes * (touched * each) / (hardware.memory * (hardware.weights * rates.expert_read));
-            let multiplied = layers.expert.flops * (layers.per_token * tokens * each)
+            let multiplied = layers.expert.flops * (layers.per_token * tokens * each * self.busiest())
                 / (rates.peak * hardware.kernels.decode_experts.value.get());
             let both = Matrices::new(multiplied, read);
             // Each expert's tiles begin and end for themselves; those of copies at the same time as on other ranks.
@@ -145,8 +145,8 @@ impl Replica<'_> {
         if self.exchanges() {
             let ranks = self.spread.stage();
             let of_group = tokens / f64::from(self.spread.attention_data);
-            // Tensor ranks send a part of their group's tokens each.
-            let own = of_group / self.tensor();
+            // Tensor ranks send a part of their group's tokens each, and wait for the one that gets most.
+            let own = of_group / self.tensor() * self.busiest();
             let mut time = self.all_reduces(of_group, latency);
             let beyond = self.beyond(ranks);
             for layers in &shape.experts {
@@ -175,7 +175,7 @@ impl Replica<'_> {
     /// The exchange of a prefill step's tokens with experts, so many of them in each attention group, and all-reduces beside it.
     /// Tokens are so many that latencies do not count.
     pub(super) fn prompt_exchange(&self, of_group: f64) -> Seconds {
-        let own = of_group / self.tensor();
+        let own = of_group / self.tensor() * self.busiest();
         let beside = self.all_reduces(of_group, Seconds::ZERO);
         let (ranks, links) = (self.spread.stage(), self.hardware.exchange);
         let beyond = self.beyond(ranks);

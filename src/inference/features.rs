@@ -16,6 +16,8 @@ pub struct Features<'a> {
     pub two_batches: bool,
     /// Adapters that sequences bring along.
     pub adapters: Option<Adapters<'a>>,
+    /// Tokens of the busiest rank's experts beyond the mean of ranks, over it.
+    pub excess: f64,
     /// The host's time to launch the kernels of a layer, or of its experts, one by one, where steps of decode are not replayed as graphs.
     pub launch: Option<Seconds>,
 }
@@ -44,6 +46,13 @@ impl TokenTime {
     /// All of it.
     pub(super) fn total(&self) -> Seconds {
         self.step.total() + self.stall
+    }
+}
+
+impl Replica<'_> {
+    /// Tokens of the busiest of ranks that hold experts whole, for which the others wait, over the mean.
+    pub(super) fn busiest(&self) -> f64 {
+        if self.spread.expert_parallel { 1.0 + self.features.excess } else { 1.0 }
     }
 }
 

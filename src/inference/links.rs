@@ -109,7 +109,7 @@ impl Replica<'_> {
         if !self.exchanges() {
             return others;
         }
-        let (ranks, own) = (self.spread.stage(), of_group / self.tensor());
+        let (ranks, own) = (self.spread.stage(), of_group / self.tensor() * self.busiest());
         let all = self.shape.experts.iter().map(|layers| {
             let token = layers.token_both_ways() * layers.layers;
             match (links, self.beyond(ranks)) {
@@ -130,7 +130,8 @@ impl Replica<'_> {
         if !self.exchanges() {
             return others;
         }
-        let (ranks, rate, own) = (self.spread.stage(), self.hardware.exchange, of_group / self.tensor());
+        let (ranks, rate, own) =
+            (self.spread.stage(), self.hardware.exchange, of_group / self.tensor() * self.busiest());
         let all = self.shape.experts.iter().map(|layers| {
             let token = layers.token_both_ways() * layers.layers;
             match (links, self.beyond(ranks)) {

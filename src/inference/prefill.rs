@@ -131,7 +131,8 @@ impl Replica<'_> {
             let rate = hardware.experts * rates.expert_rate;
             let filled = hardware.kernels.decode_experts.value.get().max(rate);
             let rate = (rate * (all / FULL_STEP).max(1.0)).min(filled);
-            multiplied += layers.expert.flops * (layers.per_token * all * each) / (rates.peak * rate);
+            let busiest = layers.per_token * all * each * self.busiest();
+            multiplied += layers.expert.flops * busiest / (rates.peak * rate);
             let slots = self.spread.slots(layers.experts);
             let untouched = (1.0 - layers.per_token / slots).powf(all);
             read += layers.expert.bytes * (slots * (1.0 - untouched) * each) / memory;

@@ -8,6 +8,7 @@ use super::metrics::{metric, of_group};
 use super::page::{Block, Grid, Page, Section};
 use super::settings::{Origin, Setting, limit_key, settings, work_in_words};
 use super::stages::stage_grid;
+use super::uneven_experts::uneven_experts;
 use crate::catalog::Entry;
 use crate::evaluate::{Bases, Evaluation, PartLine};
 use crate::provenance::Source;
@@ -230,6 +231,7 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     ]);
     notes.extend(padding(evaluation));
     notes.extend(uncalibrated(evaluation));
+    notes.extend(uneven_experts(evaluation));
     notes.extend(missed(evaluation));
     notes.extend(overrun(evaluation));
     notes.extend(crowded_out(evaluation));

@@ -32,6 +32,7 @@ mod sweep_words;
 mod table;
 mod training_plan;
 mod uncertainty;
+mod uneven_experts;
 
 pub use calibration::{CalibrationTitle, calibration_grid, calibration_json, calibration_page, calibration_toml};
 pub use collective::{Beside, CallTitle, call_grid, call_json, call_page, call_reason};

@@ -8,7 +8,7 @@ use crate::scenario::{
     Agents, KEYS, Kept, Lengths, PrefillNodes, PrefixCaching, RunPlan, Scenario, Serving, Software, TierCount,
     TokenPricesFile, Training,
 };
-use crate::units::{Fraction, Tokens, significant};
+use crate::units::{Factor, Fraction, Tokens, significant};
 use crate::workload::TenantClass;
 
 /// A key of the scenario and its value, written as the scenario writes it.
@@ -269,6 +269,8 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         given.into_iter().chain(hours.then(|| ("serving.tenants.busiest_hour", each(&hour))))
     }));
     all.extend(features.prompt_logprobs.then(|| ("serving.prompt_logprobs", true.to_string())));
+    let imbalance = features.expert_imbalance;
+    all.extend((imbalance != Factor::ONE).then(|| ("serving.expert_imbalance", imbalance.get().to_string())));
     all.extend(features.two_batch_overlap.then(|| ("serving.two_batch_overlap", true.to_string())));
     let terms = &serving.terms;
     all.extend(serving.trace.iter().map(|trace| ("serving.trace", trace.clone())));

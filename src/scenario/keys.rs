@@ -124,6 +124,7 @@ pub const KEYS: &[&str] = &[
     "serving.speculation.acceptance",
     "serving.chunk_tokens",
     "serving.two_batch_overlap",
+    "serving.expert_imbalance",
     "serving.cuda_graphs",
     "serving.block_tokens",
     "serving.prompt_logprobs",

@@ -5,7 +5,7 @@ use crate::evaluate::{
     Infeasible, ReplicaPoint, ServingPoint, WorkerPoint, prefill_worker, replica_alone, serving_point,
 };
 use crate::parallelism::ServingLayout;
-use crate::scenario::{Arrivals, Cluster, PrefillPool, Scenario, Serving};
+use crate::scenario::{Arrivals, Cluster, Limits, PrefillPool, Scenario, Serving};
 
 /// The most ranks of a replica whose experts lie in several scale-up domains; models have no more experts.
 const MOST_RANKS: u32 = 512;
@@ -83,15 +83,18 @@ fn filling(domain: u32, most: u32, tensor: u32) -> impl Iterator<Item = u32> {
 pub fn deployments(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<Deployment> {
     let most = most.min(MOST_RANKS);
     let replicas = replicas(serving, cluster, most);
-    let kept = |beats: fn(&ReplicaPoint, &ReplicaPoint) -> bool| match &replicas[..] {
-        // None holds a request: the one of most ranks says why.
-        [] => widest(serving, cluster, most).into_iter().collect(),
-        some => unbeaten(some, beats),
+    let kept = |beats: fn(&ReplicaPoint, &ReplicaPoint) -> bool, within: fn(&ReplicaPoint, &Limits) -> bool| {
+        match &replicas[..] {
+            // None holds a request: the one of most ranks says why.
+            [] => widest(serving, cluster, most).into_iter().collect(),
+            some => unbeaten(&may_keep(serving, some, within), beats),
+        }
     };
-    let together = cluster.prefill.is_none().then(|| kept(ReplicaPoint::beats));
+    let together = cluster.prefill.is_none().then(|| kept(ReplicaPoint::beats, ReplicaPoint::serves_within));
     let together = together.into_iter().flatten().map(|layout| Deployment { layout, prefill: None });
     let workers = if serving.features.slice.is_some() { Vec::new() } else { workers(serving, cluster, most) };
-    let decode = if workers.is_empty() { Vec::new() } else { kept(ReplicaPoint::decodes_better) };
+    let decode = || kept(ReplicaPoint::decodes_better, ReplicaPoint::decodes_within);
+    let decode = if workers.is_empty() { Vec::new() } else { decode() };
     let pools = workers.into_iter().flat_map(|layout| {
         let prefill = Some(PrefillPool { layout, accelerators: None });
         decode.iter().map(move |&layout| Deployment { layout, prefill })
@@ -122,7 +125,18 @@ fn replicas(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<(ServingLayo
 fn workers(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<ServingLayout> {
     let all = layouts(serving, cluster.nodes_of_prefill().node.scale_up.domain, most);
     let all: Vec<_> = all.filter_map(|layout| Some((layout, worker_alone(serving, cluster, layout)?))).collect();
-    unbeaten(&all, WorkerPoint::beats)
+    unbeaten(&may_keep(serving, &all, WorkerPoint::serves_within), WorkerPoint::beats)
+}
+
+/// Those that may keep the limits; all where none may, which then say why, or where hits of prefixes are not known yet.
+fn may_keep<P: Copy>(
+    serving: &Serving,
+    all: &[(ServingLayout, P)],
+    within: impl Fn(&P, &Limits) -> bool,
+) -> Vec<(ServingLayout, P)> {
+    let may = all.iter().filter(|(_, point)| serving.cache.is_none() && within(point, &serving.limits));
+    let may: Vec<_> = may.copied().collect();
+    if may.is_empty() { all.to_vec() } else { may }
 }
 
 /// Layouts whose points no other's beats; of equals the first.

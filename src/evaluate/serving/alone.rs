@@ -8,7 +8,7 @@ use super::{draft_fits, fitting};
 use crate::evaluate::Infeasible;
 use crate::inference::{Replica, Request, Spread};
 use crate::memory::serving::ServingLayout;
-use crate::scenario::{Cluster, Serving};
+use crate::scenario::{Cluster, Limits, Serving};
 use crate::units::{RequestRate, Seconds};
 
 /// Batches that a replica is looked at with.
@@ -41,6 +41,17 @@ impl ReplicaPoint {
         self.ranks <= other.ranks
             && self.room * share >= other.room
             && other.pace.iter().all(|(rate, pace)| self.pace_at(*rate / share).is_some_and(|own| own <= *pace))
+    }
+
+    /// Whether decode may keep limits, as it does not where a sequence by itself is too slow.
+    pub fn decodes_within(&self, limits: &Limits) -> bool {
+        let [(_, alone), ..] = self.pace;
+        limits.between_tokens().is_none_or(|limit| alone <= limit)
+    }
+
+    /// The same of replicas that prefill and decode.
+    pub fn serves_within(&self, limits: &Limits) -> bool {
+        limits.of_first_token().is_none_or(|limit| self.prompt <= limit) && self.decodes_within(limits)
     }
 
     /// Whether replicas that prefill and decode are never better than these: prompts take no longer either, alone and packed.

@@ -45,7 +45,8 @@ impl Shapes {
             kernel: serving.efficiency.adapter_kernel,
         });
         let launch = asked.eager.then_some(serving.efficiency.eager_unit);
-        Features { speculation, chunks, two_batches: asked.two_batch_overlap, adapters, launch }
+        let excess = asked.expert_imbalance.get() - 1.0;
+        Features { speculation, chunks, two_batches: asked.two_batch_overlap, adapters, excess, launch }
     }
 
     /// A worker that only takes prompts in.

@@ -8,7 +8,7 @@ use super::{draft_fits, tokens_up};
 use crate::evaluate::Infeasible;
 use crate::inference::{Request, Room, Separate};
 use crate::memory::serving::ServingLayout;
-use crate::scenario::{Cluster, PrefillPool, Serving};
+use crate::scenario::{Cluster, Limits, PrefillPool, Serving};
 use crate::units::{RequestRate, Seconds};
 
 /// A prefill worker with prompts of mean length.
@@ -23,6 +23,11 @@ pub struct WorkerPoint {
 }
 
 impl WorkerPoint {
+    /// Whether it may keep limits, as it does not where a prompt alone takes too long.
+    pub fn serves_within(&self, limits: &Limits) -> bool {
+        limits.of_first_token().is_none_or(|limit| self.alone <= limit)
+    }
+
     /// Whether pools are never better with the other: this one is sooner with a prompt, takes in more on as many accelerators,
     /// and goes where the other does.
     pub fn beats(&self, other: &Self) -> bool {

@@ -1,5 +1,6 @@
 //! What an engine of `[serving]` does beside its plain loop, as it stands in its file.
 
+use super::training::expert_imbalance;
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{FromNode, Node, Reader, Schema, Value, choices};
@@ -33,8 +34,12 @@ pub(in crate::scenario) struct EngineFile {
     pub(in crate::scenario) slice: Option<Reference>,
     /// Tenants that share the replicas.
     pub(in crate::scenario) tenants: Option<TenantsFile>,
+    /// Tokens of the busiest of ranks that hold experts whole, over their mean.
+    pub(in crate::scenario) expert_imbalance: Option<Factor>,
     /// Place of the key of the overlap.
     pub(in crate::scenario) overlap_at: Span,
+    /// Place of that of the imbalance.
+    pub(in crate::scenario) imbalance_at: Span,
 }
 
 choices! {
@@ -212,6 +217,8 @@ impl EngineFile {
             slice: r.optional("slice"),
             tenants: r.optional("tenants"),
             overlap_at: r.place("two_batch_overlap"),
+            expert_imbalance: expert_imbalance(r),
+            imbalance_at: r.place("expert_imbalance"),
         }
     }
 }

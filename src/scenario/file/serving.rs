@@ -112,6 +112,16 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// The least that bounds first tokens, of the mean or of a share; none where nothing does.
+    pub fn of_first_token(&self) -> Option<Seconds> {
+        [self.ttft, self.ttft_p95, self.ttft_p99].into_iter().flatten().reduce(Seconds::min)
+    }
+
+    /// The same of times between tokens.
+    pub fn between_tokens(&self) -> Option<Seconds> {
+        [self.tpot, self.tpot_p95, self.tpot_p99].into_iter().flatten().reduce(Seconds::min)
+    }
+
     fn read(r: &mut Reader<'_>) -> Self {
         let read = Self {
             ttft: r.optional("ttft"),

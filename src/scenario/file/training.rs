@@ -139,7 +139,7 @@ impl TrainingFile {
 }
 
 /// Of all experts one at most has more tokens than the others, so that no imbalance is larger than their number.
-fn expert_imbalance(r: &mut Reader<'_>) -> Option<Factor> {
+pub(super) fn expert_imbalance(r: &mut Reader<'_>) -> Option<Factor> {
     const MOST: f64 = 100_000.0;
     r.bounded::<Factor>("expert_imbalance", &(1.0..=MOST));
     let before = r.sink().len();

@@ -28,6 +28,8 @@ pub struct EngineFeatures {
     pub chunk_tokens: Option<u32>,
     /// Whether two halves of a decode batch hide each other's exchange with experts.
     pub two_batch_overlap: bool,
+    /// Tokens of the busiest of ranks that hold experts whole, over their mean.
+    pub expert_imbalance: Factor,
     /// Whether the host launches kernels of decode one by one, as engines do that are told not to capture graphs.
     pub eager: bool,
     /// Tokens of a block of the cache, where they are not the engine's usual.
@@ -129,6 +131,16 @@ pub(super) fn bind(
         let hint = "give serving.layout an attention_data above 1, or leave two_batch_overlap out";
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.overlap_at, "asked for here").hint(hint));
     }
+    if let Some(factor) = wanted.expert_imbalance.filter(|factor| *factor != Factor::ONE) {
+        let whole = layouts.search || layouts.given.iter().any(|layout| layout.expert > 1);
+        if !whole || !model.blocks.iter().any(|block| block.moe().is_some()) {
+            let message = format!("an expert_imbalance of {} where no rank holds experts whole", factor.get());
+            let hint = "give serving.layout an expert above 1 for a model that has experts, or leave it out";
+            sink.push(
+                Diagnostic::new(Code::Inconsistent, message).at(&wanted.imbalance_at, "asked for here").hint(hint),
+            );
+        }
+    }
     let speculation = match &wanted.speculation {
         Some(wanted) => Some(speculation(wanted, model, layouts, catalog, sink)?),
         None => None,
@@ -148,6 +160,7 @@ pub(super) fn bind(
         speculation,
         chunk_tokens: wanted.chunk_tokens,
         two_batch_overlap: overlap,
+        expert_imbalance: wanted.expert_imbalance.unwrap_or(Factor::ONE),
         eager: wanted.cuda_graphs == Some(false),
         block_tokens: wanted.block_tokens,
         prompt_logprobs: wanted.prompt_logprobs.unwrap_or(false),

@@ -1,0 +1,36 @@
+//! What an answer says of experts that are asked for more than others.
+
+use crate::evaluate::{Evaluation, serving_point};
+use crate::scenario::{EngineFeatures, Serving};
+use crate::units::{Factor, RequestRate, Seconds};
+
+/// That experts on ranks are taken to be asked for evenly, and what comes of it where they are not, by published counts.
+pub(super) fn uneven_experts(evaluation: &Evaluation) -> Option<String> {
+    let (serving, point) = (evaluation.scenario.serving.as_ref()?, evaluation.serving?);
+    let layouts = [Some(point.layout), point.pool.map(|pool| pool.layout)].into_iter().flatten();
+    let ranks = layouts.map(|layout| layout.expert).max().filter(|ranks| *ranks > 1)?;
+    if serving.features.expert_imbalance != Factor::ONE {
+        return None;
+    }
+    let served = |pace: Seconds, rate: RequestRate| format!("{pace} between tokens and {rate}");
+    let with = |factor: Factor| {
+        let features = EngineFeatures { expert_imbalance: factor, ..serving.features.clone() };
+        let uneven = Serving { features, ..serving.clone() };
+        match serving_point(&uneven, &evaluation.scenario.cluster) {
+            Ok(point) => served(point.state.tpot, point.request_rate()),
+            Err(why) => format!("a no ({why})"),
+        }
+    };
+    let imbalance = serving.efficiency.imbalance;
+    let [placed, unplaced] = [imbalance.placed.value, imbalance.unplaced.value];
+    Some(format!(
+        "Experts on {ranks} ranks are taken to be asked for as evenly as in the runs behind the constants. Of 32 ranks of DeepSeek-R1 the busiest had {} times the tokens of the mean where experts and copies were placed by load, {} times where they lay as they come (TensorRT-LLM). serving.expert_imbalance counts that in: here {} would be {} with {}, and {} with {}.",
+        placed.get(),
+        unplaced.get(),
+        served(point.state.tpot, point.request_rate()),
+        with(placed),
+        placed.get(),
+        with(unplaced),
+        unplaced.get()
+    ))
+}
