@@ -56,7 +56,7 @@ fn a_task_is_paid_in_full_and_a_success_with_its_failures() {
 #[test]
 fn longer_waits_hold_more_and_lost_sessions_cost_more() {
     let (usual, slow, lost) =
-        (agents(&[]), agents(&["agents.tool_time=\"20 s\""]), agents(&["agents.session_hit=0.97"]));
+        (agents(&[]), agents(&["agents.tool_time=\"10 s\""]), agents(&["agents.session_hit=0.97"]));
     assert!(slow("kv_idle_bytes") > usual("kv_idle_bytes") && slow("kv_held_ratio") > usual("kv_held_ratio"));
     assert!(lost("prefix_hit_ratio") < usual("prefix_hit_ratio"));
     assert!(lost("cost_per_task_usd") > usual("cost_per_task_usd"), "what is lost is computed again");
@@ -75,7 +75,85 @@ fn sessions_that_memory_does_not_hold_are_told() {
             .any(|note| note.as_str().unwrap().contains("`agents.session_hit` says"))
     };
     assert!(!told(&[]));
-    assert!(told(&["agents.approvals=10", "agents.approval_time=\"30 min\""]));
+    assert!(told(&["agents.approval_time=\"30 min\""]));
+}
+
+const LONG: &str = "agents.approval_time=\"30 min\"";
+
+#[test]
+fn sessions_that_find_no_room_are_computed_again() {
+    let (usual, crowded) = (agents(&[]), agents(&[LONG]));
+    // All find room beside what runs, and what the agents say is found.
+    assert!(usual("sessions_fit_count") > usual("idle_sessions_count"));
+    assert!((usual("session_found_ratio") - 0.98).abs() < 1e-12);
+    // One wait in thirty-odd is a person's, and hardly one of those finds its session: fewer prompts are cached, and the rest
+    // loads the GPUs and costs.
+    assert!(crowded("sessions_fit_count") < crowded("idle_sessions_count"));
+    assert!(crowded("session_found_ratio") < 0.98 && crowded("session_found_ratio") > 0.98 * 32.0 / 34.0);
+    assert!(crowded("prefix_hit_ratio") < usual("prefix_hit_ratio"));
+    assert!(crowded("gpu_load_ratio") > usual("gpu_load_ratio"));
+    let prompts = |of: &dyn Fn(&str) -> f64| of("cost_input_per_task_usd");
+    assert!(prompts(&crowded) > prompts(&usual) * 1.2);
+    // What is held is no more than there is room for.
+    assert!(crowded("kv_held_ratio") < 1.2, "{}", crowded("kv_held_ratio"));
+    // A tier that holds them gives it back.
+    let (code, tier, stderr) = eval(&[LONG, "serving.cache={ tiers = [{ tier = \"host-dram-pcie5\" }] }"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!((tier["agents"]["session_found_ratio"].as_f64().unwrap() - 0.98).abs() < 1e-3);
+    assert!(tier["agents"]["gpu_load_ratio"].as_f64().unwrap() < crowded("gpu_load_ratio"));
+}
+
+#[test]
+fn more_waiting_never_finds_more_and_what_thrashes_is_a_no() {
+    let mut before = 1.0;
+    for minutes in [2, 6, 15, 30] {
+        let of = agents(&[&format!("agents.approval_time=\"{minutes} min\"")]);
+        assert!(of("session_found_ratio") <= before + 1e-9, "{minutes}");
+        before = of("session_found_ratio");
+    }
+    // Tools of a minute: every session lost makes others run longer, which leaves less room. Nothing settles at that rate.
+    let (code, json, _) = eval(&["agents.tool_time=\"60 s\""]);
+    assert_eq!(code, 1);
+    let reason = json["infeasible"]["reason"].as_str().unwrap();
+    assert!(reason.contains("sessions that wait do not all find room beside what runs"), "{reason}");
+    // What it says is served at most is: fewer users do, and hardly more do not.
+    let most: f64 = reason.split("replicas serve ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    let asked: f64 = reason.split(' ').next().unwrap().parse().unwrap();
+    let at = |part: f64| {
+        let users = (1_000.0 * most / asked * part).round();
+        eval(&["agents.tool_time=\"60 s\"", &format!("agents.users={users}")]).0
+    };
+    assert_eq!([at(0.99), at(1.01)], [0, 1]);
+}
+
+#[test]
+fn replicas_without_end_leave_room_for_sessions_that_wait() {
+    // Tasks as fast as they are served.
+    let text = std::fs::read_to_string(SCENARIO).unwrap();
+    let kept = text.lines().filter(|line| !line.starts_with("users") && !line.starts_with("task_every"));
+    let text = kept.map(|line| format!("{line}\n")).collect::<String>();
+    let dir = program::files(&[("agents.toml", text.as_bytes())]);
+    let path = dir.path().join("agents.toml");
+    let run = |more: &str| {
+        let set = ["--set", "serving.arrivals=\"max\"", "--set", more];
+        let answer = program::run(&[&["eval", program::text(&path), "--format", "json"], &set[..]].concat());
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        serde_json::from_str::<Value>(&answer.stdout).unwrap()
+    };
+    let of = |json: &Value, key: &str| json["serving"][key].as_f64().unwrap();
+    let (short, long) = (run("agents.tool_time=\"1 s\""), run("agents.tool_time=\"20 s\""));
+    for json in [&short, &long] {
+        assert_eq!(json["serving"]["batch_bound"], "sessions");
+        assert!(json["agents"]["session_found_ratio"].as_f64().unwrap() > 0.9, "{}", json["agents"]);
+    }
+    // The longer tools take, the more of memory is theirs, and the fewer run.
+    assert!(of(&long, "batch_count") < of(&short, "batch_count"));
+    assert!(of(&long, "requests_per_s") < of(&short, "requests_per_s"));
+    // A rate near it is served with as many in decode.
+    let near = format!("serving.arrivals={{ rate = \"{} request/s\" }}", of(&long, "requests_per_s") * 0.98);
+    let set = ["--set", near.as_str(), "--set", "agents.tool_time=\"20 s\""];
+    let answer = program::run(&[&["eval", program::text(&path), "--format", "json"], &set[..]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Agents' tasks on the replicas that serve them: sessions, caches, storage, load, and what a task costs.
 
-use super::{Evaluation, Infeasible, ServingPoint, TokenCosts, serving_point};
+use super::{Evaluation, ServingPoint, TokenCosts};
 use crate::agents::{Load, Pace, load};
 use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
-use crate::scenario::{Agents, Arrivals, Cluster, Limits, Serving};
+use crate::scenario::{Agents, Serving};
 use crate::tco::{TaskCost, TaskExtras, TokenPrices};
 use crate::units::{Bandwidth, Bytes, RequestRate, Seconds, Tokens, Usd};
 use crate::workload::{Reuse, RunTokens, Task};
@@ -29,8 +29,6 @@ pub struct AgentsPoint {
     pub fetched: Bandwidth,
     /// What goes to storage there.
     pub stored: Bandwidth,
-    /// Calls over the most that the replicas serve.
-    pub gpu_load: f64,
     /// What a task costs.
     pub cost: TaskCost,
     /// What a success costs.
@@ -39,38 +37,32 @@ pub struct AgentsPoint {
 
 impl AgentsPoint {
     /// Of tasks on replicas that serve them, at those costs of tokens.
-    ///
-    /// # Errors
-    /// As those of serving as many calls as can be.
-    pub(super) fn new(
-        agents: &Agents,
-        serving: &Serving,
-        point: &ServingPoint,
-        costs: &TokenCosts,
-        cluster: &Cluster,
-    ) -> Result<Self, Infeasible> {
+    pub(super) fn new(agents: &Agents, serving: &Serving, point: &ServingPoint, costs: &TokenCosts) -> Self {
         let task = &kept(agents, point);
         let tokens = task.tokens();
         let tasks = point.mean_rate() / tokens.calls;
         let at_peak = point.request_rate() / tokens.calls;
         let pace = pace(agents, point);
-        let load = load(at_peak, task, &pace);
-        let endless = Serving { arrivals: Arrivals::Most, limits: Limits::default(), ..serving.clone() };
-        let most = serving_point(&endless, cluster)?.request_rate();
+        let mut load = load(at_peak, task, &pace);
         let session = cache_of(serving);
         // Of tokens of each task; caches grow in proportion, but for windows and states.
         let passed = |all: Tokens| {
             let sessions = all / Tokens::new(serving.input.mean + serving.output.mean);
             session * (sessions * at_peak.over(SECOND)) / SECOND
         };
-        let held = load.idle_sessions * task.reuse.session.get();
+        let mut held = load.idle_sessions * task.reuse.session.get();
+        if let Some(resident) = point.resident.filter(|resident| resident.fit < held) {
+            // Those whose waits are short find their session more often than they wait.
+            let idle = load.held_idle * (resident.fit / held);
+            (load.held, load.held_idle, held) = (load.held - load.held_idle + idle, idle, resident.fit);
+        }
         // Without tiers, sessions that wait are in the accelerators' memory or nowhere; what is fetched is as if they waited in
         // storage.
         let reused = point.caching.map(|caching| caching.reused);
         let own = reused.map_or(1.0, |reused| share(reused.hits.own, reused.share));
         let beyond = reused.map_or(1.0, |_| 1.0 - own);
         let cost = task_cost(agents, point, &costs.prices());
-        Ok(Self {
+        Self {
             tokens,
             by_outcome: task.tokens_by_outcome(),
             tasks,
@@ -79,16 +71,16 @@ impl AgentsPoint {
             of_room: (load.sessions - load.idle_sessions + held * own) / point.max_concurrency as f64,
             fetched: passed(tokens.resumed) * beyond,
             stored: passed(tokens.fresh() + tokens.output),
-            gpu_load: point.request_rate() / most,
             cost,
             per_success: cost.per_success(task.rate.get()),
-        })
+        }
     }
 }
 
 /// The task with the share of further steps that find their session: as the agents say, or as the serving's cache keeps them.
 fn kept(agents: &Agents, point: &ServingPoint) -> Task {
-    let session = point.caching.and_then(|caching| caching.session).unwrap_or(agents.task.reuse.session);
+    let of_tiers = point.caching.and_then(|caching| caching.session);
+    let session = of_tiers.or(point.resident.map(|held| held.session)).unwrap_or(agents.task.reuse.session);
     Task { reuse: Reuse { session, ..agents.task.reuse }, ..agents.task }
 }
 

@@ -220,7 +220,7 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
         |point| point.unit_costs,
     );
     check_finite(&built, point.as_ref(), &unit_costs)?;
-    let agents = agents_point(&scenario, serving.as_ref(), (&built, &unit_costs))?;
+    let agents = agents_point(&scenario, serving.as_ref(), (&built, &unit_costs));
     Ok(Evaluation {
         scenario,
         built,
@@ -241,13 +241,13 @@ pub(super) fn agents_point(
     scenario: &Scenario,
     serving: Option<&ServingPoint>,
     (built, unit_costs): (&BuiltCluster, &UnitCosts),
-) -> Result<Option<AgentsPoint>, Infeasible> {
+) -> Option<AgentsPoint> {
     match (&scenario.agents, &scenario.serving, serving) {
         (Some(agents), Some(served), Some(point)) => {
             let share = prefill_share(&scenario.cluster, built, point);
             let costs = TokenCosts::new(point, unit_costs.per_useful_gpu_hour, share);
-            AgentsPoint::new(agents, served, point, &costs, &scenario.cluster).map(Some)
+            Some(AgentsPoint::new(agents, served, point, &costs))
         }
-        _ => Ok(None),
+        _ => None,
     }
 }

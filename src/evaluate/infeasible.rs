@@ -275,6 +275,9 @@ const fn runs_out(short: Short) -> &'static str {
     match short {
         Short::Cache => "their caches are full",
         Short::Prefill => "they have no more time for prompts",
+        Short::Sessions => {
+            "sessions that wait do not all find room beside what runs, and others compute their prompts again"
+        }
         Short::Transfer => "the links between prefill and decode carry no more caches",
     }
 }

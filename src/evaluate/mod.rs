@@ -42,8 +42,8 @@ pub use parts::{PartLine, parts, racked};
 pub use prepared::{Fit, Point, Prepared};
 pub use run::{Run, StageTime};
 pub use serving::{
-    AdapterPoint, Bands, BatchBound, CachePoint, CapacityShares, EnginePoint, PoolPoint, ReplicaPoint, ServingPoint,
-    TenantsPoint, TimeShares, WorkerPoint, prefill_worker, replica_alone, serving_point,
+    AdapterPoint, Bands, BatchBound, CachePoint, CapacityShares, EnginePoint, PoolPoint, ReplicaPoint, ResidentPoint,
+    ServingPoint, TenantsPoint, TimeShares, WorkerPoint, prefill_worker, replica_alone, serving_point,
 };
 pub use shares_of_prefill::SharesOfPrefill;
 pub use side::{Devices, SideBill, side_bills};

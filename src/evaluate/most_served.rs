@@ -1,17 +1,21 @@
 //! The most that is served with the limits of latencies kept.
 
 use super::{CapacityShares, Evaluation, Infeasible, ServingPoint, TenantsPoint, serving_point};
-use crate::scenario::{Arrivals, Cluster, Limits, Serving};
+use crate::scenario::{Arrivals, Cluster, Limits, PrefixCaching, Serving};
 use crate::units::RequestRate;
 
 /// Halvings in which a rate is found, at most, and how near that is.
 const HALVINGS: u32 = 60;
 const NEAR: f64 = 1e-7;
+/// The same where each rate takes many rounds.
+const NEAR_BY_LOAD: f64 = 1e-5;
 
 /// The most that replicas serve with limits kept, those to spare too: without limits, what they serve at any latency. Where they
 /// choose how many they take at once, that is as many as keep the limits; at a rate, it is the rate up to which they are kept.
+/// Where what is found of prompts hangs on how many come, as much is looked for as is found with the most.
 pub(super) fn most_within(serving: &Serving, cluster: &Cluster, point: &ServingPoint) -> RequestRate {
-    if serving.limits == Limits::default() {
+    let by_load = serving.sessions.is_some() || serving.cache.as_ref().is_some_and(PrefixCaching::by_load);
+    if serving.limits == Limits::default() && !by_load {
         return point.most;
     }
     let of_all = (point.replicas + point.spares) as f64 / point.replicas as f64;
@@ -21,13 +25,15 @@ pub(super) fn most_within(serving: &Serving, cluster: &Cluster, point: &ServingP
         Arrivals::Concurrency(_) => with(Arrivals::Most).map_or(RequestRate::ZERO, |point| point.most),
         Arrivals::Rate(asked) => {
             let kept = |rate: RequestRate| keeps(&with(Arrivals::Rate(rate)), &serving.limits);
+            // As more come, no more is found.
             let top = point.most / of_all;
-            let most = if kept(top * (1.0 - NEAR)) {
+            let near = if by_load { NEAR_BY_LOAD } else { NEAR };
+            let most = if kept(top * (1.0 - near)) {
                 top
             } else if point.missed(&serving.limits).is_none() {
-                highest(asked, top, kept)
+                highest((asked, top), near, kept)
             } else {
-                highest(RequestRate::ZERO, asked, kept)
+                highest((RequestRate::ZERO, asked), near, kept)
             };
             most * of_all
         }
@@ -39,10 +45,10 @@ fn keeps(found: &Result<ServingPoint, Infeasible>, limits: &Limits) -> bool {
 }
 
 /// The highest rate of two, at the lower of which limits are kept and at the upper not, up to which they are.
-fn highest(low: RequestRate, high: RequestRate, kept: impl Fn(RequestRate) -> bool) -> RequestRate {
-    let (mut low, mut high) = (low, high);
+fn highest(between: (RequestRate, RequestRate), near: f64, kept: impl Fn(RequestRate) -> bool) -> RequestRate {
+    let (mut low, mut high) = between;
     for _ in 0..HALVINGS {
-        if high.saturating_sub(low) <= high * NEAR {
+        if high.saturating_sub(low) <= high * near {
             break;
         }
         let middle = (low + high) / 2.0;
@@ -65,6 +71,14 @@ impl Evaluation {
         let peak = (point.request_rate() / most).min(of_replicas);
         let used = peak / point.peak_to_mean;
         Some(CapacityShares { used, off_peak: peak - used, headroom: of_replicas - peak, standby: 1.0 - of_replicas })
+    }
+
+    /// Calls of agents over the most that the replicas serve.
+    pub fn gpu_load(&self) -> Option<f64> {
+        self.agents?;
+        let point = self.serving?;
+        let of_all = point.replicas as f64 / (point.replicas + point.spares) as f64;
+        Some(point.request_rate() / (self.most_served()? * of_all))
     }
 
     /// What tenants take, where there are any.

@@ -10,6 +10,7 @@ mod figures;
 mod holding;
 mod joined;
 mod load;
+mod resident;
 mod sessions;
 mod shares;
 mod worker;
@@ -39,6 +40,7 @@ pub use batch::BatchBound;
 pub use caching::CachePoint;
 pub use engine::{AdapterPoint, EnginePoint, TenantsPoint};
 pub(super) use figures::worst;
+pub use resident::ResidentPoint;
 pub use shares::{CapacityShares, TimeShares};
 pub use worker::{WorkerPoint, prefill_worker};
 
@@ -90,6 +92,8 @@ pub struct ServingPoint {
     pub adapters: Option<AdapterPoint>,
     /// Prefixes that are kept, where hits follow from that.
     pub caching: Option<CachePoint>,
+    /// Sessions of agents that wait in what running requests leave of the memory, where that is where they wait.
+    pub resident: Option<ResidentPoint>,
     /// How far figures may be off, where the constants' catalog says so.
     pub bands: Option<Bands>,
 }
@@ -136,8 +140,16 @@ pub(super) fn serving_point_of(
     if let Some(caching) = &serving.cache {
         return caching::settled(serving, caching, cluster, (&bound, scratch));
     }
+    if let Some(agents) = &serving.sessions {
+        return resident::settled(serving, agents, cluster, (&bound, scratch));
+    }
     let hit = serving.prefix_hit.get();
-    answered(serving, cluster, &Reuse { hit, wait: Seconds::ZERO, busiest: 1.0 }, (&bound, scratch))
+    answered(
+        serving,
+        cluster,
+        &Reuse { hit, wait: Seconds::ZERO, busiest: 1.0, at_most: f64::INFINITY },
+        (&bound, scratch),
+    )
 }
 
 /// What serving with a layout depends on but the requests.
@@ -176,6 +188,8 @@ struct Reuse {
     wait: Seconds,
     /// Requests of the busiest replica over the mean.
     busiest: f64,
+    /// Requests of a replica at once, at most: the rest of its memory is others'.
+    at_most: f64,
 }
 
 /// Serving with so much of the prompts at hand. Latencies are those of the busiest replica.
@@ -213,7 +227,7 @@ fn answered(
     let cached_share = 1.0 - replica.prefill(request.input, 0.0) / replica.prefill(request.input, request.cached);
     let coming = coming(serving, &request, hit);
     let too_few = Infeasible::NoReplicaLeft { accelerators, each, spares };
-    let largest = Largest::new(room, layout.attention_data);
+    let largest = Largest::new(room, layout.attention_data, reuse.at_most);
     let (mut pool, mut joined_prefill, mut takes_in) = (None, None, replica);
     let (replicas, most, batch_bound, mut state, latencies) =
         if let Some((wanted, between)) = serving.prefill.as_ref().zip(bound.between) {
@@ -282,6 +296,7 @@ fn answered(
         slices,
         adapters,
         caching: None,
+        resident: None,
         bands: bound.bands[usize::from(!matches!(serving.arrivals, Arrivals::Most))],
     })
 }

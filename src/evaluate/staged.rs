@@ -197,7 +197,7 @@ impl StagedServing {
         let point = serving_point_of(serving, &scenario.cluster, self.bound.as_ref(), &mut self.scratch)?;
         self.totals.clone()?;
         check_finite_hour(unit_costs)?;
-        let agents = agents_point(scenario, Some(&point), (built, unit_costs))?;
+        let agents = agents_point(scenario, Some(&point), (built, unit_costs));
         let evaluation = &mut self.evaluation;
         evaluation.usable_memory = point.usable;
         (evaluation.serving, evaluation.agents) = (Some(point), agents);

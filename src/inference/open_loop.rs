@@ -66,6 +66,8 @@ pub enum Short {
     Prefill,
     /// Links between pools, for the caches that one hands to the other.
     Transfer,
+    /// Room for sessions that wait beside requests that run: prompts of the others are computed again.
+    Sessions,
 }
 
 impl Replica<'_> {

@@ -312,12 +312,14 @@ fn overrun(evaluation: &Evaluation) -> Vec<String> {
 /// Agents' sessions that memory does not hold, though the scenario says that they find their caches.
 fn crowded_out(evaluation: &Evaluation) -> Option<String> {
     let (agents, point) = (evaluation.scenario.agents.as_ref()?, evaluation.agents.as_ref()?);
-    let given = evaluation.scenario.serving.as_ref()?.cache.is_none();
-    (given && point.of_room > 1.0).then(|| {
+    let (held, said) = (evaluation.serving?.resident?, agents.task.reuse.session);
+    (held.session < said).then(|| {
         format!(
-            "Sessions hold {} times what the accelerators' memory does: that {} of further steps find theirs is what `agents.session_hit` says, and needs memory beyond. With `serving.cache` it follows from what is kept, and the rest is computed again.",
-            significant(point.of_room, 3),
-            percent(agents.task.reuse.session.get())
+            "{} sessions wait, and the memory that running requests leave has room for {}: {} of further steps find theirs, where `agents.session_hit` says {}, and the rest is computed again. Tiers beyond are `serving.cache.tiers`.",
+            significant(point.load.idle_sessions, 4),
+            significant(held.fit, 4),
+            percent(held.session.get()),
+            percent(said.get())
         )
     })
 }

@@ -31,6 +31,7 @@ fn in_words(binding: &Binding) -> String {
     match binding {
         Binding::Limit(key) => format!("serving.limits.{key}"),
         Binding::Throughput(Short::Cache) => "requests served: memory for their caches".to_owned(),
+        Binding::Throughput(Short::Sessions) => "requests served: memory for sessions that wait".to_owned(),
         Binding::Throughput(Short::Prefill) => "requests served: time for their prompts".to_owned(),
         Binding::Throughput(Short::Transfer) => {
             "requests served: the links that caches go over from prefill to decode".to_owned()

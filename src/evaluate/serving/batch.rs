@@ -20,6 +20,8 @@ pub enum BatchBound {
     Memory,
     /// The most that an engine takes at once in an attention group.
     Sequences,
+    /// Room for sessions of agents that wait, whose prompts would else be computed again.
+    Sessions,
     /// A limit of a latency, by its key.
     Limit(&'static str),
     /// What prefill's pool takes in.
@@ -40,11 +42,17 @@ pub(super) struct Largest {
 }
 
 impl Largest {
-    /// In a replica whose memory has so much room, in so many attention groups.
-    pub(super) fn new(memory: Room, groups: u32) -> Self {
+    /// In a replica whose memory has so much room, in so many attention groups, and which is to take so many at most.
+    pub(super) fn new(memory: Room, groups: u32, at_most: f64) -> Self {
         let taken = MOST * f64::from(groups);
-        let bound = if memory.requests > taken { BatchBound::Sequences } else { BatchBound::Memory };
-        Self { room: Room { requests: memory.requests.min(taken).max(1.0) }, bound }
+        let bound = if at_most < memory.requests.min(taken) {
+            BatchBound::Sessions
+        } else if memory.requests > taken {
+            BatchBound::Sequences
+        } else {
+            BatchBound::Memory
+        };
+        Self { room: Room { requests: memory.requests.min(taken).min(at_most).max(1.0) }, bound }
     }
 
     /// The same with which limits are kept where replicas choose how many they take at once, to within a part of a request:
@@ -100,7 +108,7 @@ impl Largest {
             Arrivals::Rate(_) => BatchBound::Rate,
             Arrivals::Concurrency(_) if !full() => BatchBound::Open,
             Arrivals::Most | Arrivals::Concurrency(_) => match pools.short(request) {
-                Short::Cache => self.bound,
+                Short::Cache | Short::Sessions => self.bound,
                 Short::Prefill => BatchBound::Prefill,
                 Short::Transfer => BatchBound::Transfer,
             },

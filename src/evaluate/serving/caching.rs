@@ -71,7 +71,8 @@ fn prefixes(
         let busiest = popularity.busiest(groups);
         let (hits, uneven) = if caching.routing == Routing::Aware { (aware, busiest) } else { (balanced, 1.0) };
         let reused = links.reuse(hits, settling.each);
-        let reuse = Reuse { hit: reused.share * tokens / serving.input.mean, wait: reused.wait, busiest: uneven };
+        let hit = reused.share * tokens / serving.input.mean;
+        let reuse = Reuse { hit, wait: reused.wait, busiest: uneven, at_most: f64::INFINITY };
         // As much of prompts is at hand as was found in this round.
         scratch.forget();
         let mut point = answered(serving, cluster, &reuse, (bound, scratch))?;

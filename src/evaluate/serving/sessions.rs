@@ -14,22 +14,23 @@ use crate::workload::{Requests, Reuse as Shares, Task};
 const ONE: Tokens = Tokens::new(1.0);
 
 /// A step that goes on with a session, on average.
-struct Step {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
     /// Of all calls, the share that are such steps.
     of_calls: f64,
     /// Tokens of its prompt.
     prompt: f64,
     /// Tokens that all tasks begin with.
-    shared: f64,
+    pub(super) shared: f64,
     /// Tokens beyond those that it finds where its session is there.
-    resumed: f64,
+    pub(super) resumed: f64,
     /// Tokens that a call adds to a cache.
     fresh: f64,
 }
 
 impl Step {
     /// Of tasks, with what their sessions find where all of them are kept.
-    fn new(task: &Task) -> Self {
+    pub(super) fn new(task: &Task) -> Self {
         let all = Task { reuse: Shares { session: Fraction::ONE, ..task.reuse }, ..*task };
         let (tokens, fan) = (all.tokens(), task.fan);
         let ways = f64::from(fan.agents) * f64::from(fan.branches);
@@ -73,7 +74,7 @@ pub(super) fn settled(
         let requests = Arc::new(Requests::of_calls(task.calls(), serving.output.mean));
         let with = Serving { requests, ..serving.clone() };
         // A task begins where the fewest sessions are, so that replicas that keep theirs have as many as each other.
-        let reuse = Reuse { hit: task.tokens().hit(), wait: reused.wait, busiest: 1.0 };
+        let reuse = Reuse { hit: task.tokens().hit(), wait: reused.wait, busiest: 1.0, at_most: f64::INFINITY };
         // Other parts of prompts are at hand than in the round before.
         scratch.forget();
         let mut point = answered(&with, cluster, &reuse, (bound, scratch))?;
@@ -98,7 +99,7 @@ pub(super) fn settled(
 }
 
 /// Waits of tasks of which so many begin: for tools and for people.
-fn waits_of(agents: &Agents, tasks: RequestRate) -> [Waits; 2] {
+pub(super) fn waits_of(agents: &Agents, tasks: RequestRate) -> [Waits; 2] {
     let fan = agents.task.fan;
     let ways = f64::from(fan.agents) * f64::from(fan.branches);
     let of = |each: f64, mean| Waits { begin: tasks * (ways * each), mean };

@@ -36,6 +36,14 @@ figures! {
         "tasks that begin x their time x agents x branches" from ["agents.tasks_per_day", "agents.task_s"] => |e| e.agents?.load.sessions;
     "agents.idle_sessions_count": Count, "  waiting", "For tools and people.";
         "tasks that begin x their wait x agents x branches" from ["agents.tasks_per_day", "agents.waiting_s"] => |e| e.agents?.load.idle_sessions;
+    "agents.sessions_fit_count": Count, "  that find room", "In the memory that running requests leave, of prefill's pool where there is one.";
+        "(cache - requests that run x their cache) / cache of a session, over groups"
+        from ["memory.kv_cache_bytes", "serving.open_count", "agents.input_tokens_per_task_count", "serving.replicas_count"]
+        => |e| { e.agents?; e.serving?.resident?.fit };
+    "agents.session_found_ratio": Ratio, "Further steps that find their session", "Those whose waits began last find it, where there is not room for all.";
+        "as given x waits shorter than the time in which as many begin as find room"
+        from ["agents.session_hit", "agents.sessions_fit_count", "agents.idle_sessions_count", "agents.tool_time", "agents.approval_time", "serving.cache"]
+        => |e| { e.agents?; let point = e.serving?; point.resident.map(|held| held.session).or(point.caching.and_then(|caching| caching.session))?.get() };
     "agents.kv_held_tokens_count": Count, "Tokens held in caches", "Of sessions in a call and of those that wait and are kept.";
         "sessions x their mean prompt and answer" from ["agents.sessions_count", "agents.session_hit"] => |e| e.agents?.load.held;
     "agents.kv_idle_bytes": Bytes, "Caches of sessions that wait", "One copy of each: what other memory would hold for them.";
@@ -50,8 +58,8 @@ figures! {
     "agents.kv_store_gbytes_per_s": GbytesPerSecond, "Caches stored", "To storage, where sessions wait there.";
         "tasks x (computed prompts' + answers' tokens) x bytes of a token" from ["agents.tasks_per_day", "agents.output_tokens_per_task_count", "serving.kv_cache"]
         => |e| e.agents?.stored;
-    "agents.gpu_load_ratio": Ratio, "Load of the GPUs", "Calls over the most that the replicas serve with caches full.";
-        "requests a second / the most" from ["serving.requests_per_s", "serving.model", "serving.layout"] => |e| e.agents?.gpu_load;
+    "agents.gpu_load_ratio": Ratio, "Load of the GPUs", "Calls over the most that the replicas serve.";
+        "requests a second / the most" from ["serving.requests_per_s", "serving.most_requests_per_s"] => |e| e.gpu_load()?;
     "agents.cost_input_per_task_usd": Usd, "Prompts of a task", "Computed tokens.";
         "computed tokens x their cost" from ["agents.input_tokens_per_task_count", "cost.usd_per_mtok_input"] => |e| e.agents?.cost.input;
     "agents.cost_cached_per_task_usd": Usd, "Cached tokens of a task", "At their own cost.";

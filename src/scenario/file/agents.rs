@@ -36,7 +36,8 @@ pub(crate) struct AgentsFile {
     pub prompt_tokens: f64,
     /// Share of runs that succeed.
     pub success: Option<Fraction>,
-    /// Share of further steps that find their session.
+    /// Share of further steps that find their session where it is kept: in the memory that running requests leave, or where
+    /// `serving.cache` says.
     pub session_hit: Option<Fraction>,
     /// Share of first steps that find the shared tokens.
     pub shared_hit: Option<Fraction>,

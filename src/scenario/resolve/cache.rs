@@ -28,6 +28,13 @@ pub struct PrefixCaching {
     pub routing: Routing,
 }
 
+impl PrefixCaching {
+    /// Whether what is found hangs on how many requests come: sessions wait in numbers, and links of tiers fill up.
+    pub fn by_load(&self) -> bool {
+        matches!(self.kept, Kept::Sessions(_)) || !self.tiers.is_empty()
+    }
+}
+
 /// What a cache keeps for requests to come.
 #[derive(Clone, Copy, Debug)]
 pub enum Kept {

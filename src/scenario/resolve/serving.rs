@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::Cluster;
 use super::agents::Requests as Asked;
 use super::cache::{self, PrefixCaching};
 use super::engine::{self, EngineFeatures, Layouts};
-use super::{Defaults, Share};
+use super::{Agents, Cluster, Defaults, Share};
 use crate::catalog::Reference;
 use crate::catalog::engine_version::EngineVersion;
 use crate::catalog::memory_allowance::EngineMemory;
@@ -64,6 +63,8 @@ pub struct Serving {
     pub prefill: Option<PrefillPool>,
     /// Prefixes of requests and where they are kept, where hits follow from that.
     pub cache: Option<PrefixCaching>,
+    /// Agents whose sessions wait in what running requests leave of the memory: all, where nothing says where else.
+    pub sessions: Option<Agents>,
     /// What the engine does beside its plain loop.
     pub features: EngineFeatures,
     /// The constants that engines are bound with.
@@ -205,6 +206,7 @@ pub(super) fn bind(
         layout,
         search: wanted.layout.search,
         prefill,
+        sessions: asked.agents.filter(|_| caching.is_none()),
         cache: caching,
         features,
         efficiency,

@@ -1,0 +1,194 @@
+//! Sessions of agents that wait for tools and people in the memory that running requests leave: what of them is still there as
+//! they go on. The rest is computed again, where no tier keeps it.
+
+use std::sync::Arc;
+
+use super::caching::groups_of;
+use super::holding::Holding;
+use super::sessions::{Step, waits_of};
+use super::{BoundServing, Reuse, ServingPoint, answered, tokens_up};
+use crate::agents::resumed;
+use crate::evaluate::Infeasible;
+use crate::inference::{Scratch, Short};
+use crate::scenario::{Agents, Arrivals, Cluster, Serving};
+use crate::units::{Fraction, RequestRate, Seconds};
+use crate::workload::{Requests, Reuse as Shares, Task};
+
+/// Rounds in which what is found settles with what is left free, at most, and how near that is brought.
+const ROUNDS: u32 = 60;
+const NEAR: f64 = 1e-8;
+/// Rounds after which a limit is reckoned from the last ones, and the share of a step that the next one may be for it.
+const REACH: u32 = 4;
+const SLOW: f64 = 0.98;
+/// Halvings in which the most that is served is found.
+const HALVINGS: u32 = 20;
+/// Of two parts of a range, the larger (the golden section).
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
+
+/// Sessions whose caches are there while they wait.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ResidentPoint {
+    /// As many as fit, in all groups beside what runs.
+    pub fit: f64,
+    /// Share of further steps that find their session.
+    pub session: Fraction,
+}
+
+/// Why those that come are not served where sessions have lost their caches.
+fn crowded_out(why: Infeasible, scratch: &mut Scratch) -> Infeasible {
+    scratch.forget();
+    match why {
+        Infeasible::Overload { asked, most, replicas, .. } => {
+            Infeasible::Overload { asked, most, replicas, short: Short::Sessions }
+        }
+        other => other,
+    }
+}
+
+/// What is asked and where, as it is needed again and again.
+struct Asked<'a> {
+    serving: &'a Serving,
+    agents: &'a Agents,
+    cluster: &'a Cluster,
+    step: Step,
+}
+
+/// Serving agents whose sessions wait in the memory that running requests leave, those that began to wait last where there is no
+/// room for all.
+///
+/// Where replicas choose how many requests they take at once, fewer leave room for more sessions, whose prompts are then not
+/// computed again: as many are taken as serve most.
+///
+/// # Errors
+/// As those of serving.
+pub(super) fn settled(
+    serving: &Serving,
+    agents: &Agents,
+    cluster: &Cluster,
+    (bound, scratch): (&BoundServing, &mut Scratch),
+) -> Result<ServingPoint, Infeasible> {
+    let asked = Asked { serving, agents, cluster, step: Step::new(&agents.task) };
+    let all = match asked.within(f64::INFINITY, (bound, scratch)) {
+        Err(Infeasible::Overload { asked: rate, replicas, short, .. }) => {
+            let most = asked.most(rate, (bound, scratch));
+            return Err(Infeasible::Overload { asked: rate, most, replicas, short });
+        }
+        found => found?,
+    };
+    let found_all = |point: &ServingPoint| point.resident.is_none_or(|held| held.session >= agents.task.reuse.session);
+    if !matches!(serving.arrivals, Arrivals::Most) || found_all(&all) {
+        return Ok(all);
+    }
+    let mut best = all;
+    let mut served = |at_most: f64| -> Result<RequestRate, Infeasible> {
+        let point = asked.within(at_most.round(), (bound, scratch))?;
+        if point.request_rate() > best.request_rate() {
+            best = point;
+        }
+        Ok(point.request_rate())
+    };
+    // The rate rises with room for sessions, then falls with fewer that run.
+    let (mut low, mut high) = (1.0, all.state.batch.max(1.0));
+    let inner = |low: f64, high: f64| (high - (high - low) * GOLDEN, low + (high - low) * GOLDEN);
+    let (mut left, mut right) = inner(low, high);
+    let (mut of_left, mut of_right) = (served(left)?, served(right)?);
+    while high - low > 2.0 {
+        if of_left < of_right {
+            (low, left, of_left) = (left, right, of_right);
+            right = inner(low, high).1;
+            of_right = served(right)?;
+        } else {
+            (high, right, of_right) = (right, left, of_left);
+            left = inner(low, high).0;
+            of_left = served(left)?;
+        }
+    }
+    Ok(best)
+}
+
+impl Asked<'_> {
+    /// The highest rate below one that is too high: with fewer that come, more sessions find room.
+    fn most(&self, above: RequestRate, (bound, scratch): (&BoundServing, &mut Scratch)) -> RequestRate {
+        let (mut low, mut high) = (RequestRate::ZERO, above);
+        for _ in 0..HALVINGS {
+            let middle = (low + high) / 2.0;
+            let serving = Serving { arrivals: Arrivals::Rate(middle), ..self.serving.clone() };
+            let asked = Asked { serving: &serving, agents: self.agents, cluster: self.cluster, step: self.step };
+            let served = asked.within(f64::INFINITY, (bound, scratch)).is_ok();
+            if served { low = middle } else { high = middle }
+        }
+        low
+    }
+
+    /// With so many requests at once in a replica at most.
+    fn within(
+        &self,
+        at_most: f64,
+        (bound, scratch): (&BoundServing, &mut Scratch),
+    ) -> Result<ServingPoint, Infeasible> {
+        let Self { serving, agents, cluster, .. } = *self;
+        let task = &agents.task;
+        let said = task.reuse.session;
+        let (mut session, mut hit, mut with) = (said, serving.prefix_hit.get(), None);
+        let (mut rounds, mut before) = (0, 0.0);
+        loop {
+            let reuse = Reuse { hit, wait: Seconds::ZERO, busiest: 1.0, at_most };
+            let found = answered(with.as_ref().unwrap_or(serving), cluster, &reuse, (bound, scratch));
+            let mut point = found.map_err(|why| if with.is_some() { crowded_out(why, scratch) } else { why })?;
+            let calls = Task { reuse: Shares { session, ..task.reuse }, ..*task }.tokens().calls;
+            let fit = self.fit(&point);
+            let found = resumed(&waits_of(agents, point.request_rate() / calls), fit);
+            let next = Fraction::new(said.get() * found).unwrap_or(said);
+            rounds += 1;
+            if (next.get() - session.get()).abs() <= NEAR || rounds == ROUNDS {
+                if with.is_some() {
+                    // The next answer may be of other prompts.
+                    scratch.forget();
+                }
+                point.resident = Some(ResidentPoint { fit, session });
+                return Ok(point);
+            }
+            // More that come at a given rate only leave less: it is gone down to where both agree. What is served without end, or
+            // by so many at once, rises as more is found, which is gone half of the way to.
+            let rate = matches!(serving.arrivals, Arrivals::Rate(_));
+            let between = Fraction::new(f64::midpoint(session.get(), next.get())).unwrap_or(next);
+            let onwards = if rate { next } else { between };
+            // Steps that shrink by a share each come to a limit (Aitken's).
+            let step = onwards.get() - session.get();
+            let shrinks = step / before;
+            let reached = onwards.get() + step * shrinks / (1.0 - shrinks);
+            let reckoned = (rounds % REACH == 0 && shrinks > 0.0 && shrinks < SLOW).then(|| Fraction::new(reached));
+            session = reckoned.flatten().unwrap_or(onwards);
+            before = step;
+            let task = Task { reuse: Shares { session, ..task.reuse }, ..*task };
+            hit = task.tokens().hit();
+            let requests = Arc::new(Requests::of_calls(task.calls(), serving.output.mean));
+            with = Some(Serving { requests, ..serving.clone() });
+            scratch.forget();
+        }
+    }
+
+    /// Sessions whose caches fit in all groups beside what runs there: where prefill has a pool, in that.
+    fn fit(&self, point: &ServingPoint) -> f64 {
+        let Self { serving, cluster, ref step, .. } = *self;
+        let layout = serving.prefill.map_or(serving.layout, |pool| pool.layout);
+        let holding = Holding::new(serving, cluster.nodes_of_prefill());
+        let held = |tokens: f64| holding.fits(&layout, tokens_up(tokens));
+        let session = held(step.shared + step.resumed);
+        let (request, state) = (&point.request, &point.state);
+        let replicas = point.replicas as f64;
+        let rate = RequestRate::new(state.requests_per_second);
+        let (engines, each, tokens) = match point.pool {
+            Some(pool) => (pool.workers - point.spares, state.prefill, request.input + request.cached),
+            None => {
+                let runs = state.ttft.saturating_sub(state.queue) + state.tpot * request.output;
+                (point.replicas, runs, request.context())
+            }
+        };
+        let groups = groups_of(layout, engines);
+        // By Little's law.
+        let running = rate.over(each) * replicas / groups;
+        let free = session.pool.saturating_sub(held(tokens).request * running);
+        free / session.request * groups
+    }
+}
