@@ -107,7 +107,9 @@ fn sessions_that_find_no_room_are_computed_again() {
 fn more_waiting_never_finds_more_and_what_thrashes_is_a_no() {
     let mut before = 1.0;
     for minutes in [2, 6, 15, 30] {
-        let of = agents(&[&format!("agents.approval_time=\"{minutes} min\"")]);
+        let waits = format!("agents.approval_time=\"{minutes} min\"");
+        let wanted = [waits.as_str()];
+        let of = agents(&wanted);
         assert!(of("session_found_ratio") <= before + 1e-9, "{minutes}");
         before = of("session_found_ratio");
     }
