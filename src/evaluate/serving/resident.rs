@@ -178,13 +178,10 @@ impl Asked<'_> {
         let (request, state) = (&point.request, &point.state);
         let replicas = point.replicas as f64;
         let rate = RequestRate::new(state.requests_per_second);
-        let (engines, each, tokens) = match point.pool {
-            Some(pool) => (pool.workers - point.spares, state.prefill, request.input + request.cached),
-            None => {
-                let runs = state.ttft.saturating_sub(state.queue) + state.tpot * request.output;
-                (point.replicas, runs, request.context())
-            }
-        };
+        let runs = state.ttft.saturating_sub(state.queue) + state.tpot * request.output;
+        let (engines, each, tokens) = point.pool.map_or((point.replicas, runs, request.context()), |pool| {
+            (pool.workers - point.spares, state.prefill, request.input + request.cached)
+        });
         let groups = groups_of(layout, engines);
         // By Little's law.
         let running = rate.over(each) * replicas / groups;
