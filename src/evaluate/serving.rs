@@ -227,7 +227,7 @@ fn answered(
     let cached_share = 1.0 - replica.prefill(request.input, 0.0) / replica.prefill(request.input, request.cached);
     let coming = coming(serving, &request, hit);
     let too_few = Infeasible::NoReplicaLeft { accelerators, each, spares };
-    let largest = Largest::new(room, layout.attention_data, reuse.at_most);
+    let largest = Largest::new(room, layout.attention_data).beside_sessions(reuse.at_most);
     let (mut pool, mut joined_prefill, mut takes_in) = (None, None, replica);
     let (replicas, most, batch_bound, mut state, latencies) =
         if let Some((wanted, between)) = serving.prefill.as_ref().zip(bound.between) {

@@ -113,7 +113,7 @@ pub fn replica_alone(serving: &Serving, cluster: &Cluster, layout: ServingLayout
             replica.packed_prefill(request.input, request.cached) * ranks,
         ),
         pace,
-        room: if serving.cache.is_some() { room.requests / ranks } else { 0.0 },
+        room: if serving.cache.is_some() || serving.sessions.is_some() { room.requests / ranks } else { 0.0 },
     })
 }
 

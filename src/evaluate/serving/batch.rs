@@ -42,17 +42,19 @@ pub(super) struct Largest {
 }
 
 impl Largest {
-    /// In a replica whose memory has so much room, in so many attention groups, and which is to take so many at most.
-    pub(super) fn new(memory: Room, groups: u32, at_most: f64) -> Self {
+    /// In a replica whose memory has so much room, in so many attention groups.
+    pub(super) fn new(memory: Room, groups: u32) -> Self {
         let taken = MOST * f64::from(groups);
-        let bound = if at_most < memory.requests.min(taken) {
-            BatchBound::Sessions
-        } else if memory.requests > taken {
-            BatchBound::Sequences
-        } else {
-            BatchBound::Memory
-        };
-        Self { room: Room { requests: memory.requests.min(taken).min(at_most).max(1.0) }, bound }
+        let bound = if memory.requests > taken { BatchBound::Sequences } else { BatchBound::Memory };
+        Self { room: Room { requests: memory.requests.min(taken).max(1.0) }, bound }
+    }
+
+    /// The same where so many are to be taken at most.
+    pub(super) fn beside_sessions(self, at_most: f64) -> Self {
+        if at_most >= self.room.requests {
+            return self;
+        }
+        Self { room: Room { requests: at_most.max(1.0) }, bound: BatchBound::Sessions }
     }
 
     /// The same with which limits are kept where replicas choose how many they take at once, to within a part of a request:
