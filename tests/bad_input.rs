@@ -46,6 +46,13 @@ fn mistakes_say_what_would_be_right() {
         );
     }
     refused(&["eval", MIXTRAL, "--set", "finance.utilisation=1e300"], &["is 1e300, and must be 0 to 1", "0.3 is 30%"]);
+    refused(&["eval", served, "--set", "serving.layout={ tp = 4 }"], &["did you mean `tensor`?"]);
+    let hub = "serving.model=meta-llama/Llama-3.1-70B";
+    refused(&["eval", served, "--set", hub], &["the catalog has \"llama-3.1-70b\""]);
+    let pool = "serving.layout={ prefill = { tensor = 4 } }";
+    refused(&["eval", served, "--set", pool], &["`serving.layout.decode` is missing", "or as decode = { ... }"]);
+    let limit = run(&["eval", served, "--set", "serving.limits={ ttft = \"1\" }"]).stderr;
+    assert_eq!(limit.matches("error[").count(), 1, "{limit}");
     refused(&["eval", served, "--set", "agents.tool_cost=$-5"], &["`$-5` is negative"]);
     let tiers =
         "serving.cache={ prefixes = 10, prefix_tokens = 100, popularity = 1, tiers = [{ tier = \"grace-lpddr\" }] }";

@@ -12,14 +12,16 @@ use super::{Answer, Session};
 use crate::catalog::Catalog;
 use crate::catalog::model::{Format as NumberFormat, Formats, Model, ModuleFormat};
 use crate::diagnostics::{Code, Diagnostic, Span};
-use crate::evaluate::Infeasible;
-use crate::memory::serving::{Engine, Pages, Paging, ServingLayout, fits, largest_context, smallest_tensor};
+use crate::evaluate::{Infeasible, held_by_a_rank};
+use crate::memory::serving::{
+    CacheFormats, Engine, Pages, Paging, ServingLayout, fits, largest_context, smallest_tensor,
+};
 use crate::memory::{Software, TrainingFit};
 use crate::report::{
     Block, Page, Section, ServingMemory, infeasible_json, infeasible_page, serving_memory_json, serving_memory_page,
     training_memory_json, training_memory_page,
 };
-use crate::scenario::{MemoryJob, Scenario, ScenarioFile};
+use crate::scenario::{Cluster, MemoryJob, Scenario, ScenarioFile, Serving};
 use crate::search;
 use crate::units::{Bytes, Fraction, Quantity, brief};
 use crate::workload::Layers;
@@ -33,7 +35,7 @@ const MOST_TOKENS: u64 = 1_000_000_000;
 #[derive(Args, Debug)]
 #[command(arg_required_else_help = true)]
 pub(super) struct Memory {
-    /// A scenario of a training run [default: the flags below, for serving]
+    /// A scenario: of serving, what a rank of a replica holds [default: the flags below, for serving]
     #[arg(conflicts_with = "model")]
     scenario: Option<PathBuf>,
     /// The model to serve: an id of the catalog, a config.json, or a directory that has one
@@ -100,7 +102,7 @@ fn pagings() -> impl TypedValueParser<Value = Paging> {
 impl Memory {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
         let answer = match (&self.scenario, &self.model) {
-            (Some(path), _) => Self::training(path, &mut session),
+            (Some(path), _) => Self::of_scenario(path, &mut session),
             (None, Some(model)) => self.serving(model, &mut session),
             (None, None) => {
                 let message = "neither a scenario nor a model was named";
@@ -163,7 +165,7 @@ impl Memory {
         Some(reply(session, answer.is_enough(), &page, || serving_memory_json(&answer)))
     }
 
-    fn training(path: &std::path::Path, session: &mut Session) -> Option<Answer> {
+    fn of_scenario(path: &std::path::Path, session: &mut Session) -> Option<Answer> {
         let mut catalog = session.catalog();
         let document = session.scenario(path, &mut catalog)?;
         let file = ScenarioFile::read(&document, &session.sink);
@@ -177,11 +179,14 @@ impl Memory {
             Ok((scenario, _)) => scenario,
             Err(infeasible) => return Some(no(&title, &infeasible, None, session)),
         };
-        let Some(training) = &scenario.training else {
-            let message = format!("{} trains nothing", path.display());
-            let hint = "name --model, --accelerator and --engine to ask what fits in serving";
-            session.sink.push(Diagnostic::new(Code::MissingKey, message).hint(hint));
-            return None;
+        let training = match (&scenario.training, &scenario.serving) {
+            (Some(training), _) => training,
+            (None, Some(serving)) => return Some(Self::served(serving, &scenario.cluster, session)),
+            (None, None) => {
+                let message = format!("{} trains and serves nothing", path.display());
+                session.sink.push(Diagnostic::new(Code::MissingKey, message).hint("add [training] or [serving]"));
+                return None;
+            }
         };
         let software = Software::new(&training.memory, training.framework_memory, training.software.attention_kernel);
         let usable = software.usable(scenario.cluster.accelerator.memory_capacity);
@@ -198,6 +203,35 @@ impl Memory {
         let fit = TrainingFit::new(&training.transformer, &training.job, &layout, &software, usable);
         let page = training_memory_page(&scenario.title, &fit);
         Some(reply(session, fit.fits(), &page, || training_memory_json(&scenario.title, &fit)))
+    }
+
+    /// What a rank of a replica holds; of pools, one of decode.
+    fn served(serving: &Serving, cluster: &Cluster, session: &Session) -> Answer {
+        let nodes = cluster.main_nodes();
+        let held = held_by_a_rank(serving, nodes, None);
+        let of = |paging| held_by_a_rank(serving, nodes, Some(paging)).fits.requests;
+        let (model, layout, engine) = (&serving.model, &serving.layout, held.engine);
+        let formats = CacheFormats::of(model);
+        let accelerator = &nodes.accelerator.name;
+        let slice = serving.features.slice.as_ref();
+        let answer = ServingMemory {
+            model: serving.entry.name.clone(),
+            accelerator: slice.map_or_else(|| accelerator.clone(), |slice| format!("{} of {accelerator}", slice.name)),
+            layout: *layout,
+            tokens: held.tokens,
+            shared_prefix: 0,
+            wanted: 1,
+            usable: held.usable,
+            fits: held.fits,
+            longest: largest_context(model, layout, &engine, &formats, held.fits.pool),
+            whole_windows: of(Paging::AllTokens),
+            unified_pages: of(Paging::UnifiedPages),
+            fewest: smallest_tensor(model, layout, &engine, &formats, held.usable, held.tokens),
+            engine,
+            vocabulary: (layout.padded_vocabulary(model), layout.padding(model)),
+        };
+        let page = serving_memory_page(&answer);
+        reply(session, answer.is_enough(), &page, || serving_memory_json(&answer))
     }
 
     /// Training of a model of several kinds of layers.

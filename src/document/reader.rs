@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use super::scalars::outside;
 use super::schema::{Record, Schema};
 use super::value::{Node, Table, Value};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
@@ -21,6 +20,26 @@ pub trait FromNode: Default {
     fn schema() -> Schema {
         Schema::Any
     }
+}
+
+/// Short names of degrees, as engines and frameworks have them, and the keys that they are here.
+const SHORT: [(&str, &str); 9] = [
+    ("tp", "tensor"),
+    ("pp", "pipeline"),
+    ("ep", "expert"),
+    ("cp", "context"),
+    ("dp", "attention_data"),
+    ("vpp", "virtual_stages"),
+    ("mbs", "micro_batch"),
+    ("gbs", "global_batch"),
+    ("isl", "input_tokens"),
+];
+
+/// The report of a whole number outside a range.
+pub(super) fn outside(path: &str, value: i64, low: i64, high: i64) -> Diagnostic {
+    let message = format!("`{path}` is {value}, outside {low} to {high}");
+    let hint = if value < low { format!("at least {low} is needed") } else { format!("at most {high} is taken") };
+    Diagnostic::new(Code::OutOfRange, message).hint(hint)
 }
 
 /// Reads one table. [`Reader::finish`] (or dropping it) reports the keys that nobody asked for.
@@ -104,16 +123,16 @@ impl<'a> Reader<'a> {
         if let Some(value) = self.optional(key) {
             return value;
         }
+        self.missing(key, T::schema().in_words().map(|needed| format!("`{key}` takes {needed}")));
+        T::default()
+    }
+
+    /// Reports a key that must be there.
+    fn missing(&mut self, key: &'static str, hint: Option<String>) {
         let path = self.path_of(key);
         self.missed.push((key, self.sink.len()));
         let missing = Diagnostic::new(Code::MissingKey, format!("`{path}` is missing")).at(self.at, "in this table");
-        self.sink.push(
-            T::schema()
-                .in_words()
-                .into_iter()
-                .fold(missing, |missing, needed| missing.hint(format!("`{key}` takes {needed}"))),
-        );
-        T::default()
+        self.sink.push(hint.into_iter().fold(missing, Diagnostic::hint));
     }
 
     /// A value that may be there.
@@ -226,8 +245,9 @@ impl<'a> Reader<'a> {
             self.note(key, || Reader::describe(read), true);
             return T::default();
         }
-        if self.table.get(key).is_none() {
-            self.get::<Missing>(key);
+        if self.node(key).is_none() {
+            let path = self.path_of(key);
+            self.missing(key, Some(format!("write its keys under [{path}], or as {key} = {{ ... }}")));
             return T::default();
         }
         self.optional_table(key, read).unwrap_or_default()
@@ -258,6 +278,12 @@ impl<'a> Reader<'a> {
     /// Reports the keys that were not asked for; the same happens when the reader is dropped.
     pub fn finish(self) {}
 
+    /// The key here that engines and frameworks have a short name for.
+    fn in_full(&self, typed: &str) -> Option<&'static str> {
+        let named = |(short, _): &&(&str, &str)| *short == typed;
+        SHORT.iter().filter(named).map(|(_, key)| *key).find(|key| self.asked.contains(key))
+    }
+
     /// What may have been meant by a key that this table does not have; `missing` are those asked for that are not here.
     fn hint(&self, typed: &str, missing: &[&str]) -> String {
         let named = |path: &&&str| path.rsplit_once('.').map_or(**path, |(_, key)| key) == typed;
@@ -265,7 +291,7 @@ impl<'a> Reader<'a> {
         if !homes.is_empty() {
             return format!("it belongs at {}", homes.join(" or "));
         }
-        if let Some(key) = did_you_mean(typed, missing.iter().copied()) {
+        if let Some(key) = did_you_mean(typed, missing.iter().copied()).or_else(|| self.in_full(typed)) {
             return format!("did you mean `{key}`?");
         }
         did_you_mean(typed, self.asked.iter().copied()).map_or_else(
@@ -289,6 +315,7 @@ impl Drop for Reader<'_> {
                 .hint(self.hint(&entry.key, &missing));
             // A misspelt key is one mistake: it takes the place of the report that the right one is missing.
             let meant = did_you_mean(&entry.key, self.missed.iter().map(|(key, _)| *key));
+            let meant = meant.or_else(|| self.in_full(&entry.key));
             match self.missed.iter().position(|(key, _)| Some(*key) == meant) {
                 Some(found) => self.sink.replace(self.missed.remove(found).1, diagnostic),
                 None => self.sink.push(diagnostic),
@@ -302,14 +329,4 @@ fn quoted(keys: &[&str]) -> String {
     let mut keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
     keys.dedup();
     keys.join(", ")
-}
-
-/// Stands for a table that is missing.
-#[derive(Default)]
-struct Missing;
-
-impl FromNode for Missing {
-    fn from_node(_: &Node, _: &str, _: &Sink) -> Self {
-        Self
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::reader::{FromNode, Reader};
+use super::reader::{FromNode, Reader, outside};
 use super::schema::Schema;
 use super::value::{Date, Entry, Node, Value};
 use crate::diagnostics::{Code, Diagnostic, Sink};
@@ -55,13 +55,6 @@ impl FromNode for bool {
         node.wrong_type(path, "true or false", sink);
         false
     }
-}
-
-/// The report of a whole number outside a range.
-pub(super) fn outside(path: &str, value: i64, low: i64, high: i64) -> Diagnostic {
-    let message = format!("`{path}` is {value}, outside {low} to {high}");
-    let hint = if value < low { format!("at least {low} is needed") } else { format!("at most {high} is taken") };
-    Diagnostic::new(Code::OutOfRange, message).hint(hint)
 }
 
 /// A whole number within a range, with the reports for all else.

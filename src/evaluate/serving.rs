@@ -20,6 +20,7 @@ use std::borrow::Cow;
 use batch::{Largest, MEAN};
 use between::Between;
 use engine::Shapes;
+pub use holding::HeldByRank;
 use holding::{Holding, footprint, holds};
 use joined::joined;
 use load::{apart, together};
@@ -30,8 +31,8 @@ use super::pools::{Places, Sides};
 use super::split::Split;
 use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Scratch, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
-use crate::memory::serving::{Fits, ServingLayout};
-use crate::scenario::{Arrivals, Cluster, PrefillPool, Serving};
+use crate::memory::serving::{Fits, Paging, ServingLayout};
+use crate::scenario::{Arrivals, Cluster, NodeGroup, PrefillPool, Serving};
 use crate::units::{Bytes, RequestRate, Seconds};
 
 pub use alone::{ReplicaPoint, replica_alone};
@@ -299,6 +300,11 @@ fn answered(
         resident: None,
         bands: bound.bands[usize::from(!matches!(serving.arrivals, Arrivals::Most))],
     })
+}
+
+/// What a rank of a replica holds of requests of the asked length, whose layers share pages as the engine's do, or otherwise.
+pub fn held_by_a_rank(serving: &Serving, nodes: NodeGroup<'_>, paging: Option<Paging>) -> HeldByRank {
+    Holding::new(serving, nodes).of_a_rank(tokens_up(serving.input.mean + serving.output.mean), paging)
 }
 
 /// What fits of requests of the asked length; the longest of a trace has to fit too.

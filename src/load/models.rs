@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{model_config, parse};
 use crate::catalog::{Catalog, date_of};
-use crate::diagnostics::{Code, Diagnostic, Sink, Sources};
+use crate::diagnostics::{Code, Diagnostic, Sink, Sources, did_you_mean};
 use crate::document::{Node, Table, Value};
 use crate::workload::import;
 
@@ -65,6 +65,10 @@ fn named_models(named: &[&Node], file: &Path, catalog: &mut Catalog, sources: &m
         if !config.is_file() {
             let message = format!("there is no configuration of a model at {}", config.display());
             let hint = "paths begin at the folder of the file that names them, those of --set at the scenario's; an id of the catalog has no slash";
+            // Hubs have models by owner and name.
+            let last = name.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
+            let known = did_you_mean(&last, catalog.models.iter().map(|entry| entry.id.as_str()));
+            let hint = known.map_or_else(|| hint.to_owned(), |id| format!("the catalog has \"{id}\"; {hint}"));
             sink.push(Diagnostic::new(Code::Unreadable, message).at(&node.at, "named here").hint(hint));
             continue;
         }

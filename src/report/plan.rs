@@ -45,6 +45,29 @@ fn in_words(binding: &Binding) -> String {
     }
 }
 
+/// What people look for first, and the rest: all of it side by side is wider than a screen.
+const FIGURES: [&str; 6] =
+    ["GPUs", "Replicas", "Open in all", "Cost over the horizon", "Mtok of prompts", "Mtok of answers"];
+const MORE: [&str; 5] = ["TTFT, P95", "TPOT, P95", "Open in each", "Fabric", "Power"];
+
+/// Some columns of a table, those of words before those of figures, with the places of rows before them.
+fn part(whole: &Grid, [words, figures]: &[&[&str]; 2]) -> Grid {
+    let of = |heads: &[&str]| -> Vec<usize> {
+        heads.iter().filter_map(|head| whole.header.iter().position(|known| known == head)).collect()
+    };
+    let (words, figures) = (of(words), of(figures));
+    let numeric_from = 1 + words.len();
+    let columns = [words, figures].concat();
+    let pick = |first: String, row: &[String]| -> Vec<String> {
+        std::iter::once(first).chain(columns.iter().map(|&column| row[column].clone())).collect()
+    };
+    Grid {
+        header: pick("#".to_owned(), &whole.header),
+        rows: (1..).zip(&whole.rows).map(|(place, row)| pick(place.to_string(), row)).collect(),
+        numeric_from,
+    }
+}
+
 /// A plan as a page.
 pub fn plan_page(plan: &Plan) -> Page {
     let mut sections = Vec::new();
@@ -57,10 +80,12 @@ pub fn plan_page(plan: &Plan) -> Page {
         let count = counts(cluster);
         let layout = best.evaluation.serving.map_or_else(String::new, |point| layout(&best.evaluation, point.replicas));
         let bound: Vec<String> = best.binding.iter().map(in_words).collect();
+        let whole = plan_grid(plan);
         let blocks = vec![
             Block::Text(format!("The least {}: {count} GPUs, {node} on {fabric}, {layout}.", plan.minimise)),
             Block::Text(format!("What binds: {}.", bound.join("; "))),
-            Block::Grid(plan_grid(plan)),
+            Block::Grid(part(&whole, &[&["Node", "On", "Topology"], &FIGURES[..]])),
+            Block::Grid(part(&whole, &[&["Layout", "What binds"], &MORE[..]])),
         ];
         sections.push(Section { heading: "Plan".to_owned(), blocks });
     }

@@ -470,6 +470,12 @@ pub(super) fn degrees(layout: &ServingLayout) -> String {
     format!("tensor {}{}{copies}", layout.tensor, others.collect::<String>())
 }
 
+/// What a replica stands on: so many GPUs, or slices of them.
+fn each_of(serving: &Serving, ranks: u64) -> String {
+    let of = serving.features.slice.as_ref().map_or_else(|| "GPU".to_owned(), |slice| format!("{} slice", slice.name));
+    if ranks == 1 { format!("one {of}") } else { format!("{ranks} {of}s") }
+}
+
 fn serving_in_words(serving: &Serving, point: &ServingPoint, own: Option<&PrefillNodes>) -> String {
     let layout = &point.layout;
     let grouped = super::figure::grouped;
@@ -480,11 +486,11 @@ fn serving_in_words(serving: &Serving, point: &ServingPoint, own: Option<&Prefil
         format!(", {workers} prefill workers{spare} of {ranks}{on} ({})", degrees(&pool.layout))
     });
     format!(
-        "{} on {}: {} replicas{spare} of {} GPUs each ({}){workers}, {} requests at once at most, {} a replica.",
+        "{} on {}: {} replicas{spare} of {} each ({}){workers}, {} requests at once at most, {} a replica.",
         serving.entry.name,
         serving.engine,
         grouped(point.replicas),
-        layout.ranks(),
+        each_of(serving, layout.ranks()),
         degrees(layout),
         grouped(point.max_concurrency),
         grouped(point.max_concurrency / point.replicas),

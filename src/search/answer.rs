@@ -11,7 +11,7 @@ use crate::scenario::Scenario;
 /// # Errors
 /// As `evaluate::evaluate`, and when no layout works.
 pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
-    let (scenario, found) = settle(settle_serving(scenario)?)?;
+    let (scenario, found) = settle(scenario)?;
     let mut evaluation = evaluate_as_it_is(scenario)?;
     evaluation.found = found;
     Ok(evaluation)
@@ -23,6 +23,7 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
 /// # Errors
 /// When the cluster cannot be built, or no layout works.
 pub fn settle(scenario: Scenario) -> Result<(Scenario, Option<Found>), Infeasible> {
+    let scenario = settle_serving(scenario)?;
     let Some((training, wanted)) = scenario.training.as_ref().and_then(|training| Some((training, training.search?)))
     else {
         return Ok((scenario, None));

@@ -39,6 +39,33 @@ fn a_replica_holds_what_its_memory_does() {
 }
 
 #[test]
+fn memory_of_a_scenario_is_what_its_answer_holds() {
+    for settings in [
+        &[][..],
+        &["serving.speculation={ draft = \"llama-3.2-1b\", tokens = 4, acceptance = 0.75 }"],
+        &[
+            "serving.adapters={ count = 100, rank = 16 }",
+            "serving.layout={ prefill = { tensor = 8 }, decode = { tensor = 2 } }",
+        ],
+        &["serving.model=\"llama-3.1-8b\"", "serving.layout.tensor=1", "serving.slice=\"3g.40gb\""],
+        &["serving.layout=\"auto\""],
+    ] {
+        let set: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+        let answer = program::run(&[&["memory", SCENARIO, "--format", "json"], &set[..]].concat());
+        assert_eq!(answer.code, 0, "{settings:?}: {}", answer.stderr);
+        let held: Value = serde_json::from_str(&answer.stdout).unwrap();
+        let (_, json, _) = eval(settings);
+        for key in ["weights_bytes", "kv_cache_bytes", "total_bytes", "usable_bytes"] {
+            let [held, whole] = [&held, &json].map(|json| json["memory"][key].as_f64().unwrap());
+            assert!((held / whole - 1.0).abs() < 1e-9, "{settings:?} {key}: {held} {whole}");
+        }
+        let each = held["max_concurrency_count"].as_f64().unwrap();
+        let all = figure(&json, "max_concurrency_count");
+        assert!((each * figure(&json, "replicas_count") - all).abs() < 0.5, "{settings:?}: {each} {all}");
+    }
+}
+
+#[test]
 fn what_does_not_fit_or_divide_is_a_no_with_numbers() {
     let (code, json, stderr) = eval(&["serving.layout.tensor=1", "serving.weights=\"bf16\""]);
     assert_eq!(code, 1);

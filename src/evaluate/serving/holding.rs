@@ -7,7 +7,7 @@ use crate::catalog::model::Module;
 use crate::inference::{Adapters, Request, Room};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{
-    CacheFormats, Engine, Fits, Pages, ServingLayout, fits, rank_layers, rank_weights, sequence_bytes,
+    CacheFormats, Engine, Fits, Pages, Paging, ServingLayout, fits, rank_layers, rank_weights, sequence_bytes,
 };
 use crate::scenario::{AdapterSet, NodeGroup, Serving, Speculation};
 use crate::units::Bytes;
@@ -43,6 +43,14 @@ impl<'a> Holding<'a> {
     /// What fits of requests of that many tokens, with what drafts for them.
     pub(super) fn fits(&self, layout: &ServingLayout, tokens: u64) -> Fits {
         self.fits_in(layout, tokens, self.engine.pages)
+    }
+
+    /// What a rank holds of requests of that many tokens.
+    pub(super) fn of_a_rank(&self, tokens: u64, paging: Option<Paging>) -> HeldByRank {
+        let layout = &self.serving.layout;
+        let pages = Pages { paging: paging.unwrap_or(self.engine.pages.paging), ..self.engine.pages };
+        let engine = Engine { pages, outside: self.engine.outside + self.beside(layout), ..self.engine };
+        HeldByRank { fits: self.fits_in(layout, tokens, pages), usable: self.usable, tokens, engine }
     }
 
     /// Weights on a rank beside the model's own: of what drafts, and of adapters.
@@ -107,6 +115,19 @@ impl<'a> Holding<'a> {
         let with_end = held(context + half_block(self.engine.pages.block));
         if with_end > Bytes::ZERO { with_end.saturating_sub(held(context)) / with_end } else { 0.0 }
     }
+}
+
+/// What a rank of a replica holds, and could.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HeldByRank {
+    /// What fits.
+    pub fits: Fits,
+    /// What a process can have of an accelerator.
+    pub usable: Bytes,
+    /// Tokens of a request at its full length.
+    pub tokens: u64,
+    /// The engine, which takes what drafts and adapters hold beside the model for memory outside its allocator.
+    pub engine: Engine,
 }
 
 /// Parameters of an adapter on a rank, over all stages.

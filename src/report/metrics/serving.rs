@@ -25,6 +25,13 @@ figures! {
     "serving.tpot_s": Seconds, "Time between tokens", "Mean over requests.";
         "decode step + wait for prefills of other requests"
         from ["serving.decode_step_s", "serving.prefill_stall_s"] => |e| e.serving?.state.tpot;
+    "serving.decode_step_s": Seconds, "  Decode step", "One token of every sequence in decode.";
+        "weights read and multiplied + cache read + messages + units; without graphs at least launches of all layers"
+        from ["serving.model", "serving.layout", "serving.cuda_graphs", "accelerators.memory_bandwidth", "nodes.scale_up", "efficiency/serving.generation"]
+        => |e| e.serving?.state.step.total();
+    "serving.prefill_stall_s": Seconds, "  Wait for prefills", "What prefills of other requests hold a token up.";
+        "prefill x requests that begin in a time between tokens x share of a prefill that is waited for"
+        from ["serving.prefill_s", "serving.arrivals", "efficiency/serving.batching"] => |e| e.serving?.state.stall;
     "serving.tpot_low_s": Seconds, "  Low end", "Nine of ten measured points of the kind are above the low end and below the high one.";
         "figure / the factor within which nine of ten measured points of the kind lie" from ["serving.tpot_s", "efficiency/serving.coverage"]
         => |e| { let point = e.serving?; point.state.tpot / point.bands?.tpot };
@@ -73,13 +80,6 @@ figures! {
     "serving.limits_kept": Flag, "Limits kept", "Whether every limit of a latency is.";
         "each latency <= its limit" from ["serving.limits", "serving.ttft_s", "serving.tpot_s"]
         => |e| limits_kept(e)?;
-    "serving.decode_step_s": Seconds, "  Decode step", "One token of every sequence in decode.";
-        "weights read and multiplied + cache read + messages + units; without graphs at least launches of all layers"
-        from ["serving.model", "serving.layout", "serving.cuda_graphs", "accelerators.memory_bandwidth", "nodes.scale_up", "efficiency/serving.generation"]
-        => |e| e.serving?.state.step.total();
-    "serving.prefill_stall_s": Seconds, "  Wait for prefills", "What prefills of other requests hold a token up.";
-        "prefill x requests that begin in a time between tokens x share of a prefill that is waited for"
-        from ["serving.prefill_s", "serving.arrivals", "efficiency/serving.batching"] => |e| e.serving?.state.stall;
     "serving.prefill_s": Seconds, "Prefill of a request", "The prompt's tokens that are not cached, alone.";
         "matrix multiplications + attention + messages + time of layers" from ["serving.model", "serving.input_tokens", "serving.prefix_hit", "accelerators.peak_dense"]
         => |e| e.serving?.state.prefill;

@@ -123,6 +123,7 @@ impl Limits {
     }
 
     fn read(r: &mut Reader<'_>) -> Self {
+        let before = r.sink().len();
         let read = Self {
             ttft: r.optional("ttft"),
             ttft_p95: r.optional("ttft_p95"),
@@ -133,7 +134,8 @@ impl Limits {
             e2e_p95: r.optional("e2e_p95"),
         };
         for (key, limit) in read.named() {
-            if limit == Some(Seconds::ZERO) {
+            // What is no time has been refused, and stands as none.
+            if limit == Some(Seconds::ZERO) && r.sink().len() == before {
                 let message = format!("`serving.limits.{key}` is no time at all");
                 r.report(key, Code::OutOfRange, message, "such as \"500 ms\"");
             }
