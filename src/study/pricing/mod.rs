@@ -25,7 +25,7 @@ use crate::document::{Node, Value};
 use crate::evaluate::{Evaluation, Footprint, Infeasible, TokenCosts};
 use crate::scenario::{Scenario, ScenarioFile};
 use crate::search::evaluate;
-use crate::sweep::catalog_unused;
+use crate::sweep::{catalog_has, catalog_unused};
 use crate::units::{Factor, Fraction, SECONDS_PER_DAY, Seconds, Usd, UsdPerHour};
 use file::{DPUS, DpusFile, FREED, OfferFile};
 use rent::Rent;
@@ -183,7 +183,8 @@ impl<'a> Bound<'a> {
         let mut scenario = scenario?;
         let used = scenario.cluster.entries();
         for figure in &offer.figures {
-            let unused = figure.field.as_ref().and_then(|field| catalog_unused(field, &figure.key.0, &used));
+            let known = figure.field.as_ref().filter(|field| catalog_has(&catalog.records(), field));
+            let unused = known.and_then(|field| catalog_unused(field, &figure.key.0, &used));
             unused.into_iter().for_each(|mistake| sink.push(mistake.at(&figure.key.1, "this figure")));
         }
         let rent = match offer.kind {
