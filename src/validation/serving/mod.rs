@@ -37,11 +37,12 @@ pub(super) const POINT_NUMBERS: &[(&str, Holds)] = &[
     ("n_gpus", Holds::COUNT),
     ("silicon_tpot_ms", Holds::any(1e-3, 86_400e3)),
     ("silicon_ttft_ms", Holds::any(1e-3, 86_400e3)),
+    ("prompt_rounds", Holds::any(1.0, 1e6)),
 ];
 
 /// What the numbers of a table of throughputs may be: tokens or requests a second of up to a thousand million.
 pub(super) const THROUGHPUT_NUMBERS: &[(&str, Holds)] =
-    &[("isl", Holds::COUNT), ("osl", Holds::COUNT), ("value", Holds::any(1e-6, 1e9))];
+    &[("isl", Holds::COUNT), ("osl", Holds::COUNT), ("value", Holds::any(1e-6, 1e9)), ("most_requests", Holds::COUNT)];
 
 /// The set of constants that engines are bound with.
 pub fn constants(catalog: &Catalog) -> Option<&Arc<Entry<ServingEfficiency>>> {
@@ -49,7 +50,7 @@ pub fn constants(catalog: &Catalog) -> Option<&Arc<Entry<ServingEfficiency>>> {
 }
 
 /// The runs of a table that no rule about the data leaves out and that the model takes, each with its id. Runs with drafts
-/// are for validation alone.
+/// and rows that the table holds out are for validation alone.
 ///
 /// # Errors
 /// Where the text is no CSV, or lacks a column that every table of the domain has.
@@ -61,10 +62,18 @@ pub fn setups(
 ) -> Result<Vec<(String, Setup)>, TableError> {
     let rows = domain.rows_to_fit(text, aliases)?;
     let read = |row: &Row| {
+        if held_out(row) {
+            return None;
+        }
         let setup = setup(domain, row, catalog, aliases).ok().filter(|setup| !setup.drafts())?;
         Some((row.text("id").unwrap_or_default().to_owned(), setup))
     };
     Ok(rows.iter().filter_map(read).collect())
+}
+
+/// Whether the table holds a row out of fits: the constants have not seen it.
+fn held_out(row: &Row) -> bool {
+    row.text("role") == Some("holdout")
 }
 
 /// The setup of a row.

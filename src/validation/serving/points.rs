@@ -45,15 +45,16 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     let (input, output) = (asked_in * shortened, asked_out * shortened);
     let total = needed("concurrency")?;
     let concurrency = row.number("clean_engine_concurrency")?.unwrap_or(total);
+    let rounds = row.number("prompt_rounds")?.filter(|rounds| *rounds > 0.0).unwrap_or(WAVES);
     let fixed_length = !(DRAWN.contains(&asked_in) && DRAWN.contains(&asked_out));
     let room = named.room(layout, &engine, (input, output), catalog)?;
     filled.push(Fill {
         field: "arrivals",
-        value: format!("a burst, {WAVES} rounds"),
+        value: format!("a burst, {rounds} rounds"),
         rule: "benchmarks send ten prompts for each open request".to_owned(),
     });
     let request = Request { input, cached: 0.0, output, beyond: 0.0 };
-    let load = Load { request, concurrency, waves: WAVES, fixed_length };
+    let load = Load { request, concurrency, waves: rounds, fixed_length };
     let spread = Spread::from(layout);
     let asked = if pools {
         let prefill = prefill_spread(row)?;
@@ -97,6 +98,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         measured,
         filled,
         source: row.text("source").unwrap_or_default().to_owned(),
+        held_out: super::held_out(row),
     })
 }
 

@@ -119,6 +119,8 @@ pub struct Setup {
     pub(super) filled: Vec<Fill>,
     /// Where it was published.
     pub(super) source: String,
+    /// Whether the table holds it out of fits.
+    pub(super) held_out: bool,
 }
 
 impl Setup {
@@ -199,6 +201,11 @@ impl Setup {
         self.draft.is_some()
     }
 
+    /// Whether the table holds it out of fits: it judges them.
+    pub fn held_out(&self) -> bool {
+        self.held_out
+    }
+
     /// Whether prefill and decode have pools of their own.
     pub fn disaggregated(&self) -> bool {
         matches!(self.asked, Asked::Pools { .. })
@@ -240,9 +247,10 @@ impl Setup {
             (None, true) => "experts",
             (None, false) => "dense",
         };
+        let judged = if self.held_out { ", held out of the fit" } else { "" };
         let mode = match self.asked {
             Asked::Open(_) => "aggregated",
-            Asked::Endless { .. } => return format!("offline throughput, {kind}"),
+            Asked::Endless { .. } => return format!("offline throughput, {kind}{judged}"),
             Asked::Pools { .. } => "disaggregated",
         };
         let what = match quantity {
@@ -251,7 +259,7 @@ impl Setup {
             Quantity::Ttft => "time to first token",
             Quantity::Throughput => "throughput",
         };
-        if self.disaggregated() { format!("{what}, {mode}") } else { format!("{what}, {mode}, {kind}") }
+        if self.disaggregated() { format!("{what}, {mode}{judged}") } else { format!("{what}, {mode}, {kind}{judged}") }
     }
 }
 

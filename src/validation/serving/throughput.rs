@@ -11,23 +11,35 @@ use crate::validation::table::{Row, Unusable};
 /// Requests in an attention group at most: TensorRT-LLM's default.
 const MOST: f64 = 2_048.0;
 
+/// Engine families by how their names begin.
+const ENGINES: [(&str, &str); 3] = [("TensorRT-LLM", "trtllm"), ("vLLM", "vllm"), ("SGLang", "sglang")];
+
 pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<Setup, Unusable> {
     let engine_text = row.needed("engine")?;
     let offline = row.text("scenario") == Some("offline max throughput");
-    if !engine_text.starts_with("TensorRT-LLM") || !offline {
-        return Err(Unusable(format!("no offline throughput of TensorRT-LLM: {engine_text}")));
-    }
+    let family = ENGINES.iter().find(|(name, _)| engine_text.starts_with(name));
+    let Some(&(_, engine)) = family.filter(|_| offline) else {
+        return Err(Unusable(format!("no offline throughput of an engine that is known: {engine_text}")));
+    };
     if row.needed("metric")? != "total output throughput" {
         return Err(Unusable("no total output throughput".to_owned()));
     }
-    let engine = "trtllm".to_owned();
+    let engine = engine.to_owned();
     let mut named = Named::find(row.needed("model")?, row.needed("gpu")?, catalog, aliases)?;
     let mut filled = vec![named.serve_in(row.needed("weight_precision")?)?];
     let layout = parse(row.needed("parallelism")?)?;
     let needed = |column: &str| row.number(column)?.ok_or_else(|| Unusable(format!("{column} is missing")));
     let (input, output) = (needed("isl")?, needed("osl")?);
     let room = named.room(layout, &engine, (input, output), catalog)?;
-    filled.push(Fill { field: "requests", value: MOST.to_string(), rule: "the engine's default at most".to_owned() });
+    let most = match row.number("most_requests")? {
+        Some(most) => most,
+        None if engine == "trtllm" => {
+            let rule = "the engine's default at most".to_owned();
+            filled.push(Fill { field: "requests", value: MOST.to_string(), rule });
+            MOST
+        }
+        None => return Err(Unusable("most_requests is missing".to_owned())),
+    };
     let value = needed("value")?;
     Ok(Setup {
         draft: None,
@@ -38,11 +50,12 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         engine,
         spread: Spread::from(layout),
         room,
-        asked: Asked::Endless { request: Request { input, cached: 0.0, output, beyond: 0.0 }, most: MOST },
+        asked: Asked::Endless { request: Request { input, cached: 0.0, output, beyond: 0.0 }, most },
         counted_output: output,
         measured: vec![Measured { quantity: Quantity::Throughput, column: "value", value, scale: 1.0 }],
         filled,
         source: row.text("source").unwrap_or_default().to_owned(),
+        held_out: super::held_out(row),
     })
 }
 
