@@ -50,4 +50,42 @@ impl Replica<'_> {
             (alone, self.packed_by(&full, new, cached).min(alone) / f64::from(self.spread.pipeline))
         }
     }
+
+    /// Time that `count` such requests take, all there from the start.
+    ///
+    /// Prompts are few beside answers' steps, so that those that begin together end together: the batch is full but for the
+    /// last wave, which is what is left.
+    pub fn taken(&self, request: &Request, room: Room, count: f64) -> Seconds {
+        let full = room.requests;
+        let prefill = Together::packed(self.packed_prefill(request.input, request.cached));
+        let wave = |batch: f64| self.token_time(request, batch, &prefill, 1.0).total() * request.output;
+        let waves = (count / full).floor();
+        let rest = count - waves * full;
+        let last = if rest < 1.0 { Seconds::ZERO } else { wave(rest) };
+        last + if waves < 1.0 { Seconds::ZERO } else { wave(full) * waves }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inference::fixture;
+
+    #[test]
+    fn requests_without_end_are_as_many_as_there_are() {
+        let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
+        let engine = Replica::new(&model, &hardware, fixture::tensor(4));
+        let request = Request { input: 1_000.0, cached: 0.0, output: 1_000.0, beyond: 0.0 };
+        let room = Room { requests: 400.0 };
+        let second = Seconds::new(1.0);
+        let rate = |count: f64| count / (engine.taken(&request, room, count) / second);
+        let endless = engine.offline(&request, room).requests_per_second;
+        assert!((rate(400.0) / endless - 1.0).abs() < 1e-9 && (rate(40_000.0) / endless - 1.0).abs() < 1e-9);
+        // Fewer than a batch are one wave of their own; a few more than a batch are a second one, nearly as long.
+        let wave = |batch: f64| engine.taken(&request, Room { requests: batch }, batch);
+        assert_eq!(engine.taken(&request, room, 100.0), wave(100.0));
+        assert!((rate(400.0) / rate(410.0) - 1.0) > 0.1);
+        let two = engine.taken(&request, room, 500.0);
+        assert!((two / (wave(400.0) + wave(100.0)) - 1.0).abs() < 1e-12);
+    }
 }

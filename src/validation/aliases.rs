@@ -203,6 +203,17 @@ fn supported<T>(r: &mut Reader<'_>, read: impl Fn(&mut Reader<'_>) -> T) -> Supp
     }
 }
 
+/// Prompts of a benchmark's run of offline throughput.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Prompts {
+    /// Tokens of each.
+    input: u32,
+    /// Tokens of its answer.
+    output: u32,
+    /// How many there are.
+    count: u32,
+}
+
 /// The alias table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Aliases {
@@ -215,6 +226,7 @@ pub struct Aliases {
     families: Vec<Alias<Supported<Shape>>>,
     models: Vec<Alias<String>>,
     served: Vec<Alias<String>>,
+    prompts: Vec<Prompts>,
     precisions: Vec<Alias<Precision>>,
     shardings: Vec<Alias<Sharding>>,
     recomputes: Vec<Alias<StatedRecompute>>,
@@ -272,6 +284,11 @@ impl Aliases {
             }),
             models: aliases(r, "model", |r| r.get("model")),
             served: aliases(r, "served_model", |r| r.get("model")),
+            prompts: r.tables("prompts", |r| Prompts {
+                input: r.get("input"),
+                output: r.get("output"),
+                count: r.get("count"),
+            }),
             precisions: aliases(r, "precision", |r| r.get("precision")),
             shardings: aliases(r, "sharding", |r| r.get("sharding")),
             recomputes: aliases(r, "recompute", |r| {
@@ -351,6 +368,12 @@ impl Aliases {
     }
 
     /// The catalog's id of a model that a run serves.
+    /// Prompts of a run of TensorRT-LLM's benchmark with prompts and answers of so many tokens, where its documents say.
+    pub(super) fn prompts(&self, input: f64, output: f64) -> Option<f64> {
+        let of_lengths = |run: &&Prompts| f64::from(run.input) == input && f64::from(run.output) == output;
+        self.prompts.iter().find(of_lengths).map(|run| f64::from(run.count))
+    }
+
     pub(super) fn served(&self, model: &str) -> Option<&str> {
         first(&self.served, model).map(String::as_str)
     }

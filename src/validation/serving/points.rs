@@ -21,7 +21,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     let mut filled = Vec::new();
     let mut named = Named::find(row.needed("model_path")?, row.needed("system")?, catalog, aliases)?;
     let engine = row.needed("backend")?.to_owned();
-    filled.push(named.serve_in(row.needed("precision")?)?);
+    filled.extend(named.serve_in(row.needed("precision")?, row.text("kv_cache"))?);
     let either = |clean: &str, plain: &str| -> Result<u32, Unusable> {
         Ok(row.count(clean)?.or(row.count(plain)?).unwrap_or(1))
     };

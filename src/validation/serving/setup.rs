@@ -77,8 +77,8 @@ impl Predicted {
 pub(super) enum Asked {
     /// So many open at once.
     Open(Load),
-    /// More than it takes, of the most in each attention group.
-    Endless { request: Request, most: f64 },
+    /// All at once, so many of them or without end, at most so many open in each attention group.
+    Endless { request: Request, most: f64, count: Option<f64> },
     /// So many open for each decode worker of separate pools.
     Pools { load: Load, prefill: Spread, prefill_workers: f64, decode_workers: f64 },
 }
@@ -147,10 +147,15 @@ impl Setup {
                 let state = engine.closed_loop(&load, self.room);
                 Predicted::of_latencies(state.ttft, state.tpot, load.concurrency, self.counted_output)
             }
-            Asked::Endless { request, most } => {
-                let taken = self.room.requests.min(most * f64::from(self.spread.attention_data)).max(1.0);
-                let state = engine.offline(&request, Room { requests: taken });
-                let tokens_per_second = state.requests_per_second * request.output;
+            Asked::Endless { request, most, count } => {
+                let open = self.room.requests.min(most * f64::from(self.spread.attention_data)).max(1.0);
+                let room = Room { requests: open };
+                let state = engine.offline(&request, room);
+                let requests_per_second = match count {
+                    Some(count) => count / (engine.taken(&request, room, count) / Seconds::new(1.0)),
+                    None => state.requests_per_second,
+                };
+                let tokens_per_second = requests_per_second * request.output;
                 Predicted { tpot: state.tpot, ttft: state.ttft, tokens_per_second }
             }
             Asked::Pools { load, prefill, prefill_workers, decode_workers } => {
@@ -306,9 +311,9 @@ impl Named {
         Ok(Self { id: id.to_owned(), model: entry.part.clone(), node, accelerator })
     }
 
-    /// Gives the model the formats of a published precision. The cache, which rows leave open, is in 8 bits where weights
-    /// have 8 bits or are NVFP4.
-    pub(super) fn serve_in(&mut self, precision: &str) -> Result<Fill, Unusable> {
+    /// Gives the model the formats of a published precision. The cache is in that of its own column (`fp8`, `bf16`); where the
+    /// row leaves it open, in 8 bits where weights have 8 bits or are NVFP4.
+    pub(super) fn serve_in(&mut self, precision: &str, cache: Option<&str>) -> Result<Option<Fill>, Unusable> {
         let model = &mut self.model;
         let experts = model.formats.of(Module::Experts).format;
         let format = match precision.to_lowercase().as_str() {
@@ -325,11 +330,21 @@ impl Named {
         if !own {
             requantise(model, format);
         }
+        let stated = match cache {
+            Some("fp8") => Some(Number::Fp8),
+            Some("bf16") => Some(Number::Bf16),
+            Some(other) => return Err(Unusable(format!("no number format is known for a cache in \"{other}\""))),
+            None => None,
+        };
+        if let Some(number) = stated {
+            model.formats.kv_cache = Some(Format::plain(number));
+            return Ok(None);
+        }
         let narrow = matches!(format.number, Number::Fp8) || format == Format::named("nvfp4").unwrap_or_default();
         let cache = Format::plain(if narrow { Number::Fp8 } else { Number::Bf16 });
         model.formats.kv_cache = Some(cache);
         let rule = "8 bits where weights have 8 bits or are NVFP4, else 16".to_owned();
-        Ok(Fill { field: "kv_cache", value: cache.to_string(), rule })
+        Ok(Some(Fill { field: "kv_cache", value: cache.to_string(), rule }))
     }
 
     /// Room for requests of that many tokens, counted at their full length by engines that reserve it.

@@ -26,7 +26,8 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     }
     let engine = engine.to_owned();
     let mut named = Named::find(row.needed("model")?, row.needed("gpu")?, catalog, aliases)?;
-    let mut filled = vec![named.serve_in(row.needed("weight_precision")?)?];
+    let mut filled: Vec<Fill> =
+        named.serve_in(row.needed("weight_precision")?, row.text("kv_cache"))?.into_iter().collect();
     let layout = parse(row.needed("parallelism")?)?;
     let needed = |column: &str| row.number(column)?.ok_or_else(|| Unusable(format!("{column} is missing")));
     let (input, output) = (needed("isl")?, needed("osl")?);
@@ -40,6 +41,14 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         }
         None => return Err(Unusable("most_requests is missing".to_owned())),
     };
+    let count = match row.number("prompts")? {
+        Some(count) => Some(count),
+        None if engine == "trtllm" => aliases.prompts(input, output).inspect(|count| {
+            let rule = "as the engine's documents have it for prompts and answers of these lengths".to_owned();
+            filled.push(Fill { field: "prompts", value: count.to_string(), rule });
+        }),
+        None => None,
+    };
     let value = needed("value")?;
     Ok(Setup {
         draft: None,
@@ -50,7 +59,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         engine,
         spread: Spread::from(layout),
         room,
-        asked: Asked::Endless { request: Request { input, cached: 0.0, output, beyond: 0.0 }, most },
+        asked: Asked::Endless { request: Request { input, cached: 0.0, output, beyond: 0.0 }, most, count },
         counted_output: output,
         measured: vec![Measured { quantity: Quantity::Throughput, column: "value", value, scale: 1.0 }],
         filled,
