@@ -50,6 +50,8 @@ pub struct ServingKernels {
     pub decode_gemm: Ranged<Fraction>,
     /// Share of the memory bandwidth at which latent attention reads its cache.
     pub latent_cache: Ranged<Fraction>,
+    /// Rate of attention to latents in decode over the dense peak of 16 bits.
+    pub latent_attention: Ranged<Fraction>,
     /// Slowdown factor of reading NVFP4 weights outside experts: share of the rate of other formats.
     pub fp4_weights: Ranged<Fraction>,
     /// Share of that rate at which 4-bit floating-point weights are read where the matrix units do not take them.
@@ -164,6 +166,7 @@ impl ServingEfficiency {
             kernels: reader.table("kernel", |r| ServingKernels {
                 decode_gemm: r.get("decode_gemm"),
                 latent_cache: r.get("latent_cache"),
+                latent_attention: r.get("latent_attention"),
                 fp4_weights: r.get("fp4_weights"),
                 fp4_unpacked: r.get("fp4_unpacked"),
                 int4_unpacked: r.get("int4_unpacked"),
@@ -225,8 +228,8 @@ impl ConstantSet for ServingEfficiency {
             push_constants!(all, path, engine, Time: prefill_layer, first_token);
         }
         let kernels = &mut self.kernels;
-        push_constants!(all, "kernel", kernels, Share: decode_gemm, decode_experts, latent_cache, fp4_weights);
-        push_constants!(all, "kernel", kernels, Share: fp4_unpacked, int4_unpacked, prefill_weights);
+        push_constants!(all, "kernel", kernels, Share: decode_gemm, decode_experts, latent_cache, latent_attention);
+        push_constants!(all, "kernel", kernels, Share: fp4_weights, fp4_unpacked, int4_unpacked, prefill_weights);
         push_constants!(all, "kernel", kernels, Factor: block_scaled, routing);
         let overhead = &mut self.overhead;
         push_constants!(all, "overhead", overhead, Time: step, sequence, expert);

@@ -38,7 +38,7 @@ impl Replica<'_> {
     pub(super) fn cut_attention(&self, new: f64, cached: f64, (chunks, count): (Chunks, f64)) -> Seconds {
         // Contexts before chunks grow evenly.
         let before = cached + chunks.tokens * (count - 1.0) / 2.0;
-        self.prompt_attention(new, cached).max(self.cache(1.0, before) * count)
+        self.prompt_attention(new, cached).max(self.cache(1.0, before, 1.0) * count)
     }
 
     /// The longest that a sequence in decode waits for its next token: a step that the last whole chunk of a prompt shares.
@@ -47,7 +47,7 @@ impl Replica<'_> {
         let last = chunks.tokens.min(new);
         let before = cached + new - last;
         let own = self.prompt_step(last, last, chunks.shared) + self.prefill_overhead(new + cached);
-        Some(cycle + own + self.prompt_attention(last, before).max(self.cache(1.0, before)))
+        Some(cycle + own + self.prompt_attention(last, before).max(self.cache(1.0, before, 1.0)))
     }
 }
 

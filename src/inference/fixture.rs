@@ -71,6 +71,7 @@ pub(super) fn h100() -> Hardware {
         gemm: 0.6,
         experts: 0.35,
         attention: FlopRate::new(350e12),
+        latent: FlopRate::new(650e12),
         links: Bandwidth::new(190e9),
         exchange: Bandwidth::new(350e9),
         unit: us(20.0),
@@ -84,6 +85,7 @@ pub(super) fn h100() -> Hardware {
         kernels: ServingKernels {
             decode_gemm: share(0.5),
             latent_cache: share(0.6),
+            latent_attention: share(0.66),
             fp4_weights: share(0.7),
             fp4_unpacked: share(0.5),
             int4_unpacked: share(0.3),

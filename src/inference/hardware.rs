@@ -57,6 +57,8 @@ pub struct Hardware {
     pub(super) experts: f64,
     /// Rate of attention in prefill.
     pub(super) attention: FlopRate,
+    /// Rate of attention to latents in decode.
+    pub(super) latent: FlopRate,
     /// Reached bandwidth of the scale-up links, one direction.
     pub(super) links: Bandwidth,
     /// The same that the exchange of many tokens with experts reaches.
@@ -127,6 +129,7 @@ impl Hardware {
             gemm: generation.gemm.value.get(),
             experts: generation.experts.value.get(),
             attention: bf16 * generation.attention.value.get(),
+            latent: bf16 * kernels.latent_attention.value.get(),
             links: links * generation.scale_up.value.get(),
             exchange: links * set.messages.exchange.value.get(),
             unit: generation.unit.value * rates.overhead.value.get(),

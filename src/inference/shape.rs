@@ -99,6 +99,9 @@ pub(super) struct MixerLayers {
     pub(super) score: Flops,
     /// The same of an indexer.
     pub(super) index_score: Flops,
+    /// The same in decode where all heads attend to one latent of a token, expanded for none of them: so many share what is read
+    /// that arithmetic counts. Zero where heads have keys and values of their own.
+    pub(super) absorbed: Flops,
 }
 
 /// The kind of operator unit that mixes tokens.
@@ -224,6 +227,7 @@ fn mixer_layers(block: &Block, formats: &CacheFormats) -> Option<MixerLayers> {
         state: Bytes::ZERO,
         score: Flops::ZERO,
         index_score: Flops::ZERO,
+        absorbed: Flops::ZERO,
     };
     // A state is read and written; recurrences are computed in single precision where the checkpoint says nothing.
     let state = |numbers: f64| Bytes::new(2.0 * 4.0 * numbers);
@@ -257,6 +261,7 @@ fn mixer_layers(block: &Block, formats: &CacheFormats) -> Option<MixerLayers> {
                 index_token: stored(index[1]),
                 score: Flops::new(2.0 * heads * (nope + rope + value)),
                 index_score: Flops::new(2.0 * index[0] * index[1]),
+                absorbed: Flops::new(2.0 * heads * (2.0 * rank + rope)),
                 ..nothing
             }
         }
@@ -274,6 +279,7 @@ fn mixer_layers(block: &Block, formats: &CacheFormats) -> Option<MixerLayers> {
                 state: stored(f64::from(compressed.window) * dim),
                 score: Flops::new(4.0 * heads * dim / ratio),
                 index_score: Flops::new(2.0 * index[0] * index[1] / ratio),
+                absorbed: Flops::new(4.0 * heads * dim / ratio),
                 ..nothing
             }
         }
@@ -297,6 +303,11 @@ impl MixerLayers {
     pub(super) fn read(&self, context: f64, tensor: u32) -> Bytes {
         let part = self.shared_by.part(tensor);
         (self.token * context.min(self.window) + self.index_token * context + self.state) * (part * self.layers)
+    }
+
+    /// Operations of one token of a sequence of that context against latents in its cache, over all tensor ranks.
+    pub(super) fn attend(&self, context: f64) -> Flops {
+        self.absorbed * (context.min(self.window) * self.layers)
     }
 
     /// Operations of causal attention over a prompt's `new` tokens behind `before` that are cached.
