@@ -370,7 +370,8 @@ impl Aliases {
     /// The catalog's id of a model that a run serves.
     /// Prompts of a run of TensorRT-LLM's benchmark with prompts and answers of so many tokens, where its documents say.
     pub(super) fn prompts(&self, input: f64, output: f64) -> Option<f64> {
-        let of_lengths = |run: &&Prompts| f64::from(run.input) == input && f64::from(run.output) == output;
+        let same = |tokens: u32, stated: f64| (f64::from(tokens) - stated).abs() < 0.5;
+        let of_lengths = |run: &&Prompts| same(run.input, input) && same(run.output, output);
         self.prompts.iter().find(of_lengths).map(|run| f64::from(run.count))
     }
 
