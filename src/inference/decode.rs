@@ -256,7 +256,8 @@ mod tests {
     fn heads_that_share_a_latent_are_bound_by_arithmetic() {
         let (model, hardware) = (fixture::shape("deepseek-v3"), fixture::h100());
         let time = |tensor: u32| {
-            let spread = Spread { tensor, attention_data: 8 / tensor, pipeline: 1, expert_parallel: true };
+            let spread =
+                Spread { tensor, attention_data: 8 / tensor, pipeline: 1, expert_parallel: true, redundant_experts: 0 };
             Replica::new(&model, &hardware, spread).cache(100.0, 2_000.0, 1.0)
         };
         // 58 layers of 576 numbers in 16 bits; 128 heads times 2 x (512 + 64 + 512) operations, at 650 TFLOP/s.
