@@ -249,6 +249,72 @@ fn nodes_of_its_own_of_the_same_kind_change_nothing() {
 }
 
 #[test]
+fn pods_and_sites_hold_nodes_of_two_kinds() {
+    let pods = ["cluster.topology.kind=\"rail-fat-tree\"", "cluster.topology.pod=64"];
+    let sites = ["cluster.topology.sites={ count = 2, distance = \"80 km\", bandwidth = \"3.2 Tbit/s\" }"];
+    for settings in [&pods[..], &sites] {
+        let (code, shared, stderr) = eval(RACKS, &[&TOGETHER[..], settings].concat());
+        assert_eq!(code, 0, "{stderr}");
+        // Of equal kinds nothing changes.
+        let own = on("hgx-h200-8", 128, settings);
+        for group in ["memory", "serving", "fabric", "facility"] {
+            assert_eq!(own[group], shared[group], "{group} {settings:?}");
+        }
+        // Others have as many ports.
+        let other = on("hgx-b200-8", 128, settings);
+        assert_eq!(other["fabric"]["nics_count"], shared["fabric"]["nics_count"]);
+        assert_eq!(other["fabric"]["switches_count"], shared["fabric"]["switches_count"]);
+    }
+    // Requests are answered at the site where they were taken in: no fibre between.
+    let transfer = |settings: &[&str]| on("hgx-b200-8", 128, settings)["serving"]["kv_transfer_s"].as_f64().unwrap();
+    assert!((transfer(&sites) / transfer(&[]) - 1.0).abs() < 1e-3);
+}
+
+#[test]
+fn tiers_are_bought_for_the_nodes_that_prefill() {
+    let kept = |tiers: &str| {
+        format!("serving.cache={{ prefixes = 200000, prefix_tokens = 6000, popularity = 0.7, tiers = {tiers} }}")
+    };
+    let with = |tiers: &str, settings: &[&str]| on("hgx-b200-8", 128, &[&[kept(tiers).as_str()], settings].concat());
+    let long = ["serving.input_tokens=8000", "serving.arrivals={ rate = \"20 request/s\" }"];
+    let (none, some) = (with("[]", &long), with("[{ tier = \"cxl-gen5\" }]", &long));
+    let of = |json: &Value, group: &str, key: &str| json[group][key].as_f64().unwrap();
+    assert!(of(&some, "serving", "prefix_found_ratio") > of(&none, "serving", "prefix_found_ratio"));
+    assert!(of(&some, "serving", "prefill_s") < of(&none, "serving", "prefill_s"));
+    // Decode reads none of it.
+    assert_eq!(some["serving"]["decode_most_requests_per_s"], none["serving"]["decode_most_requests_per_s"]);
+    // Half of what all GPUs would have, paid for by prompts.
+    let shared = eval(RACKS, &[&TOGETHER[..], &long, &[kept("[{ tier = \"cxl-gen5\" }]").as_str()]].concat()).1;
+    let tiers = |json: &Value| of(json, "cost", "memory_tiers_usd");
+    assert!(tiers(&some) > 0.0 && (tiers(&shared) / tiers(&some) - 2.0).abs() < 1e-9, "{}", tiers(&some));
+    assert!(of(&some, "cost", "prefill_share_ratio") > of(&none, "cost", "prefill_share_ratio"));
+    // Memory of hosts is that of the nodes that prefill.
+    let host = with("[{ tier = \"host-dram-pcie5\" }]", &long);
+    assert!(
+        tiers(&host).abs() < 1e-9
+            && of(&host, "serving", "prefix_found_ratio") > of(&none, "serving", "prefix_found_ratio")
+    );
+}
+
+#[test]
+fn workers_are_whole_and_as_many_as_match_decode() {
+    // Where the split is left open, one worker more or fewer serves no more.
+    let at = |settings: &[&str]| eval(RACKS, &[&["serving.arrivals=\"max\"", "cluster.spares=0"], settings].concat()).1;
+    let found = at(&[]);
+    let of = |json: &Value, key: &str| json["serving"][key].as_f64().unwrap();
+    let (all, each) = (of(&found, "prefill_accelerators_count"), 8.0);
+    assert!((all / each).fract().abs() < 1e-9 && ((256.0 - all) / 128.0).fract().abs() < 1e-9, "{all}");
+    let small = "serving.layout={ decode = { tensor = 1, attention_data = 8, expert = 8 }, prefill = { tensor = 8, expert = 8 } }";
+    let found = at(&[small]);
+    let workers = of(&found, "prefill_workers_count");
+    for other in [workers - 1.0, workers + 1.0] {
+        let given = small.replace("prefill = {", &format!("prefill_accelerators = {}, prefill = {{", other * each));
+        let served = of(&at(&[&given]), "requests_per_s");
+        assert!(served <= of(&found, "requests_per_s") * (1.0 + 1e-9), "{other}: {served}");
+    }
+}
+
+#[test]
 fn a_gpu_that_computes_more_takes_in_no_less_and_leaves_decode_alone() {
     let mut before = 0.0;
     let decode = |json: &Value| json["serving"]["decode_most_requests_per_s"].as_f64().unwrap();
@@ -324,7 +390,15 @@ fn nodes_for_prefill_that_cannot_be_are_refused_with_a_hint() {
         (vec![own("hgx-h200-8", 0)], "`cluster.prefill.accelerators` is 0, outside 1 to 10000000"),
         (vec![h200.clone(), "serving.layout={ tensor = 8 }".to_owned()], "no pool of its own"),
         (vec![h200.clone(), TOGETHER[0].to_owned()], "said twice"),
-        (vec![h200.clone(), "cluster.topology.pod=128".to_owned()], "pods are of nodes of one kind"),
+        (vec![h200.clone(), "serving.slice=\"1g.18gb\"".to_owned()], "slices do not reach each other's memory"),
+        (
+            vec![own("rtx-pro-6000-8", 128), "cluster.topology.pod=64".to_owned()],
+            "another number of network cards with `hgx-h200-8` (8 for 8) than with `rtx-pro-6000-8` (4 for 8)",
+        ),
+        (
+            vec![own("gb200-nvl72", 144), "cluster.topology.pod=64".to_owned()],
+            "a pod of 64 accelerators is no number of whole nodes of 72, `gb200-nvl72`",
+        ),
         (vec!["cluster.prefill={ node = \"hgx-h200-8\" }".to_owned()], "`cluster.prefill.accelerators`"),
         (vec!["cluster.prefill.count=3".to_owned()], "cluster.prefill"),
     ] {

@@ -6,11 +6,6 @@ use crate::units::{Bandwidth, Bytes, Meters, Seconds};
 /// Light in a metre of single-mode fibre, whose group index is 1.468 at 1,550 nm (Corning SMF-28 product information).
 const LIGHT_IN_A_METER_OF_FIBRE: Seconds = Seconds::new(1.468 / 299_792_458.0);
 
-/// Time of light in so much fibre.
-pub fn in_fibre(distance: Meters) -> Seconds {
-    LIGHT_IN_A_METER_OF_FIBRE * (distance / Meters::new(1.0))
-}
-
 /// A line's time in its two parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
@@ -121,7 +116,7 @@ impl<'a> Call<'a> {
         }
         let passes = if self.kind == Collective::AllReduce { 2.0 } else { 1.0 };
         let borders = if ring { f64::from(self.group.sites) } else { 1.0 };
-        in_fibre(self.group.distance) * (passes * borders)
+        LIGHT_IN_A_METER_OF_FIBRE * (self.group.distance / Meters::new(1.0) * passes * borders)
     }
 
     /// Hop of a tree in Simple: the wire, a chunk through the rank's share of the NICs, the plugin.

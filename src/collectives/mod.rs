@@ -30,7 +30,6 @@ mod tree;
 mod wires;
 
 pub use algorithm::{ALGORITHMS, Algorithm, Library};
-pub use call::in_fibre;
 pub use choice::{Choice, Limit, Rule, choose, host_floor};
 pub use contention::beside;
 pub use path::IntraNode;

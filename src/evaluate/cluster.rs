@@ -39,6 +39,8 @@ pub struct BuiltCluster {
     pub(super) loads: Vec<Load>,
     /// What is bought, the nodes first, by kind.
     pub(super) bought: Vec<PartCost>,
+    /// How many of that are memory tiers, behind the nodes and storage.
+    pub(super) tiers: usize,
 }
 
 /// Nodes of a kind, as they are bought.
@@ -144,8 +146,9 @@ impl BuiltCluster {
             energy_per_year: facility.energy_per_year,
         };
         let bought = part_costs(cluster, &kinds, &parts, &side);
+        let tiers = tiers::costs(cluster, taking_in(&kinds).all()).count();
         let costs = tco::breakdown(&cost_inputs(cluster, finance, &bought, &drivers));
-        Ok(Self { kinds, topology, parts, side, racks, facility, capacity, drivers, costs, loads, bought })
+        Ok(Self { kinds, topology, parts, side, racks, facility, capacity, drivers, costs, loads, bought, tiers })
     }
 
     /// The same cluster used and financed otherwise. Nothing is allocated.
@@ -161,12 +164,12 @@ impl BuiltCluster {
 
     /// Nodes of the cluster's own kind.
     pub fn main_nodes(&self) -> NodesBought {
-        main_nodes(&self.kinds)
+        self.kinds.first().copied().unwrap_or_default()
     }
 
     /// Price of memory tiers that are bought beside the nodes.
     pub fn memory_tier_capex(&self, cluster: &Cluster) -> Usd {
-        tiers::costs(cluster, self.main_nodes().all()).map(|part| part.unit_price * part.count as f64).sum()
+        tiers::costs(cluster, taking_in(&self.kinds).all()).map(|part| part.unit_price * part.count as f64).sum()
     }
 
     /// Power of the fabric's parts in use.
@@ -197,9 +200,9 @@ fn spare_nodes(nodes: u32, share: Fraction) -> u32 {
     spare
 }
 
-/// Nodes of the cluster's own kind; memory tiers are bought for these alone, as whoever binds has checked.
-fn main_nodes(kinds: &[NodesBought]) -> NodesBought {
-    kinds.first().copied().unwrap_or_default()
+/// Nodes that take prompts in, which memory tiers are bought for: those of prefill, where it has its own.
+fn taking_in(kinds: &[NodesBought]) -> NodesBought {
+    kinds.last().copied().unwrap_or_default()
 }
 
 /// What the power budget holds of such nodes, of several kinds in the same proportion, each with its part of this cluster's
@@ -238,7 +241,7 @@ fn cluster_racks(cluster: &Cluster, kinds: &[NodesBought], parts: &[&PartLine]) 
     };
     let mut shared = racked(parts);
     shared.push(storage);
-    shared.extend(tiers::racked(cluster, main_nodes(kinds).all()));
+    shared.extend(tiers::racked(cluster, taking_in(kinds).all()));
     Ok(racks(&own, cluster.site.rack)? + shared_racks(&shared, cluster.site.rack)?)
 }
 
@@ -258,7 +261,7 @@ fn loads(cluster: &Cluster, kinds: &[NodesBought], parts: &[&PartLine], finance:
     let mut loads: Vec<Load> = nodes(|bought| bought.at_work, finance.utilisation)
         .chain(nodes(|bought| bought.spare, Fraction::ZERO))
         .chain([Load::constant(u64::from(cluster.storage_units), cluster.storage.power)])
-        .chain(tiers::loads(cluster, main_nodes(kinds).all()))
+        .chain(tiers::loads(cluster, taking_in(kinds).all()))
         .collect();
     // Network cards are part of the nodes' power.
     loads.extend(parts.iter().filter(|part| part.kind != PartKind::Nic).map(|part| Load {
@@ -312,7 +315,7 @@ fn part_costs(cluster: &Cluster, kinds: &[NodesBought], fabric: &[PartLine], sid
         unit_price: part.unit_price,
         basis: part.basis,
     };
-    lines.extend(tiers::costs(cluster, main_nodes(kinds).all()));
+    lines.extend(tiers::costs(cluster, taking_in(kinds).all()));
     lines.extend(fabric.iter().map(|part| {
         let (what, per) = match part.kind {
             PartKind::Nic => ("Network cards", Driver::Nic),

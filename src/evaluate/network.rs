@@ -71,7 +71,7 @@ pub(super) fn network_of(
     // Parts of that many cards of one node.
     let parts = |node: &Node| node.hosts().saturating_mul(node.cards_of_host() / nics);
     let pod_nodes = match (choice.pod, kinds) {
-        // Whoever binds has checked that pods are of one kind.
+        // Whoever binds has checked that a pod has as many parts whichever kind its nodes are of.
         (Some(pod), [(node, _), ..]) if pod.is_multiple_of(node.accelerators) => {
             Some((pod / node.accelerators).saturating_mul(parts(node)))
         }

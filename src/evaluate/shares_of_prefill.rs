@@ -33,6 +33,8 @@ impl BuiltCluster {
         let share = |place: usize, line: &CostLine| match line.per {
             // The nodes' own lines are the first, by kind.
             _ if place < kinds => f64::from(u8::from(place > 0)),
+            // Behind the nodes and storage those of memory tiers, which are bought for what takes prompts in.
+            _ if kinds > 1 && (kinds + 1..=kinds + self.tiers).contains(&place) => 1.0,
             Driver::Kw | Driver::Rack => provisioned,
             Driver::Kwh => energy,
             Driver::Node => number,

@@ -6,9 +6,9 @@ use crate::facility::{Load, Racked};
 use crate::scenario::{BoundTier, Cluster};
 use crate::tco::PartCost;
 
-/// Tiers that are bought, what each is bought as, and how many whole units of that over all nodes.
+/// Tiers that are bought, what each is bought as, and how many whole units of that over so many of the nodes that take prompts in.
 fn units(cluster: &Cluster, nodes: u32) -> impl Iterator<Item = (&BoundTier, &Entry<Component>, u64)> {
-    let accelerators = f64::from(nodes) * f64::from(cluster.node.accelerators);
+    let accelerators = f64::from(nodes) * f64::from(cluster.nodes_of_prefill().node.accelerators);
     cluster.memory_tiers.iter().filter_map(move |tier| {
         let unit = tier.unit.as_deref()?;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of modules or drives")]

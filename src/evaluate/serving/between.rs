@@ -2,7 +2,6 @@
 
 use super::joined::{cards, network};
 use super::{Infeasible, tokens_up};
-use crate::collectives::in_fibre;
 use crate::evaluate::step::wires;
 use crate::inference::{HandOver, Links};
 use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
@@ -18,7 +17,7 @@ pub(super) struct Between {
     sent: Bandwidth,
     received: Bandwidth,
     pairs: Pairs,
-    /// What engines, and light between sites, take beside.
+    /// What engines take beside.
     fixed: Seconds,
 }
 
@@ -40,12 +39,8 @@ impl Between {
         let receiver = end(cluster.main_nodes(), serving.layout)?;
         let sender = end(cluster.nodes_of_prefill(), pool.layout)?;
         // The same network, of which the ends take as much as they have cards.
-        let pairs = Pairs {
-            lone: sender.lone.max(receiver.lone),
-            all: sender.all.max(receiver.all),
-            distance: sender.distance.max(receiver.distance),
-        };
-        Ok(Self { pairs, fixed: near.fixed + in_fibre(pairs.distance), ..near })
+        let pairs = Pairs { lone: sender.lone.max(receiver.lone), all: sender.all.max(receiver.all) };
+        Ok(Self { pairs, ..near })
     }
 
     /// The same with nothing between the cards.

@@ -146,7 +146,7 @@ pub(super) fn room(
     let mut tiers = [CacheTier::default(); MOST_TIERS];
     for (tier, bound) in tiers.iter_mut().zip(&caching.tiers) {
         let shared = bound.entry.medium == TierMedium::Remote;
-        let of = if shared { f64::from(cluster.accelerators) } else { ranks };
+        let of = if shared { f64::from(cluster.nodes_of_prefill().accelerators) } else { ranks };
         let transfer = once / (bound.entry.read_bandwidth.value * ranks);
         let load = bound.entry.latency.value + transfer;
         let store = once / (bound.entry.write_bandwidth.value * ranks);

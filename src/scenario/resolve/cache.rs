@@ -158,13 +158,13 @@ fn bound(wanted: &CacheTierFile, cluster: Option<&Cluster>, catalog: &Catalog, s
         );
     }
     if let (Some(host), Some(cluster)) = (entry.host, cluster)
-        && host != cluster.node.host
+        && host != cluster.nodes_of_prefill().node.host
     {
-        let message =
-            format!("{} is memory of {host} hosts, and `{}` has {} ones", entry.id, cluster.node.id, cluster.node.host);
+        let node = cluster.nodes_of_prefill().node;
+        let message = format!("{} is memory of {host} hosts, and `{}` has {} ones", entry.id, node.id, node.host);
         return refuse(Code::Inconsistent, message, "`clusterplan catalog list memory_tiers` shows others".to_owned());
     }
-    let included = cluster.map_or(Bytes::ZERO, |cluster| included(entry.medium, &cluster.node));
+    let included = cluster.map_or(Bytes::ZERO, |cluster| included(entry.medium, cluster.nodes_of_prefill().node));
     let usual = if included > Bytes::ZERO { included } else { entry.capacity.value };
     let capacity = wanted.capacity.unwrap_or(usual);
     if capacity <= Bytes::ZERO && wanted.capacity.is_none() {

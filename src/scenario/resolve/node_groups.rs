@@ -123,16 +123,8 @@ pub(super) fn bind(
         }
     }
     if let Some(topology) = beside.topology {
-        if topology.pod.is_some() {
-            refuse(wanted, sink, "pods are of nodes of one kind", "leave cluster.topology.pod out, or cluster.prefill");
-        }
-        if topology.sites.is_some() {
-            refuse(
-                wanted,
-                sink,
-                "sites share nodes of one kind",
-                "leave cluster.topology.sites out, or cluster.prefill",
-            );
+        if let (Some(pod), Some(main)) = (topology.pod, beside.node) {
+            check_pod(pod, main, &node, &wanted.node, sink);
         }
     }
     for network in beside.networks {
@@ -146,6 +138,30 @@ pub(super) fn bind(
         check_cards(other, &node, &wanted.node, sink);
     }
     Some(PrefillNodes { node, accelerator: accelerator?, accelerators: wanted.accelerators })
+}
+
+/// A pod of so many accelerators has as many ports whichever nodes it is of, and is whole nodes of either kind.
+fn check_pod(pod: u32, main: &Entry<Node>, own: &Entry<Node>, at: &Reference, sink: &Sink) {
+    let cards = |node: &Entry<Node>| u64::from(node.hosts()) * u64::from(node.cards_of_host());
+    let refuse = |message: String, hint: &str| {
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&at.at, "this node").hint(hint));
+    };
+    if cards(main) * u64::from(own.accelerators) != cards(own) * u64::from(main.accelerators) {
+        let message = format!(
+            "a pod of {pod} accelerators has another number of network cards with `{}` ({} for {}) than with `{}` ({} for {})",
+            main.id,
+            cards(main),
+            main.accelerators,
+            own.id,
+            cards(own),
+            own.accelerators
+        );
+        refuse(message, "leave cluster.topology.pod out, or choose a node with as many cards for each accelerator");
+    } else if !pod.is_multiple_of(own.accelerators) {
+        let message =
+            format!("a pod of {pod} accelerators is no number of whole nodes of {}, `{}`", own.accelerators, own.id);
+        refuse(message, "choose a cluster.topology.pod that both kinds of nodes divide");
+    }
 }
 
 /// Hosts of both kinds share leaves in parts of as many cards as divide both; each such part has as many accelerators.
@@ -197,11 +213,8 @@ fn check_use(file: &ScenarioFile, wanted: &PrefillFile, sink: &Sink) {
         refuse(wanted, sink, "how many accelerators prefill has is said twice", hint);
     }
     if serving.features.slice.is_some() {
-        refuse(wanted, sink, "slices are of accelerators of one kind", "leave serving.slice out, or cluster.prefill");
-    }
-    if serving.cache.as_ref().is_some_and(|cache| !cache.tiers.is_empty()) {
-        let hint = "leave serving.cache.tiers out, or cluster.prefill";
-        refuse(wanted, sink, "memory tiers beside accelerators of two kinds are not modelled", hint);
+        let message = "slices do not reach each other's memory: none hands a cache to another, so that prefill has no nodes to itself";
+        refuse(wanted, sink, message, "leave serving.slice out, or cluster.prefill");
     }
 }
 

@@ -1,9 +1,9 @@
 //! Messages between pairs of accelerators anywhere in a job, as pools hand caches to each other.
 
 use super::Reach;
-use crate::units::Meters;
 
-/// What the network leaves of the cards' rate to messages between pairs that lie anywhere in the job.
+/// What the network leaves of the cards' rate to messages between pairs that lie anywhere in the job, or at its site where it has
+/// several, each with its part of both pools: a request is answered where it was taken in.
 ///
 /// Messages keep to their rail, as all traffic here. What leaves a unit or a pod shares its uplinks with what others send.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,40 +12,35 @@ pub struct Pairs {
     pub lone: f64,
     /// The same where every accelerator sends at its full rate.
     pub all: f64,
-    /// Fibre between sites that a message passes, on the mean of all pairs.
-    pub distance: Meters,
 }
 
 impl Pairs {
     /// Pairs that nothing holds up.
-    pub const NEAR: Self = Self { lone: 1.0, all: 1.0, distance: Meters::ZERO };
+    pub const NEAR: Self = Self { lone: 1.0, all: 1.0 };
 }
 
 impl Reach {
     /// Pairs anywhere in the job, of which so many neighbouring accelerators send at the same time.
     pub fn pairs(&self, senders: u32) -> Pairs {
-        let others = f64::from(self.total.saturating_sub(self.domain).max(1));
+        let total = self.total.min(self.site);
+        let others = f64::from(total.saturating_sub(self.domain).max(1));
         let mut pairs = Pairs::NEAR;
         for (tiers, block, oversubscription, slowdown) in [
             (2, self.unit, self.leaf_oversubscription, &self.leaf_slowdown),
             (3, self.pod, self.spine_oversubscription, &self.spine_slowdown),
-            (0, self.site, self.site_oversubscription, &self.site_slowdown),
         ] {
             if self.tiers < tiers {
                 continue;
             }
-            if self.total <= block {
+            if total <= block {
                 break;
             }
-            let leaving = (f64::from(self.total - block) / others).min(1.0);
+            let leaving = (f64::from(total - block) / others).min(1.0);
             let load = oversubscription * leaving;
             let own = (f64::from(senders) / f64::from(block.max(1))).min(1.0);
             pairs.all = pairs.all.max(slowdown.at(load));
             pairs.lone = pairs.lone.max(slowdown.at(load * own));
-            if tiers == 0 {
-                pairs.distance = self.site_distance * leaving;
-            }
         }
-        Pairs { lone: pairs.lone / self.torus_share, all: pairs.all / self.torus_share, ..pairs }
+        Pairs { lone: pairs.lone / self.torus_share, all: pairs.all / self.torus_share }
     }
 }
