@@ -1,6 +1,6 @@
 //! The wait for room in the cache, where as many requests may be in decode as it holds.
 
-use super::latency::Wait;
+use super::waiting::Wait;
 use crate::units::{RequestRate, Seconds};
 
 /// Standard deviations by which as many requests as there is room for are above the mean at which nobody waits.
@@ -40,14 +40,16 @@ impl Admission {
             return Wait::NONE;
         }
         let slope = (self.full.saturating_sub(self.held)) / self.held / (self.room - self.batch).max(1.0);
-        let peaked = self.peakedness.max(1.0);
+        let peaked = self.peakedness.clamp(1.0, self.room.max(1.0));
         // Times that grow with those in decode make their number scatter more.
         let spread = (1.0 - self.batch * slope).max(0.05);
         let variance = self.batch * peaked / spread;
         if self.room - self.batch > FAR * variance.sqrt() + FAR * peaked {
             return Wait::NONE;
         }
+        // A whole number of larger requests, which together take the room there is.
         let places = (self.room / peaked).floor().max(1.0);
+        let peaked = self.room / places;
         let time = |number: f64| 1.0 + slope * (number * peaked - self.batch);
         // As many as come in the time that one takes on average, of larger requests.
         let offered = self.rate.over(self.held) / peaked;
@@ -67,12 +69,12 @@ impl Admission {
         }
         let load = self.rate / self.most;
         if load >= 1.0 {
-            return Wait { busy: 1.0, mean: self.full };
+            return Wait::exponential(1.0, self.full);
         }
         // Beyond the places, each further one is as likely as the load says.
         let waits = share / (1.0 - load) / (all + share * load / (1.0 - load));
         let each = Seconds::new(1.0) * (peaked / self.most.over(Seconds::new(1.0)) / (1.0 - load));
-        Wait { busy: waits, mean: each * (waits * (1.0 + scatter()) / 2.0) }
+        Wait::exponential(waits, each * (waits * (1.0 + scatter()) / 2.0))
     }
 }
 
@@ -97,11 +99,11 @@ mod tests {
     fn places_of_one_pace_are_an_m_m_c_queue() {
         for (rate, room) in [(0.5, 1.0), (4.0, 5.0), (45.0, 50.0), (180.0, 200.0)] {
             let (wait, waits) = (engine(rate, room, 1.0).wait(|| 1.0), erlang_c(room, rate));
-            assert!((wait.busy / waits - 1.0).abs() < 1e-9, "{rate} {room}: {wait:?} {waits}");
+            assert!((wait.share / waits - 1.0).abs() < 1e-9, "{rate} {room}: {wait:?} {waits}");
             // W = C / (c mu - lambda), and half of it where all take the same time (M/D/c, Lee and Longton).
             let mean = waits / (room - rate);
-            assert!((wait.mean.value() / mean - 1.0).abs() < 1e-9);
-            let halved = engine(rate, room, 1.0).wait(|| 0.0).mean.value();
+            assert!((wait.over_all().value() / mean - 1.0).abs() < 1e-9);
+            let halved = engine(rate, room, 1.0).wait(|| 0.0).over_all().value();
             assert!((halved / mean - 0.5).abs() < 1e-9);
         }
     }
@@ -109,17 +111,17 @@ mod tests {
     #[test]
     fn an_m_d_1_queue_is_exact_and_with_room_to_spare_nobody_waits() {
         // Busy for 0.8 of the time: 0.8 / (2 x 0.2) = 2 s for services of 1 s.
-        assert!((engine(0.8, 1.0, 1.0).wait(|| 0.0).mean.value() - 2.0).abs() < 1e-12);
+        assert!((engine(0.8, 1.0, 1.0).wait(|| 0.0).over_all().value() - 2.0).abs() < 1e-12);
         assert_eq!(engine(40.0, 200.0, 1.0).wait(|| 1.0), Wait::NONE);
         // Bursts of eight reach further.
         let bursts = Admission { peakedness: 8.0, ..engine(40.0, 60.0, 1.0) };
-        assert!(bursts.wait(|| 1.0).mean > engine(40.0, 60.0, 1.0).wait(|| 1.0).mean * 10.0);
+        assert!(bursts.wait(|| 1.0).over_all() > engine(40.0, 60.0, 1.0).wait(|| 1.0).over_all() * 10.0);
     }
 
     #[test]
     fn places_that_slow_each_other_wait_longer() {
         // 40 in decode take 1 s each, and 50 take 1.2 s: at most 41.7 a second.
         let (slower, even) = (engine(40.0, 50.0, 1.2).wait(|| 1.0), engine(40.0, 50.0, 1.0).wait(|| 1.0));
-        assert!(slower.busy > 2.0 * even.busy && slower.mean > even.mean * 4.0, "{slower:?} {even:?}");
+        assert!(slower.share > 2.0 * even.share && slower.over_all() > even.over_all() * 4.0, "{slower:?} {even:?}");
     }
 }

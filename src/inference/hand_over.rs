@@ -1,7 +1,8 @@
 //! Handing caches over from prefill workers to decode replicas, by links that both pools have so many of.
 
 use super::Links;
-use super::latency::{Coming, Wait, mean_wait};
+use super::coming::Coming;
+use super::waiting::{Wait, mean_wait};
 use crate::topology::Pairs;
 use crate::units::{RequestRate, Seconds};
 
@@ -44,7 +45,7 @@ impl HandOver {
         let end = |alone: Seconds, end: End| {
             let carried = alone / (1.0 - end.messaging / 2.0);
             let busy = rate.over(carried) / end.groups;
-            Wait { busy, mean: mean_wait(carried, busy, [1.0, scatter]) }
+            Wait::exponential(busy, mean_wait(carried, busy, [1.0, scatter]))
         };
         end(self.keeps_sender(), sender).and(end(self.keeps_receiver(), receiver))
     }
@@ -61,7 +62,7 @@ pub(super) struct End {
 
 /// Squared coefficient of variation of the caches of prompts, which grow by the token.
 pub(super) fn scatter(coming: &Coming<'_>) -> f64 {
-    let tokens = || coming.prompts().map(|(new, cached, weight)| (new + cached, weight));
+    let tokens = || coming.prompts().map(|prompt| (prompt.new + prompt.cached, prompt.weight));
     let mean: f64 = tokens().map(|(tokens, weight)| tokens * weight).sum();
     tokens().map(|(tokens, weight)| weight * (tokens / mean - 1.0).powi(2)).sum()
 }
@@ -81,7 +82,7 @@ mod tests {
             (sender, receiver)
         };
         let wait = |hand_over: &HandOver, rate: f64, messaging: f64, scatter: f64| {
-            hand_over.wait(RequestRate::new(rate), ends(messaging), scatter).mean.value()
+            hand_over.wait(RequestRate::new(rate), ends(messaging), scatter).over_all().value()
         };
         // 80 a second over two groups that send are 0.8 of each: an M/D/1 queue waits for 0.02 x 0.8 / 0.4 s. One that
         // receives is as busy with half of the time of each: half the wait.

@@ -1,8 +1,7 @@
 //! Offline throughput: requests queue without end. It is what an engine serves at most.
 
 use super::batching::{Request, SteadyState};
-use super::latency::Coming;
-use super::scratch::over_prompts;
+use super::coming::Coming;
 use super::together::Together;
 use super::{Replica, Room, Scratch};
 use crate::units::{RequestRate, Seconds};
@@ -17,7 +16,7 @@ impl Replica<'_> {
     /// The part of full steps that a prompt takes, the mean of those that come.
     pub fn packed(&self, coming: &Coming<'_>, scratch: &mut Scratch) -> Seconds {
         self.time_prompts(coming, scratch);
-        over_prompts(scratch.prompts(), |timed| timed.served).0 * f64::from(self.spread.pipeline)
+        scratch.over_prompts(|timed| timed.served).mean * f64::from(self.spread.pipeline)
     }
 
     /// As many requests as there is room for, where a prompt takes such a part of full steps.

@@ -2,10 +2,13 @@
 
 use super::admission::Admission;
 use super::batching::{Request, SteadyState};
+use super::coming::Coming;
 use super::features::TokenTime;
-use super::latency::{Coming, Latencies, Sources, Wait, distribution, mean_wait, peakedness, tokens};
-use super::replay::{ByPrompt, Servers, dispersion, replay};
-use super::scratch::{Timed, over_prompts};
+use super::latency::{Latencies, Sources, distribution};
+use super::pace::peakedness;
+use super::prompt_queue::PromptQueue;
+use super::replay::{ByPrompt, Replayed, Servers, Times, replay};
+use super::scattered::Scattered;
 use super::together::Together;
 use super::{Replica, Room, Scratch};
 use crate::units::{RequestRate, Seconds};
@@ -74,10 +77,9 @@ impl Replica<'_> {
     /// One of so many engines to which `rate` requests come, and how their latencies scatter. At most it serves what requests
     /// without end come to ([`Replica::endless`]): prompts that wait fill steps, and hold tokens up for less than as they come.
     ///
-    /// The batch is the one whose requests end at that rate (Little's law). A prompt waits for those before it, one prefill at a
-    /// time: the mean wait of a G/G/1 queue, exact where requests come at random (Pollaczek and Khinchine), over the lengths
-    /// that prompts have; and where the cache is nearly full, for room in it. Of a trace that is replayed it is the waits of its
-    /// own requests.
+    /// The batch is the one whose requests end at that rate (Little's law). A prompt waits for those before it, which steps take in
+    /// as they have come ([`PromptQueue::wait`]), over the lengths that prompts have; and where the cache is nearly full, for room
+    /// in it. A trace that is replayed goes through steps and decode request by request.
     ///
     /// # Errors
     /// When the rate is more than the engine serves with its cache full, or more prefills than it has time for.
@@ -91,10 +93,11 @@ impl Replica<'_> {
         scratch: &mut Scratch,
     ) -> Result<(SteadyState, Latencies), Overload> {
         self.time_prompts(coming, scratch);
-        let (prefill, _) = over_prompts(scratch.prompts(), |timed| timed.alone);
-        let (least, serving) = over_prompts(scratch.prompts(), |timed| timed.served);
-        let prefills = Together::new(self, request, room.requests).over(prefill);
-        let time = |batch: f64| self.token_time(request, batch, &prefills, 1.0);
+        let prefill = scratch.over_prompts(|timed| timed.alone).mean;
+        let served = scratch.over_prompts(|timed| timed.served);
+        let least = served.mean;
+        let together = Together::new(self, request, room.requests).over(prefill);
+        let time = |batch: f64| self.token_time(request, batch, &together, 1.0);
         let ends = |batch: f64| RequestRate::of(batch, time(batch).total() * request.output);
         let prefill_binds = most.over(least) > 1.0;
         if rate >= most {
@@ -112,26 +115,36 @@ impl Replica<'_> {
             let each = SECOND * (room.requests / rate.over(SECOND) / request.output);
             (room.requests, TokenTime { stall: each.saturating_sub(token.step.total()), ..token })
         };
-        let busy = rate.over(least);
         let squared_cv = coming.squared_cv(f64::from(replicas));
-        let peaked = peakedness(squared_cv, coming.requests);
-        // By Little's law.
-        let in_decode = |batch: f64, rate: RequestRate| SECOND * (batch / rate.over(SECOND));
+        let peaked = peakedness(squared_cv, coming, batch * f64::from(replicas));
+        // By Little's law; caches are held while prompts are taken in too.
+        let in_decode = |batch: f64, rate: RequestRate| SECOND * (batch / rate.over(SECOND)) + least;
+        let held = in_decode(room.requests, full);
+        let load = (rate / most * (held / held.saturating_sub(least))).min(f64::midpoint(rate / most, 1.0));
         let admission = Admission {
             rate,
             batch,
             held: in_decode(batch, rate.min(full)),
             room: room.requests,
-            full: in_decode(room.requests, full),
-            most,
+            full: held,
+            most: rate / load,
             peakedness: peaked,
         };
-        let before = Wait { busy, mean: mean_wait(least, busy, [squared_cv, serving]) };
-        let wait = before.and(admission.wait(|| coming.requests.answer_scatter()));
-        let queue = wait.mean;
+        let before = PromptQueue {
+            rate,
+            coming: squared_cv,
+            // Stages have other prompts before and behind.
+            fixed: (prefill / f64::from(self.spread.pipeline)).saturating_sub(least),
+            served: Scattered { mean: least, ..served },
+            most: self.prompts_of_steps(request.input, served.variance),
+        };
+        let (groups, part) = together.of_groups();
+        let prefills = before.side_by_side(groups, part / f64::from(self.spread.pipeline));
+        let admission = admission.wait(|| coming.requests.answers.scatter());
+        let queue = prefills.over_all() + admission.over_all();
         // A step of those in decode for each chunk of the prompt.
         let first = |new: f64, alone: Seconds| self.hardware.first_token + alone + token.cycle * self.chunks(new);
-        let (to_first, _) = over_prompts(scratch.prompts(), |timed: &Timed| first(timed.new, timed.alone));
+        let to_first = scratch.over_prompts(|timed| first(timed.new, timed.alone)).mean;
         let mut state = SteadyState {
             ttft: to_first + queue,
             queue,
@@ -139,27 +152,32 @@ impl Replica<'_> {
             ..SteadyState::of(&token, batch, prefill)
         };
         let of_batch = |batch: f64| time(batch.clamp(0.0, room.requests)).total();
-        let mut sources = Sources { first: &first, wait, token: of_batch, peakedness: peaked };
         if coming.replay {
             let times = self.times_of_prompts();
-            let kept = ByPrompt::new(&coming.requests.prompts, |prompt| {
-                let (new, cached) = coming.parts(prompt);
-                times(new, cached).1
-            });
+            let step = |new: f64, cached: f64| {
+                let (alone, served) = times(new, cached);
+                // Where prompts are cut, steps are full of pieces of several.
+                let cut = self.features.chunks.is_some_and(|chunks| new > chunks.tokens);
+                if cut { served } else { alone / f64::from(self.spread.pipeline) }
+            };
+            let replayed = Times {
+                served: ByPrompt::new(coming, |new, cached| times(new, cached).1),
+                alone: ByPrompt::new(coming, step),
+                first: ByPrompt::new(coming, |new, cached| first(new, times(new, cached).0)),
+                token: &of_batch,
+                room: room.requests,
+            };
+            let tokens = self.tokens_of_steps() / (1.0 - coming.hit).max(f64::MIN_POSITIVE);
             let all = rate * f64::from(replicas);
-            let firsts = ByPrompt::new(&coming.requests.prompts, |prompt| {
-                let (new, cached) = coming.parts(prompt);
-                first(new, times(new, cached).0)
-            });
-            if let Some(found) = replay(coming, all, Servers::InTurn(replicas), room, (&kept, &firsts, state.tpot)) {
+            if let Some(found) = replay(coming, all, Servers::InTurn(replicas, tokens), &replayed) {
                 state.queue = found.wait;
                 state.ttft = to_first + found.wait;
-                let together = dispersion(coming, all, state.tpot * request.output);
-                sources.peakedness = 1.0 + (together - 1.0) / f64::from(replicas);
-                let token = tokens(&state, &sources);
-                return Ok((state, Latencies { first_token: found.first_token, token, whole: found.whole }));
+                let Replayed { first_token, token, whole, .. } = found;
+                return Ok((state, Latencies { first_token, token, whole }));
             }
         }
+        let sources =
+            Sources { first: &first, prefills, admission, token: of_batch, room: room.requests, peakedness: peaked };
         let latencies = distribution(coming, &state, &sources, scratch);
         Ok((state, latencies))
     }
@@ -168,127 +186,174 @@ impl Replica<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::fixture;
+    use crate::inference::features::{Chunks, Features};
+    use crate::inference::prefill::FULL_STEP;
+    use crate::inference::simulation::{Draws, Engine, Found, Sent};
+    use crate::inference::{ModelShape, Spread, fixture};
     use crate::workload::{Moments, Requests};
 
-    /// Uniform numbers above 0 (xorshift, Marsaglia 2003).
-    struct Draws(u64);
-
-    impl Draws {
-        fn exponential(&mut self, mean: f64) -> f64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            -(((self.0 >> 11) as f64 + 0.5) / (1_u64 << 53) as f64).ln() * mean
-        }
+    /// What is simulated: lengths, how requests come, and the engine.
+    #[derive(Clone, Copy, Debug)]
+    struct Case {
+        input: Moments,
+        output: Moments,
+        /// Standard deviation over the mean of the times between requests.
+        cv: f64,
+        /// Of the most that can be served.
+        load: f64,
+        room: u32,
+        chunk: Option<f64>,
     }
 
-    /// What requests meet that come at random to one engine, event by event: one prefill at a time in the order of coming, which
-    /// begins when there is room in the cache; all in decode go on together, as fast as their number lets them. The mean time to
-    /// the first token, those that 95% and 99% stay below, the whole times that half, 95% and 99% do, and the times of a token.
-    fn simulated(
-        rate: f64,
-        room: usize,
-        tokens: f64,
-        (served, first): (f64, f64),
-        time: impl Fn(f64) -> f64,
-    ) -> [f64; 9] {
-        let (mut draws, requests) = (Draws(0x2545_F491_4F6C_DD1D), 40_000);
-        let mut coming: Vec<f64> = Vec::new();
-        (0..requests).fold(0.0, |at, _| {
-            coming.push(at + draws.exponential(1.0 / rate));
-            coming.last().copied().unwrap()
-        });
-        let (mut now, mut next, mut waiting) = (0.0_f64, 0, std::collections::VecDeque::new());
-        let mut prefill: Option<(f64, f64)> = None;
-        // Tokens left of each in decode, and when it came.
-        let mut decode: Vec<(f64, f64)> = Vec::new();
-        let (mut firsts, mut wholes) = (Vec::new(), Vec::new());
-        // Time of a token, and how many there were at it.
-        let mut paces: Vec<(f64, f64)> = Vec::new();
-        while wholes.len() < requests {
-            let pace = time(decode.len() as f64);
-            let soonest = decode.iter().map(|(left, _)| now + left * pace).fold(f64::INFINITY, f64::min);
-            let arrives = coming.get(next).copied().unwrap_or(f64::INFINITY);
-            let prefilled = prefill.map_or(f64::INFINITY, |(until, _)| until);
-            let until = soonest.min(arrives).min(prefilled);
-            for (left, _) in &mut decode {
-                *left -= (until - now) / pace;
-            }
-            paces.push((pace, decode.len() as f64 * (until - now) / pace));
-            now = until;
-            if arrives <= until {
-                waiting.push_back(arrives);
-                next += 1;
-            } else if prefilled <= until {
-                let (_, came) = prefill.take().unwrap();
-                decode.push((tokens, came));
-            } else {
-                let done = (0..decode.len()).min_by(|one, other| decode[*one].0.total_cmp(&decode[*other].0)).unwrap();
-                wholes.push(now - decode.swap_remove(done).1);
-            }
-            if prefill.is_none()
-                && decode.len() < room
-                && let Some(came) = waiting.pop_front()
-            {
-                firsts.push(now - came + first);
-                prefill = Some((now + served, came));
-            }
-        }
-        firsts.sort_by(f64::total_cmp);
-        let mean = firsts.iter().sum::<f64>() / firsts.len() as f64;
-        wholes.sort_by(f64::total_cmp);
-        paces.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let all: f64 = paces.iter().map(|(_, tokens)| tokens).sum();
-        let token = |share: f64| {
-            let mut before = 0.0;
-            let reached = |(_, tokens): &&(f64, f64)| {
-                before += tokens;
-                before >= share * all
-            };
-            paces.iter().find(reached).unwrap().0
+    const CASE: Case = Case {
+        input: Moments { mean: 2_048.0, cv: 0.0 },
+        output: Moments { mean: 256.0, cv: 0.0 },
+        cv: 1.0,
+        load: 0.5,
+        room: 2_000,
+        chunk: None,
+    };
+
+    /// Mean time to the first token; half, 95% and 99% of first tokens, of tokens, and of whole requests: as reckoned, and as
+    /// simulated request by request.
+    fn both(model: &ModelShape, spread: Spread, case: &Case, count: usize) -> [[f64; 10]; 2] {
+        let hardware = fixture::h100();
+        let chunks = case.chunk.map(|tokens| Chunks { tokens, shared: true });
+        let engine = Replica::new(model, &hardware, spread).with(Features { chunks, ..Features::default() });
+        let requests = Requests::lognormal(case.input, case.output);
+        let request =
+            Request { input: case.input.mean, cached: 0.0, output: case.output.mean, beyond: requests.beyond };
+        let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: case.cv, replay: false };
+        let room = Room { requests: f64::from(case.room) };
+        let mut scratch = Scratch::default();
+        engine.time_prompts(&coming, &mut scratch);
+        let prefill = scratch.over_prompts(|timed| timed.alone).mean;
+        let together = Together::new(&engine, &request, room.requests).over(prefill);
+        let token = |batch: f64| engine.token_time(&request, batch.max(LEAST), &together, 1.0).total();
+        let ends = RequestRate::of(room.requests, token(room.requests) * request.output);
+        let most = ends.min(RequestRate::of(1.0, scratch.over_prompts(|timed| timed.served).mean));
+        let rate = most * case.load;
+        let (state, latencies) = engine.open_loop(&request, rate, 1, &coming, (room, most), &mut scratch).unwrap();
+        let groups = f64::from(spread.attention_data);
+        let simulated = Engine {
+            places: case.room as usize,
+            tokens: case.chunk.is_none().then_some(FULL_STEP * groups),
+            prefill: &|new| {
+                let all: f64 = new.iter().sum();
+                if case.chunk.is_some() {
+                    engine.packed_prefill(all, 0.0).min(engine.prefill(all, 0.0)).value()
+                } else if groups > 1.0 {
+                    engine.prefill_together(new.len() as f64, all / new.len() as f64, 0.0).value()
+                } else {
+                    let attention: Seconds = new.iter().map(|new| engine.prompt_attention(*new, 0.0)).sum();
+                    (engine.prompt_step(all, all, false) + attention + engine.prefill_overhead(all)).value()
+                }
+            },
+            behind: &|new| {
+                let served = engine.packed_prefill(new, 0.0).min(engine.prefill(new, 0.0));
+                let rest = if case.chunk.is_some() { engine.prefill(new, 0.0) - served } else { Seconds::ZERO };
+                (hardware.first_token + rest + state.cycle * engine.chunks(new)).value()
+            },
+            token: &|batch| token(batch).value(),
         };
-        let of = |times: &[f64], percent: usize| times[times.len() * percent / 100];
-        let [first, whole] = [&firsts, &wholes].map(|times| [50, 95, 99].map(|percent| of(times, percent)));
-        [mean, first[1], first[2], whole[0], whole[1], whole[2], token(0.5), token(0.95), token(0.99)]
+        let mut draws = Draws::new();
+        let mut at = 0.0;
+        let sent: Vec<Sent> = (0..count)
+            .map(|_| {
+                at += draws.gap(rate.value().recip(), case.cv);
+                let input = draws.lognormal(case.input.mean, case.input.cv);
+                Sent { at, input, output: draws.lognormal(case.output.mean, case.output.cv) }
+            })
+            .collect();
+        let Found { mean, first, token, whole } = simulated.run(&sent);
+        let found = [&[mean][..], &first, &token, &whole].concat().try_into().unwrap();
+        let three = |of: crate::inference::Quantiles| [of.p50, of.p95, of.p99].map(Seconds::value);
+        let Latencies { first_token, token, whole } = latencies;
+        let reckoned = [&[state.ttft.value()][..], &three(first_token), &three(token), &three(whole)].concat();
+        [reckoned.try_into().unwrap(), found]
+    }
+
+    /// How far quantiles of first tokens may be off, of tokens, and of whole requests.
+    type Near = [f64; 3];
+
+    fn hold(model: &ModelShape, spread: Spread, cases: &[(Case, Near)]) {
+        for (case, near) in cases {
+            let count = if case.load > 0.85 { 150_000 } else { 40_000 };
+            let [reckoned, found] = both(model, spread, case, count);
+            let of = |index: usize| reckoned[index] / found[index] - 1.0;
+            let off = std::array::from_fn::<f64, 10, _>(of);
+            let allowed = |index: usize| if index == 0 { near[0] } else { near[(index - 1) / 3] };
+            assert!((0..10).all(|index| off[index].abs() < allowed(index)), "{case:?}: {off:.3?}");
+        }
     }
 
     #[test]
     fn latencies_are_those_of_requests_one_by_one() {
-        let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
-        let engine = Replica::new(&model, &hardware, fixture::tensor(4));
-        let one = |mean| Moments { mean, cv: 0.0 };
-        let (input, output) = (2_048.0, 256.0);
-        let requests = Requests::lognormal(one(input), one(output));
-        let request = Request { input, cached: 0.0, output, beyond: 0.0 };
-        let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: false };
-        let prefill = engine.prefill(input, 0.0);
-        let served = engine.packed_prefill(input, 0.0).min(prefill);
-        let prefills = Together::new(&engine, &request, 400.0);
-        let time = |batch: f64| engine.token_time(&request, batch.max(LEAST), &prefills, 1.0).total().value();
-        // Room to spare, where only prefills are waited for; and so little that most of the wait is for it.
-        // Allowed of the mean time to the first token, of its 95% and 99%, of half of all whole times, their 95% and 99%, and of
-        // the same of tokens. Waits' tails are exponential, which those of prompts of one length are not; and where there is no
-        // room, requests wait while those in decode are slow, which counts as chance here.
-        for (share, room, places, near) in [
-            (0.5, 400.0, 400, [0.01, 0.1, 0.16, 0.03, 0.02, 0.02, 0.02, 0.02, 0.02]),
-            (0.8, 400.0, 400, [0.02, 0.07, 0.09, 0.03, 0.02, 0.03, 0.02, 0.03, 0.06]),
-            (0.5, 24.0, 24, [0.01, 0.12, 0.18, 0.03, 0.02, 0.02, 0.02, 0.02, 0.03]),
-            (0.8, 24.0, 24, [0.08, 0.05, 0.18, 0.03, 0.06, 0.1, 0.02, 0.02, 0.02]),
-        ] {
-            let most = RequestRate::of(room, Seconds::new(time(room)) * output).min(RequestRate::of(1.0, served));
-            let rate = most * share;
-            let room = Room { requests: room };
-            let (state, latencies) =
-                engine.open_loop(&request, rate, 1, &coming, (room, most), &mut Scratch::default()).unwrap();
-            let first = state.ttft.saturating_sub(state.queue).value();
-            let found = simulated(rate.value(), places, output, (served.value(), first), time);
-            let Latencies { first_token: first, token, whole } = latencies;
-            let reckoned =
-                [state.ttft, first.p95, first.p99, whole.p50, whole.p95, whole.p99, token.p50, token.p95, token.p99];
-            for ((found, reckoned), near) in found.into_iter().zip(reckoned.map(Seconds::value)).zip(near) {
-                assert!((reckoned / found - 1.0).abs() < near, "{share}, {room:?}: {reckoned}, {found} one by one");
-            }
-        }
+        let model = fixture::shape("llama-3.1-70b");
+        let one = |mean, cv| Moments { mean, cv };
+        let near = [0.08, 0.08, 0.05];
+        let some = Case { input: one(2_048.0, 0.5), output: one(256.0, 0.5), ..CASE };
+        let short = Case { input: one(300.0, 1.0), output: one(300.0, 1.0), ..CASE };
+        let long = Case { input: one(6_000.0, 0.5), output: one(600.0, 1.0), ..CASE };
+        hold(
+            &model,
+            fixture::tensor(4),
+            &[
+                (Case { load: 0.3, ..CASE }, near),
+                (Case { load: 0.8, ..CASE }, near),
+                (Case { load: 0.9, ..some }, near),
+                (Case { load: 0.6, ..some }, near),
+                (Case { load: 0.8, chunk: Some(512.0), ..some }, near),
+                // Steps that take many prompts, and hardly ever more than one.
+                (Case { load: 0.6, ..short }, [0.1, 0.08, 0.05]),
+                (Case { load: 0.8, ..short }, [0.11, 0.08, 0.05]),
+                (Case { load: 0.8, ..long }, near),
+            ],
+        );
+    }
+
+    #[test]
+    fn requests_wait_for_room_one_by_one() {
+        let model = fixture::shape("llama-3.1-70b");
+        let some = Case { output: Moments { mean: 256.0, cv: 0.5 }, room: 24, ..CASE };
+        let near = [0.17, 0.05, 0.05];
+        hold(
+            &model,
+            fixture::tensor(4),
+            &[
+                (Case { load: 0.6, ..some }, near),
+                (Case { load: 0.8, ..some }, near),
+                (Case { load: 0.8, room: 60, ..some }, near),
+                (Case { load: 0.9, ..some }, near),
+            ],
+        );
+    }
+
+    #[test]
+    fn bursts_and_even_times_are_met_less_well() {
+        let model = fixture::shape("llama-3.1-70b");
+        let some = Case { input: Moments { mean: 2_048.0, cv: 0.5 }, output: Moments { mean: 256.0, cv: 0.5 }, ..CASE };
+        hold(
+            &model,
+            fixture::tensor(4),
+            &[
+                (Case { cv: 0.0, load: 0.6, ..some }, [0.2, 0.06, 0.05]),
+                (Case { cv: 0.0, load: 0.8, ..some }, [0.25, 0.06, 0.05]),
+                (Case { cv: 2.0, load: 0.3, ..some }, [0.1, 0.08, 0.06]),
+                (Case { cv: 2.0, load: 0.6, ..some }, [0.1, 0.08, 0.06]),
+                (Case { cv: 2.0, load: 0.9, ..some }, [0.15, 0.16, 0.08]),
+                (Case { cv: 2.0, load: 0.6, room: 24, ..some }, [0.4, 0.06, 0.08]),
+                (Case { cv: 2.0, load: 0.8, room: 24, ..some }, [0.4, 0.06, 0.08]),
+            ],
+        );
+    }
+
+    #[test]
+    fn groups_take_prompts_side_by_side() {
+        let model = fixture::shape("deepseek-v3");
+        let spread = Spread { tensor: 1, attention_data: 8, pipeline: 1, expert_parallel: true, redundant_experts: 0 };
+        let case = Case { output: Moments { mean: 512.0, cv: 0.5 }, ..CASE };
+        let near = [0.2, 0.05, 0.05];
+        hold(&model, spread, &[(Case { load: 0.3, ..case }, near), (Case { load: 0.8, ..case }, near)]);
     }
 }

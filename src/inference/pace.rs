@@ -1,13 +1,15 @@
 //! How the pace of answers scatters: as many as are in decode share an engine, and their number goes up and down.
 
-use super::latency::{Part, Times};
+use statrs::function::erf::erfc;
+
+use super::coming::Coming;
+use super::scattered::Scattered;
 use crate::units::Seconds;
 
 /// The least part by which a token's time grows less than the number in decode (as where room is waited for).
 const LEAST_SLACK: f64 = 0.05;
-/// Shares of a normal distribution in half deviations outwards from its middle, the last of all that is beyond.
-const HALF_DEVIATIONS: [f64; 8] =
-    [0.191_462_46, 0.149_882_28, 0.091_848_05, 0.044_057_07, 0.016_540_47, 0.004_859_77, 0.001_117_27, 0.000_232_63];
+/// Standard deviations from which on a limit changes nothing.
+const FAR: f64 = 5.0;
 
 /// Skewness up to which quantiles ascend over the deviations below.
 const MOST_SKEWED: f64 = 0.7;
@@ -32,10 +34,34 @@ pub(super) struct Pace {
     elasticity: f64,
     /// Variance of a token's time over its squared mean, at random times.
     variance: f64,
+    /// What is left of both by the room for them.
+    kept: Kept,
+}
+
+/// What is left of a normal distribution where all that is above a limit is brought down to it: how far its mean moves, in
+/// standard deviations, and the part of its variance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Kept {
+    moved: f64,
+    variance: f64,
+}
+
+impl Kept {
+    /// Below a limit so many standard deviations from the middle.
+    fn below(limit: f64) -> Self {
+        if limit > FAR {
+            return Self { moved: 0.0, variance: 1.0 };
+        }
+        let density = (-limit * limit / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+        let beyond = erfc(limit * std::f64::consts::FRAC_1_SQRT_2) / 2.0;
+        let moved = limit * beyond - density;
+        let square = 1.0 - beyond - limit * density + limit * limit * beyond;
+        Self { moved, variance: (square - moved * moved).max(0.0) }
+    }
 }
 
 impl Pace {
-    /// Of so many in decode, whose number scatters with `peakedness` times the variance of Poisson arrivals where they do not
+    /// Of so many in decode, for `room` of which there is room, whose number scatters with `peakedness` times the variance of Poisson arrivals where they do not
     /// slow each other.
     ///
     /// All in decode get tokens at one pace, so that their number is as likely as in processor sharing, whatever the lengths of
@@ -43,7 +69,7 @@ impl Pace {
     /// the time that an answer takes among `n`, over `n`. Near its mean `N`, with a time that grows by `b` of the number's growth,
     /// its variance is `N / (1 - b)`, its skewness `(1 + b) / sqrt(N (1 - b))` (a negative binomial distribution), and a token,
     /// which sees its own sequence beside as many as there are at random times, shares its step with `1 / (1 - b)` more than `N`.
-    pub(super) fn new(batch: f64, peakedness: f64, token: impl Fn(f64) -> Seconds) -> Self {
+    pub(super) fn new(batch: f64, peakedness: f64, room: f64, token: impl Fn(f64) -> Seconds) -> Self {
         let poisson = batch * peakedness;
         // A straight line through two numbers, the lower of which is in reach of any room for caches.
         let step = poisson.sqrt().clamp(batch * 1e-3, batch * 0.5);
@@ -55,7 +81,9 @@ impl Pace {
         let deviation = variance.sqrt();
         let skewness = if batch > 0.0 { peakedness * (1.0 + elasticity) / slack / deviation } else { 0.0 };
         let skewness = skewness.min(MOST_SKEWED);
-        Self { batch, beyond: peakedness / slack, deviation, skewness, elasticity, variance: relative }
+        let beyond = peakedness / slack;
+        let kept = Kept::below(if deviation > 0.0 { (room - batch - beyond) / deviation } else { f64::INFINITY });
+        Self { batch, beyond, deviation, skewness, elasticity, variance: relative, kept }
     }
 
     /// The number in decode that a token shares its step with, so many standard deviations of a normal distribution from the
@@ -66,7 +94,8 @@ impl Pace {
 
     /// Relative to a mean found from steady rates, the mean time of an answer's token.
     pub(super) fn mean(&self) -> f64 {
-        if self.batch > 0.0 { 1.0 + self.elasticity * self.beyond / self.batch } else { 1.0 }
+        let more = self.beyond + self.deviation * self.kept.moved;
+        if self.batch > 0.0 { (1.0 + self.elasticity * more / self.batch).max(0.0) } else { 1.0 }
     }
 
     /// Variance of an answer's mean pace over its square; lengths of answers scatter with that squared coefficient of variation.
@@ -83,57 +112,35 @@ impl Pace {
         let lengths = 2.0 * (1.0 - b).max(LEAST_SLACK);
         let exponential = 2.0 * (lengths - 1.0 + (-lengths).exp()) / (lengths * lengths);
         let mixed = scatter.min(1.0);
-        self.variance * (one_length * (1.0 - mixed) + exponential * mixed)
+        self.variance * self.kept.variance * (one_length * (1.0 - mixed) + exponential * mixed)
+    }
+
+    /// An answer's token, which takes so long at steady rates.
+    pub(super) fn answers(&self, token: Seconds, scatter: f64) -> Scattered {
+        let variance = self.of_answers(scatter);
+        Scattered { mean: token * self.mean(), variance, third: self.skewness * variance * variance.sqrt() }
     }
 }
 
-impl Times {
-    /// These, which scatter by lengths, where they scatter by pace besides, with that standard deviation over their mean: the
-    /// larger scatter takes in the variance of the smaller and keeps its form. That of the pace is a skewed normal one, up to
-    /// `most`.
-    pub(super) fn scatter(&mut self, mean: Seconds, (deviation, pace): (f64, &Pace), most: Seconds) {
-        let added = deviation * deviation;
-        let middle = self.mean();
-        if added <= 0.0 || middle <= Seconds::ZERO {
-            return;
-        }
-        let own: f64 = self.0.iter().map(|part| part.share * part.square_about(middle)).sum();
-        if own >= added {
-            let wider = (1.0 + added / own).sqrt() * (mean / middle);
-            let moved = |time: Seconds| {
-                (mean + time.saturating_sub(middle) * wider).saturating_sub(middle.saturating_sub(time) * wider)
-            };
-            for part in &mut self.0 {
-                (part.from, part.to) = (moved(part.from), moved(part.to));
-            }
-            return;
-        }
-        let all = (own + added).sqrt();
-        let at = |halves: f64| {
-            let off = skewed(halves / 2.0, pace.skewness) * all;
-            (mean * (1.0 + off).max(0.0)).min(most.max(mean))
-        };
-        self.0.clear();
-        let mut halves = -(HALF_DEVIATIONS.len() as f64);
-        for share in HALF_DEVIATIONS.iter().rev().chain(&HALF_DEVIATIONS) {
-            self.0.push(Part { from: at(halves), to: at(halves + 1.0), share: *share });
-            halves += 1.0;
-        }
-    }
-}
-
-impl Part {
-    /// Mean square of what lies here about a time, over that time squared.
-    fn square_about(&self, mean: Seconds) -> f64 {
-        let [from, to] = [self.from, self.to].map(|time| time / mean - 1.0);
-        (from * from + from * to + to * to) / 3.0
-    }
+/// Variance over mean of the sequences in decode, where the times between requests of an engine have that squared coefficient of
+/// variation, and `open` of all engines are in decode: `1 + (cv^2 - 1) E[min] / E` of two answers (Eckberg 1983 for a renewal
+/// process that comes fast against its service). Bursts are told from chance over many of them only: for two exponential times
+/// between requests, each of which makes up half of the time, counts over a time scatter by `1 - (1 - exp(-x)) / x` of it, `x`
+/// twice the requests that come within the time, over `cv^2 + 1`.
+pub(super) fn peakedness(squared_cv: f64, coming: &Coming<'_>, open: f64) -> f64 {
+    let told = if coming.cv > 1.0 {
+        let times = 2.0 * open / (coming.cv * coming.cv + 1.0);
+        if times > 1e-6 { 1.0 + (-times).exp_m1() / times } else { 0.0 }
+    } else {
+        1.0
+    };
+    (1.0 + (squared_cv - 1.0) * coming.requests.overlap * told).max(0.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::latency::Wait;
+    use crate::workload::{Moments, Requests};
 
     /// The time of a token that takes 10 ms with 100 in decode, and grows by so much of their growth.
     fn straight(elasticity: f64) -> impl Fn(f64) -> Seconds {
@@ -157,7 +164,7 @@ mod tests {
             }
             let mean = sums[1] / sums[0];
             let variance = sums[2] / sums[0] - mean * mean;
-            let pace = Pace::new(100.0, 1.0, straight(b));
+            let pace = Pace::new(100.0, 1.0, f64::INFINITY, straight(b));
             assert!((pace.deviation / variance.sqrt() - 1.0).abs() < 0.03, "{b}: {pace:?} {mean} {variance}");
             // Little's law: the mean number is to that of steady rates as the times of answers are.
             assert!((pace.mean() * 100.0 / mean - 1.0).abs() < 1e-3, "{b}: {pace:?} {mean}");
@@ -167,7 +174,7 @@ mod tests {
     #[test]
     fn an_answer_sees_the_mean_over_its_length() {
         for b in [0.05, 0.3, 0.6, 0.9] {
-            let pace = Pace::new(100.0, 1.0, straight(b));
+            let pace = Pace::new(100.0, 1.0, f64::INFINITY, straight(b));
             // The integral of 2 (1 - u) times the correlation over the variance.
             let steps = 10_000;
             let over = |correlation: &dyn Fn(f64) -> f64| {
@@ -182,23 +189,27 @@ mod tests {
     }
 
     #[test]
-    fn scatter_adds_to_scatter() {
-        let part = |from: f64, to: f64| Part { from: Seconds::new(from), to: Seconds::new(to), share: 1.0 };
-        let far = Seconds::new(1e9);
-        // Even between 8 and 12, a variance of 4/3, with 5% of 10 besides: 0.25 more.
-        let mut times = Times(vec![part(8.0, 12.0)]);
-        let pace = Pace { skewness: 0.0, ..Pace::new(100.0, 1.0, straight(0.5)) };
-        let ten = Seconds::new(10.0);
-        times.scatter(ten, (0.05, &pace), far);
-        let half = 2.0 * (1.0_f64 + 0.25 / (4.0 / 3.0)).sqrt();
-        assert!((times.0[0].from.value() - (10.0 - half)).abs() < 1e-9, "{times:?}");
-        // One time: normal, with its 95% at 1.645 deviations, and none above the most.
-        for (most, wanted) in [(far, 11.645), (Seconds::new(11.0), 11.0)] {
-            let mut times = Times(vec![part(10.0, 10.0)]);
-            times.scatter(ten, (0.1, &pace), most);
-            let found = times.behind(Wait::NONE, &mut Vec::new()).quantile(0.95).value();
-            assert!((found / wanted - 1.0).abs() < 0.006, "{found}, not {wanted}");
-        }
-        assert!((HALF_DEVIATIONS.iter().sum::<f64>() - 0.5).abs() < 1e-7);
+    fn room_takes_the_highest_away() {
+        // Half of a normal distribution is brought down to its middle: the mean moves by 1 / sqrt(2 pi) and 1/2 - 1 / (2 pi) of
+        // the variance is left.
+        let half = Kept::below(0.0);
+        assert!((half.moved + 0.398_942).abs() < 1e-6 && (half.variance - 0.340_845).abs() < 1e-6, "{half:?}");
+        let near = Kept::below(FAR);
+        assert!(near.moved.abs() < 1e-6 && (near.variance - 1.0).abs() < 1e-4, "{near:?}");
+        // No answer is slower than with all places taken.
+        let (all, few) = (Pace::new(100.0, 1.0, 1e9, straight(0.5)), Pace::new(100.0, 1.0, 105.0, straight(0.5)));
+        assert!(few.mean() < all.mean() && few.of_answers(0.0) < 0.7 * all.of_answers(0.0), "{few:?}");
+    }
+
+    #[test]
+    fn equal_answers_scatter_as_their_requests_come() {
+        let one = |mean| Moments { mean, cv: 0.0 };
+        let requests = Requests::lognormal(one(1.0), one(1.0));
+        let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 3.0, replay: false };
+        assert!((peakedness(9.0, &coming, 1e9) - 9.0).abs() < 1e-6);
+        // Five come within an answer: x = 1, and exp(-1) of the scatter is told.
+        assert!((peakedness(9.0, &coming, 5.0) - (1.0 + 8.0 * (-1.0_f64).exp())).abs() < 1e-12);
+        let even = Coming { cv: 0.0, ..coming };
+        assert!(peakedness(0.0, &even, 5.0).abs() < 1e-12);
     }
 }

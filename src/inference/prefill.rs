@@ -66,6 +66,19 @@ impl Replica<'_> {
         (self.step_tokens().0 / new).max(1.0) * f64::from(self.spread.attention_data)
     }
 
+    /// Prompts' tokens of a step of all attention groups, at most.
+    pub(super) fn tokens_of_steps(&self) -> f64 {
+        self.step_tokens().0 * f64::from(self.spread.attention_data)
+    }
+
+    /// The most prompts that steps take in on average, where none is cut: of one length as many as go into a step, of lengths that
+    /// scatter as many as come to its end one after another (a renewal process, less the one that reaches beyond it).
+    pub(super) fn prompts_of_steps(&self, new: f64, scatter: f64) -> f64 {
+        let of_step = self.step_tokens().0 / new;
+        let whole = if scatter > 0.0 { of_step + (scatter - 1.0) / 2.0 } else { of_step.floor() };
+        whole.max(1.0) * f64::from(self.spread.attention_data)
+    }
+
     /// The part of full steps, each packed with prompts in all attention groups, that one request of so many tokens takes.
     pub fn packed_prefill(&self, new: f64, cached: f64) -> Seconds {
         self.packed_by(&self.full_step(&self.prompt_costs()), new, cached)

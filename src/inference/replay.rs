@@ -1,29 +1,41 @@
-//! Requests that come when they did in a trace: each waits for those before it.
+//! Requests that come when they did in a trace, one by one: each waits for those before it, and all in decode go on together.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
-use super::Room;
-use super::latency::{Coming, Quantiles};
+use super::coming::Coming;
+use super::latency::Quantiles;
 use crate::units::{RequestRate, Seconds};
-use crate::workload::Point;
+use crate::workload::Recorded;
 
-/// What serves requests one by one.
+/// What takes prompts in.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Servers {
-    /// So many, each with a queue of its own; requests go to them in turn.
-    InTurn(u32),
-    /// So many behind one queue.
-    Shared(u32),
+    /// So many engines, to which requests go in turn. A step takes in the prompts that have come, up to so many tokens of them.
+    InTurn(u32, f64),
+    /// So many workers behind one queue, which take prompts one by one for so many replicas of decode.
+    Shared(u32, f64),
+}
+
+/// Times by prompts: how much of a full step one takes, how long it takes by itself, and to its first token without a wait; and
+/// the time of a token by the sequences in decode of one engine, of which there is room for so many.
+pub(super) struct Times<'a> {
+    pub(super) served: ByPrompt,
+    pub(super) alone: ByPrompt,
+    pub(super) first: ByPrompt,
+    pub(super) token: &'a dyn Fn(f64) -> Seconds,
+    pub(super) room: f64,
 }
 
 /// What a trace's requests meet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Replayed {
-    /// The wait before prefill, on average.
+    /// The wait for prefills before and for room, on average.
     pub(super) wait: Seconds,
     /// Time to the first token.
     pub(super) first_token: Quantiles,
+    /// Time of a token.
+    pub(super) token: Quantiles,
     /// Time to the last.
     pub(super) whole: Quantiles,
 }
@@ -32,8 +44,13 @@ pub(super) struct Replayed {
 pub(super) struct ByPrompt(Vec<(f64, Seconds)>);
 
 impl ByPrompt {
-    pub(super) fn new(points: &[Point], time: impl Fn(f64) -> Seconds) -> Self {
-        Self(points.iter().map(|point| (point.tokens, time(point.tokens))).collect())
+    /// By computed and cached tokens.
+    pub(super) fn new(coming: &Coming<'_>, time: impl Fn(f64, f64) -> Seconds) -> Self {
+        let of = |tokens: f64| {
+            let (new, cached) = coming.parts(tokens);
+            (tokens, time(new, cached))
+        };
+        Self(coming.requests.prompts.iter().map(|point| of(point.tokens)).collect())
     }
 
     fn at(&self, tokens: f64) -> Seconds {
@@ -49,102 +66,197 @@ impl ByPrompt {
     }
 }
 
-/// When a server is free, ordered by its time.
+/// A time that is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Free(Seconds);
+struct At(Seconds);
 
-impl Eq for Free {}
+impl Eq for At {}
 
-impl PartialOrd for Free {
+impl PartialOrd for At {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Free {
+impl Ord for At {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.0.partial_cmp(&other.0).unwrap_or(std::cmp::Ordering::Equal)
     }
 }
 
-/// Places in a cache, by when each is free again.
-struct Places {
-    most: usize,
-    taken: BinaryHeap<Reverse<Free>>,
+/// A number of tokens that is compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Tokens(f64);
+
+impl Eq for Tokens {}
+
+impl PartialOrd for Tokens {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
-impl Places {
-    /// So many; a trace of fewer requests never waits for one.
-    fn new(room: f64, requests: usize) -> Self {
+impl Ord for Tokens {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+/// Latencies of requests so far.
+#[derive(Default)]
+struct Seen {
+    waited: Seconds,
+    firsts: Vec<Seconds>,
+    wholes: Vec<Seconds>,
+    /// The time of a token with so many in decode, and how many tokens came at it.
+    paces: Vec<(Seconds, f64)>,
+}
+
+/// One line of requests on their way: waiting, in steps that take them in, behind those, and in decode.
+struct Line<'a> {
+    times: &'a Times<'a>,
+    requests: Vec<(Seconds, &'a Recorded)>,
+    waiting: VecDeque<usize>,
+    steps: BinaryHeap<Reverse<(At, Vec<usize>)>>,
+    ready: VecDeque<usize>,
+    decode: BinaryHeap<Reverse<(Tokens, usize)>>,
+    /// When those in decode began, and the time to their first tokens.
+    begun: Vec<(Seconds, Seconds)>,
+    servers: usize,
+    /// Tokens of a step, where steps take prompts together and hold their room from the beginning.
+    together: Option<f64>,
+    /// Engines that decode.
+    engines: f64,
+}
+
+impl Line<'_> {
+    /// Sequences for which there is room.
+    fn places(&self) -> usize {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "no more than rows in memory")]
-        let most = room.min(requests as f64).max(1.0) as usize;
-        Self { most, taken: BinaryHeap::new() }
+        let places = (self.times.room * self.engines).min(self.requests.len() as f64).max(1.0) as usize;
+        places
     }
 
-    /// When a place is free, at a time or later.
-    fn free(&mut self, at: Seconds) -> Seconds {
-        if self.taken.len() < self.most {
-            return at;
+    /// Takes in what waits, as far as servers are free and there is room.
+    fn take_in(&mut self, now: Seconds, places: usize) {
+        while self.steps.len() < self.servers && !self.waiting.is_empty() {
+            let (mut set, mut tokens, mut time, mut longest) = (Vec::new(), 0.0, Seconds::ZERO, Seconds::ZERO);
+            while let Some(&index) = self.waiting.front() {
+                let (_, request) = self.requests[index];
+                let open = self.decode.len() + set.len();
+                let fits = self.together.is_some_and(|most| tokens + request.input <= most);
+                if self.together.is_some() && open >= places || !set.is_empty() && !fits {
+                    break;
+                }
+                self.waiting.pop_front();
+                let served = self.times.served.at(request.input);
+                tokens += request.input;
+                time += served;
+                longest = longest.max(self.times.alone.at(request.input).saturating_sub(served));
+                set.push(index);
+            }
+            if set.is_empty() {
+                return;
+            }
+            self.steps.push(Reverse((At(now + time + longest), set)));
         }
-        self.taken.pop().map_or(at, |Reverse(Free(until))| at.max(until))
     }
 
-    /// Takes one until then.
-    fn take(&mut self, until: Seconds) {
-        self.taken.push(Reverse(Free(until)));
+    /// Goes from event to event until all have ended.
+    fn run(&mut self, seen: &mut Seen) {
+        let places = self.places();
+        let (mut now, mut passed, mut next, mut ended) = (Seconds::ZERO, 0.0, 0, 0);
+        while ended < self.requests.len() {
+            let open = self.decode.len();
+            while seen.paces.len() <= open {
+                let number = seen.paces.len() as f64 / self.engines;
+                seen.paces.push(((self.times.token)(number), 0.0));
+            }
+            let pace = seen.paces[open].0;
+            let ends = self.decode.peek().map(|Reverse((Tokens(until), _))| now + pace * (until - passed).max(0.0));
+            let comes = self.requests.get(next).map(|(at, _)| *at);
+            let taken_in = self.steps.peek().map(|Reverse((At(at), _))| *at);
+            let Some(until) = [ends, comes, taken_in].into_iter().flatten().reduce(Seconds::min) else { return };
+            let until = until.max(now);
+            let tokens = if pace > Seconds::ZERO { (until - now) / pace } else { 0.0 };
+            seen.paces[open].1 += tokens * open as f64;
+            passed += tokens;
+            now = until;
+            if comes == Some(until) {
+                self.waiting.push_back(next);
+                next += 1;
+            } else if taken_in == Some(until) {
+                if let Some(Reverse((_, set))) = self.steps.pop() {
+                    self.ready.extend(set);
+                }
+            } else if let Some(Reverse((_, index))) = self.decode.pop() {
+                let (began, first) = self.begun[index];
+                seen.wholes.push(first + (now - began));
+                ended += 1;
+            }
+            while self.decode.len() < places
+                && let Some(index) = self.ready.pop_front()
+            {
+                let (at, request) = self.requests[index];
+                let alone = self.times.alone.at(request.input);
+                let first = now - at + self.times.first.at(request.input).saturating_sub(alone);
+                seen.waited += first.saturating_sub(self.times.first.at(request.input));
+                seen.firsts.push(first);
+                self.begun[index] = (now, first);
+                self.decode.push(Reverse((Tokens(passed + request.output), index)));
+            }
+            self.take_in(now, places);
+        }
     }
 }
 
-/// A trace at a rate: how long a prompt keeps its server, the time to its first token without the wait, and the time of a token.
+/// A trace at a rate.
 ///
-/// A request waits until its server is done with those before it (Lindley 1952; with servers behind one queue, for the first
-/// that is free, Kiefer and Wolfowitz 1955), and until there is room for its cache: before its prefill, or where that has a
-/// pool of its own, behind it.
-pub(super) fn replay(
-    coming: &Coming<'_>,
-    rate: RequestRate,
-    servers: Servers,
-    room: Room,
-    (served, first, tpot): (&ByPrompt, &ByPrompt, Seconds),
-) -> Option<Replayed> {
+/// A request waits until what takes prompts in is done with those before it, and until there is room for its cache: before its
+/// prefill, or where that has a pool of its own, behind it. All in decode get a token at the pace that their number has.
+pub(super) fn replay(coming: &Coming<'_>, rate: RequestRate, servers: Servers, times: &Times<'_>) -> Option<Replayed> {
     let recorded = &coming.requests.recorded;
     let stretch = coming.requests.recorded_rate()? / rate;
-    let mut in_turn = vec![Seconds::ZERO; if let Servers::InTurn(count) = servers { count as usize } else { 0 }];
-    let shared = if let Servers::Shared(count) = servers { count } else { 0 };
-    let mut queue: BinaryHeap<Reverse<Free>> = (0..shared).map(|_| Reverse(Free(Seconds::ZERO))).collect();
-    let caches = if let Servers::InTurn(count) = servers { count.max(1) as usize } else { 1 };
-    let mut places: Vec<Places> = (0..caches).map(|_| Places::new(room.requests, recorded.len())).collect();
-    let mut waited = Seconds::ZERO;
-    let (mut firsts, mut wholes) = (Vec::with_capacity(recorded.len()), Vec::with_capacity(recorded.len()));
-    for (index, request) in recorded.iter().enumerate() {
-        let at = request.at * stretch;
-        let takes = served.at(request.input);
-        let places = places.get_mut(index % caches)?;
-        let (own, answer) = (first.at(request.input), tpot * request.output);
-        let wait = match servers {
-            Servers::InTurn(_) => {
-                let free = in_turn.get_mut(index % caches)?;
-                let begins = places.free(at.max(*free));
-                *free = begins + takes;
-                places.take(begins + own + answer);
-                begins.saturating_sub(at)
-            }
-            Servers::Shared(_) => {
-                let Reverse(Free(free)) = queue.pop()?;
-                let begins = at.max(free);
-                queue.push(Reverse(Free(begins + takes)));
-                let prefilled = begins + takes;
-                let decodes = places.free(prefilled);
-                places.take(decodes + answer);
-                begins.saturating_sub(at) + decodes.saturating_sub(prefilled)
-            }
-        };
-        waited += wait;
-        let to_first = wait + own;
-        firsts.push(to_first);
-        wholes.push(to_first + tpot * request.output);
+    let (lines, workers, together, engines) = match servers {
+        Servers::InTurn(count, tokens) => (count.max(1) as usize, 1, Some(tokens), 1.0),
+        Servers::Shared(count, engines) => (1, count.max(1) as usize, None, engines),
+    };
+    let mut seen = Seen::default();
+    for line in 0..lines {
+        let requests: Vec<(Seconds, &Recorded)> =
+            recorded.iter().skip(line).step_by(lines).map(|request| (request.at * stretch, request)).collect();
+        let begun = vec![(Seconds::ZERO, Seconds::ZERO); requests.len()];
+        Line {
+            times,
+            requests,
+            waiting: VecDeque::new(),
+            steps: BinaryHeap::new(),
+            ready: VecDeque::new(),
+            decode: BinaryHeap::new(),
+            begun,
+            servers: workers,
+            together,
+            engines,
+        }
+        .run(&mut seen);
     }
-    Some(Replayed { wait: waited / recorded.len() as f64, first_token: quantiles(firsts), whole: quantiles(wholes) })
+    let wait = seen.waited / recorded.len() as f64;
+    let token = by_tokens(seen.paces);
+    Some(Replayed { wait, first_token: quantiles(seen.firsts), token, whole: quantiles(seen.wholes) })
+}
+
+/// The times of tokens, each as often as tokens came at it.
+fn by_tokens(mut paces: Vec<(Seconds, f64)>) -> Quantiles {
+    paces.sort_by_key(|(pace, _)| At(*pace));
+    let all: f64 = paces.iter().map(|(_, tokens)| tokens).sum();
+    Quantiles::of(|share| {
+        let mut before = 0.0;
+        let reached = paces.iter().find(|(_, tokens)| {
+            before += tokens;
+            before >= share * all
+        });
+        reached.or(paces.last()).map_or(Seconds::ZERO, |(pace, _)| *pace)
+    })
 }
 
 fn quantiles(mut times: Vec<Seconds>) -> Quantiles {
@@ -156,44 +268,6 @@ fn quantiles(mut times: Vec<Seconds>) -> Quantiles {
     })
 }
 
-/// Variance over mean of how many requests of a trace, at a rate, come within a time; of one where too few such times are
-/// recorded to tell.
-pub(super) fn dispersion(coming: &Coming<'_>, rate: RequestRate, within: Seconds) -> f64 {
-    /// Fewer say nothing of a variance.
-    const LEAST: usize = 8;
-    let recorded = &coming.requests.recorded;
-    let (Some(own), Some(last)) = (coming.requests.recorded_rate(), recorded.last()) else { return 1.0 };
-    let width = within * (rate / own);
-    let windows = last.at / width;
-    if windows < LEAST as f64 {
-        return 1.0;
-    }
-    let mut counts: Vec<f64> = Vec::new();
-    for request in recorded {
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "of a recorded time, no less than zero"
-        )]
-        let window = (request.at / width) as usize;
-        // A trace of few requests over a long time has no more windows than requests that matter.
-        if window >= recorded.len() * LEAST {
-            return 1.0;
-        }
-        if counts.len() <= window {
-            counts.resize(window + 1, 0.0);
-        }
-        if let Some(count) = counts.get_mut(window) {
-            *count += 1.0;
-        }
-    }
-    // The last window is not whole.
-    counts.pop();
-    let mean = counts.iter().sum::<f64>() / counts.len() as f64;
-    let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / counts.len() as f64;
-    variance / mean
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,66 +277,64 @@ mod tests {
         at.iter().copied().map(Seconds::new).collect()
     }
 
-    #[test]
-    fn requests_wait_for_those_before_them() {
-        // Four requests of 2 s each come at 0, 1, 1 and 10 s. One server: they begin at 0, 2, 4 and 10 s and wait 0, 1, 3 and
-        // 0 s. Two servers behind one queue: 0, 1, 2 and 10 s, waits of 0, 0, 1 and 0 s; in turn, the same.
+    fn always(time: f64) -> ByPrompt {
+        ByPrompt(vec![(100.0, Seconds::new(time))])
+    }
+
+    /// Four requests of 2 s each that come at 0, 1, 1 and 10 s, as fast as recorded or slower, with answers of five tokens.
+    fn of(slower: f64, servers: Servers, room: f64, token: &dyn Fn(f64) -> Seconds) -> Replayed {
         let requests = Requests::of_trace(&[100.0; 4], &[5.0; 4], Some(&times(&[0.0, 1.0, 1.0, 10.0])));
         let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: true };
-        let rate = requests.recorded_rate().unwrap();
-        let two = ByPrompt::new(&requests.prompts, |_| Seconds::new(2.0));
-        let roomy = Room { requests: 100.0 };
-        let of = |servers| replay(&coming, rate, servers, roomy, (&two, &two, Seconds::new(0.1))).unwrap();
-        assert!((of(Servers::InTurn(1)).wait.value() - 1.0).abs() < 1e-12);
-        assert!((of(Servers::Shared(2)).wait.value() - 0.25).abs() < 1e-12);
-        assert!((of(Servers::InTurn(2)).wait.value() - 0.25).abs() < 1e-12);
-        assert!((of(Servers::InTurn(1)).first_token.p99.value() - 5.0).abs() < 1e-12);
-        assert!((of(Servers::InTurn(1)).whole.p99.value() - 5.5).abs() < 1e-12);
+        let rate = requests.recorded_rate().unwrap() / slower;
+        let times = Times { served: always(2.0), alone: always(2.0), first: always(2.0), token, room };
+        replay(&coming, rate, servers, &times).unwrap()
+    }
+
+    #[test]
+    fn requests_wait_for_those_before_them() {
+        // One server: they begin at 0, 2, 4 and 10 s and wait 0, 1, 3 and 0 s. Two servers behind one queue: 0, 1, 2 and 10 s,
+        // waits of 0, 0, 1 and 0 s; in turn, the same.
+        let token = |_: f64| Seconds::new(0.1);
+        let of = |slower, servers| of(slower, servers, 100.0, &token);
+        assert!((of(1.0, Servers::InTurn(1, 100.0)).wait.value() - 1.0).abs() < 1e-12);
+        assert!((of(1.0, Servers::Shared(2, 1.0)).wait.value() - 0.25).abs() < 1e-12);
+        assert!((of(1.0, Servers::InTurn(2, 100.0)).wait.value() - 0.25).abs() < 1e-12);
+        assert!((of(1.0, Servers::InTurn(1, 100.0)).first_token.p99.value() - 5.0).abs() < 1e-12);
+        assert!((of(1.0, Servers::InTurn(1, 100.0)).whole.p99.value() - 5.5).abs() < 1e-12);
         // At half the rate, times lie twice as far apart: at 0, 2, 2 and 20 s the waits are 0, 0, 2 and 0 s.
-        let slow = replay(&coming, rate / 2.0, Servers::InTurn(1), roomy, (&two, &two, Seconds::ZERO)).unwrap();
-        assert!((slow.wait.value() - 0.5).abs() < 1e-12);
+        assert!((of(2.0, Servers::InTurn(1, 100.0)).wait.value() - 0.5).abs() < 1e-12);
+        // Steps of two: those that come at 1 s begin at 2 s and take 4 s together, so that they wait 1 s and 2 s for each other.
+        assert!((of(1.0, Servers::InTurn(1, 200.0)).wait.value() - 6.0 / 4.0).abs() < 1e-12);
     }
 
     #[test]
     fn requests_wait_for_room_in_the_cache() {
-        // As above, answers of five tokens of 1 s behind prefills of 2 s, and room for one: it is taken for 7 s each. They begin
-        // at 0, 7, 14 and 21 s and wait 0, 6, 13 and 11 s; with room for two at 0, 2, 7 and 10 s, waits of 0, 1, 6 and 0 s.
-        let requests = Requests::of_trace(&[100.0; 4], &[5.0; 4], Some(&times(&[0.0, 1.0, 1.0, 10.0])));
-        let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: true };
-        let rate = requests.recorded_rate().unwrap();
-        let two = ByPrompt::new(&requests.prompts, |_| Seconds::new(2.0));
-        let of = |servers, room| {
-            let room = Room { requests: room };
-            replay(&coming, rate, servers, room, (&two, &two, Seconds::new(1.0))).unwrap().wait.value()
-        };
-        assert!((of(Servers::InTurn(1), 1.0) - 30.0 / 4.0).abs() < 1e-12);
-        assert!((of(Servers::InTurn(1), 2.0) - 7.0 / 4.0).abs() < 1e-12, "{}", of(Servers::InTurn(1), 2.0));
+        // Answers of five tokens of 1 s behind prefills of 2 s, and room for one: it is taken for 7 s each. They begin at 0, 7, 14
+        // and 21 s and wait 0, 6, 13 and 11 s; with room for two at 0, 2, 7 and 10 s, waits of 0, 1, 6 and 0 s.
+        let token = |_: f64| Seconds::new(1.0);
+        let of = |servers, room| of(1.0, servers, room, &token).wait.value();
+        assert!((of(Servers::InTurn(1, 100.0), 1.0) - 30.0 / 4.0).abs() < 1e-12);
+        assert!((of(Servers::InTurn(1, 100.0), 2.0) - 7.0 / 4.0).abs() < 1e-12);
         // Two prefill workers and room for one in decode: prefilled at 2, 3, 4 and 12 s, decode begins at 2, 7, 12 and 17 s.
         // Waits before prefill are 0, 0, 1 and 0 s, and behind it 0, 4, 8 and 5 s.
-        assert!((of(Servers::Shared(2), 1.0) - 18.0 / 4.0).abs() < 1e-12, "{}", of(Servers::Shared(2), 1.0));
+        assert!((of(Servers::Shared(2, 1.0), 1.0) - 18.0 / 4.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn answers_slow_each_other() {
+        // A token takes a second for each in decode, so that one is made a second. Prefilled at 2, 4, 6 and 12 s: the first has
+        // 2 tokens at 4 s, 3 at 6 s and 5 at 12 s; the second then has 3 and 5 at 18 s, the third 4 then and 5 at 20 s, and the
+        // last, which has the engine to itself from there, ends at 22 s: 12, 17, 19 and 12 s after they came.
+        let found = of(1.0, Servers::InTurn(1, 100.0), 100.0, &Seconds::new);
+        assert!((found.whole.p50.value() - 17.0).abs() < 1e-9 && (found.whole.p99.value() - 19.0).abs() < 1e-9);
+        // Of 20 tokens 12 are made with three in decode.
+        assert_eq!((found.token.p50, found.token.p99), (Seconds::new(3.0), Seconds::new(3.0)));
     }
 
     #[test]
     fn times_between_points_are_straight() {
-        let points: Vec<Point> = [100.0, 300.0].map(|tokens| Point { tokens, weight: 0.5 }).to_vec();
-        let by = ByPrompt::new(&points, |tokens| Seconds::new(tokens * tokens));
+        let by = ByPrompt(vec![(100.0, Seconds::new(10_000.0)), (300.0, Seconds::new(90_000.0))]);
         assert!((by.at(200.0).value() - 50_000.0).abs() < 1e-9);
         assert_eq!((by.at(50.0).value(), by.at(900.0).value()), (10_000.0, 90_000.0));
-    }
-
-    #[test]
-    fn bursts_disperse_and_even_times_do_not() {
-        let of = |at: &[f64]| {
-            let lengths = vec![100.0; at.len()];
-            let requests = Requests::of_trace(&lengths, &lengths, Some(&times(at)));
-            let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: true };
-            dispersion(&coming, requests.recorded_rate().unwrap(), Seconds::new(5.0))
-        };
-        let even: Vec<f64> = (0..200).map(f64::from).collect();
-        assert!(of(&even) < 0.1);
-        // Ten at once every ten seconds: windows of five seconds have ten or none, a variance of 25 over a mean of five.
-        let bursts: Vec<f64> =
-            (0..200).map(|index| f64::from(index / 10 * 10) + 0.01 * f64::from(index % 10)).collect();
-        assert!((of(&bursts) - 5.0).abs() < 0.3, "{}", of(&bursts));
     }
 }

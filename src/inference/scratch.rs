@@ -1,17 +1,18 @@
 //! What working out one answer after another keeps: room, so that nothing is allocated anew, and times of prompts, which do
 //! not depend on how many come.
 
-use super::latency::{Coming, DistributionRoom};
+use super::coming::{Coming, Prompt};
+use super::own_times::OwnTimes;
+use super::scattered::Scattered;
 use crate::units::Seconds;
+use crate::workload::Answers;
 
 /// What is kept from one answer to the next of the same engines.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     prompts: Vec<Timed>,
-    /// Prefills of the prompts of pairs with an answer, those of one length once.
-    pairs: Vec<Timed>,
     known: bool,
-    pub(super) distributions: DistributionRoom,
+    times: OwnTimes,
 }
 
 /// A prompt, and how long it is taken in.
@@ -25,6 +26,10 @@ pub(super) struct Timed {
     pub(super) alone: Seconds,
     /// How long it keeps what takes it in, where prompts fill its steps.
     pub(super) served: Seconds,
+    /// Standard deviations from the middle of a normal distribution of which as much is below, where prompts stand in order.
+    pub(super) deviations: f64,
+    /// Their answers.
+    pub(super) answers: Answers,
 }
 
 impl Scratch {
@@ -38,20 +43,11 @@ impl Scratch {
         if self.known {
             return;
         }
-        let timed = |(new, cached, weight): (f64, f64, f64)| {
-            let (alone, served) = times(new, cached);
-            Timed { new, weight, alone, served }
-        };
         self.prompts.clear();
-        self.prompts.extend(coming.prompts().map(timed));
-        self.pairs.clear();
-        let mut prompts = self.prompts.iter();
-        for input in coming.prompts_of_pairs() {
-            let (new, cached) = coming.parts(input);
-            // Where answers are of one length, pairs have the same prompts.
-            let known = prompts.next().filter(|known| known.new.to_bits() == new.to_bits()).copied();
-            self.pairs.push(known.unwrap_or_else(|| timed((new, cached, 0.0))));
-        }
+        self.prompts.extend(coming.prompts().map(|Prompt { new, cached, weight, deviations, answers }| {
+            let (alone, served) = times(new, cached);
+            Timed { new, weight, alone, served, deviations: deviations.unwrap_or_default(), answers }
+        }));
         self.known = true;
     }
 
@@ -60,20 +56,13 @@ impl Scratch {
         self.known
     }
 
-    /// Prompts.
-    pub(super) fn prompts(&self) -> &[Timed] {
-        &self.prompts
+    /// A time over prompts.
+    pub(super) fn over_prompts(&self, time: impl Fn(&Timed) -> Seconds) -> Scattered {
+        Scattered::of(self.prompts.iter().map(|timed| (time(timed), timed.weight)))
     }
 
-    /// Prompts of pairs, each length once; and the room for distributions.
-    pub(super) fn parts(&mut self) -> (&[Timed], &[Timed], &mut DistributionRoom) {
-        (&self.prompts, &self.pairs, &mut self.distributions)
+    /// Prompts, and room for the times to their first tokens.
+    pub(super) fn parts(&mut self) -> (&[Timed], &mut OwnTimes) {
+        (&self.prompts, &mut self.times)
     }
-}
-
-/// Mean, and squared coefficient of variation, of a time over prompts.
-pub(super) fn over_prompts(prompts: &[Timed], time: impl Fn(&Timed) -> Seconds) -> (Seconds, f64) {
-    let mean: Seconds = prompts.iter().map(|prompt| time(prompt) * prompt.weight).sum();
-    let squares: f64 = prompts.iter().map(|prompt| prompt.weight * (time(prompt) / mean - 1.0).powi(2)).sum();
-    (mean, squares)
 }

@@ -2,16 +2,18 @@
 
 use super::admission::Admission;
 use super::batching::{Request, SteadyState};
+use super::coming::Coming;
 use super::features::TokenTime;
 use super::hand_over::{End, HandOver, scatter};
-use super::latency::{Coming, Latencies, Sources, Wait, distribution, peakedness, tokens};
+use super::latency::{Latencies, Sources, distribution};
 use super::links::{Cycle, messaging};
 use super::open_loop::{LEAST, Overload, Short, crossing};
+use super::pace::peakedness;
 use super::prefill::PromptCosts;
 use super::prompts::Takers;
-use super::replay::{ByPrompt, Servers, dispersion, replay};
-use super::scratch::over_prompts;
+use super::replay::{ByPrompt, Replayed, Servers, Times, replay};
 use super::together::Together;
+use super::waiting::Wait;
 use super::{Hardware, Replica, Room, Scratch, StepTime};
 use crate::units::{RequestRate, Seconds};
 
@@ -71,7 +73,7 @@ impl Separate<'_> {
         if !scratch.knows() {
             scratch.time(coming, self.times_of_prompts(request));
         }
-        over_prompts(scratch.prompts(), |timed| timed.served).0
+        scratch.over_prompts(|timed| timed.served).mean
     }
 
     /// Times of a prompt of so many new tokens behind cached ones: alone, and in a group of a worker that has the next one.
@@ -292,8 +294,9 @@ impl Separate<'_> {
         if !scratch.knows() {
             scratch.time(coming, self.times_of_prompts(request));
         }
-        let (prefill, _) = over_prompts(scratch.prompts(), |timed| timed.alone);
-        let (least, serving) = over_prompts(scratch.prompts(), |timed| timed.served);
+        let prefill = scratch.over_prompts(|timed| timed.alone).mean;
+        let served = scratch.over_prompts(|timed| timed.served);
+        let (least, serving) = (served.mean, served.variance);
         let servers = self.servers();
         let (finished, taken_in) = (self.decoded(request), self.prefilled());
         let (pools, links) = (finished.min(taken_in), self.handed_over(request));
@@ -308,7 +311,7 @@ impl Separate<'_> {
         let queue = least * (waits / (servers - offered) * (squared_cv + serving) / 2.0);
         let batch = self.batch_at(request, rate);
         let over_replicas = |together: f64| 1.0 + (together - 1.0) / self.replicas;
-        let peaked = peakedness(over_replicas(squared_cv), coming.requests);
+        let peaked = peakedness(over_replicas(squared_cv), coming, batch * self.replicas);
         // By Little's law.
         let in_decode = |batch: f64, rate: RequestRate| SECOND * (batch * self.replicas / rate.over(SECOND));
         let admission = Admission {
@@ -321,37 +324,36 @@ impl Separate<'_> {
             peakedness: peaked,
         };
         let links = self.transfer.wait(rate, self.ends_of_links(request, rate, batch), scatter(coming));
-        let wait =
-            Wait { busy: waits, mean: queue }.and(links).and(admission.wait(|| coming.requests.answer_scatter()));
-        let queue = wait.mean;
+        let admission = admission.wait(|| coming.requests.answers.scatter());
+        let prefills = Wait::exponential(waits, queue).and(links);
+        let queue = prefills.over_all() + admission.over_all();
         let mut state = self.state(request, rate, batch, queue);
         let fixed = state.ttft.saturating_sub(state.queue + state.prefill);
         state.prefill = prefill;
         state.ttft = fixed + prefill + queue;
         let first = |_: f64, alone: Seconds| fixed + alone;
         let token = |batch: f64| self.step(request, batch.clamp(0.0, self.room.requests)).total();
-        let mut sources = Sources { first: &first, wait, token, peakedness: peaked };
+        let room = self.room.requests;
         if coming.replay {
             let times = self.times_of_prompts(request);
-            let kept = ByPrompt::new(&coming.requests.prompts, |prompt| {
-                let (new, cached) = coming.parts(prompt);
-                times(new, cached).1
-            });
-            let to_first = ByPrompt::new(&coming.requests.prompts, |prompt| {
-                let (new, cached) = coming.parts(prompt);
-                first(new, times(new, cached).0) + links.mean
-            });
+            let kept = |new: f64, cached: f64| times(new, cached).1;
+            let replayed = Times {
+                served: ByPrompt::new(coming, kept),
+                alone: ByPrompt::new(coming, kept),
+                first: ByPrompt::new(coming, |new, cached| first(new, times(new, cached).0) + links.over_all()),
+                token: &token,
+                room,
+            };
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of workers")]
-            let shared = Servers::Shared(servers as u32);
-            let room = Room { requests: self.room.requests * self.replicas };
-            if let Some(found) = replay(coming, rate, shared, room, (&kept, &to_first, state.tpot)) {
-                state.queue = found.wait + links.mean;
+            let shared = Servers::Shared(servers as u32, self.replicas);
+            if let Some(found) = replay(coming, rate, shared, &replayed) {
+                state.queue = found.wait + links.over_all();
                 state.ttft = fixed + prefill + state.queue;
-                sources.peakedness = over_replicas(dispersion(coming, rate, state.tpot * request.output));
-                let token = tokens(&state, &sources);
-                return Ok((state, Latencies { first_token: found.first_token, token, whole: found.whole }));
+                let Replayed { first_token, token, whole, .. } = found;
+                return Ok((state, Latencies { first_token, token, whole }));
             }
         }
+        let sources = Sources { first: &first, prefills, admission, token, room, peakedness: peaked };
         let latencies = distribution(coming, &state, &sources, scratch);
         Ok((state, latencies))
     }

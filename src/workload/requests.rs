@@ -1,30 +1,54 @@
 //! How long requests are, and when they came where that was recorded.
 
+use statrs::function::erf::erfc;
+
 use crate::units::{RequestRate, Seconds};
 
-/// Standard deviations between points of a distribution, and how far it is taken to each side.
-const STEP: f64 = 0.2;
-const WIDE_STEP: f64 = 0.5;
-const WIDEST: f64 = 4.0;
+/// Standard deviations between the points of a lognormal distribution, and how far they are taken to each side. Sums over points
+/// that lie evenly in a normal distribution settle so fast that closer ones change the seventh digit.
+const STEP: f64 = 1.0;
+const WIDEST: f64 = 5.0;
+/// Points whose share is asked for besides: 95% and 99% are below them.
+const ASKED: [f64; 2] = [1.644_853_626_951_472_7, 2.326_347_874_040_841];
+/// The same of what was recorded, whose form is not known between points.
+const FINE_STEP: f64 = 0.2;
+const FINE_WIDEST: f64 = 4.0;
 
-/// A length and the share of requests that have it.
+/// Prompts of a length, and their answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// In tokens.
     pub tokens: f64,
-    /// Of all; the shares add up to one.
+    /// Of all; the shares add up to one. None where the point only marks a share that is asked for.
     pub weight: f64,
+    /// Standard deviations from the middle of a normal distribution of which as much is below.
+    pub deviations: f64,
+    /// Their answers.
+    pub answers: Answers,
 }
 
-/// Prompts of a length with answers of about one, and the share of requests that are so.
+/// Lengths of answers by three moments.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pair {
-    /// Tokens of the prompt.
-    pub input: f64,
-    /// Tokens of answers, from and to, which lie evenly between.
-    pub output: [f64; 2],
-    /// Of all.
-    pub weight: f64,
+pub struct Answers {
+    /// In tokens.
+    pub mean: f64,
+    /// Mean square over the squared mean.
+    pub square: f64,
+    /// Mean cube over the cubed mean.
+    pub cube: f64,
+}
+
+impl Answers {
+    /// Of a lognormal distribution; of one length where nothing scatters.
+    fn lognormal(of: Moments) -> Self {
+        let square = 1.0 + of.cv * of.cv;
+        Self { mean: of.mean, square, cube: square.powi(3) }
+    }
+
+    /// Squared coefficient of variation.
+    pub fn scatter(&self) -> f64 {
+        self.square - 1.0
+    }
 }
 
 /// A prompt of which so much is computed and so much cached, and the share of requests that are so.
@@ -58,15 +82,13 @@ pub struct Moments {
     pub cv: f64,
 }
 
-/// Lengths of requests: prompts, answers, and both together.
+/// Lengths of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Requests {
-    /// Prompts, the shortest first.
+    /// Prompts, the shortest first, with their answers.
     pub prompts: Vec<Point>,
-    /// Answers, the shortest first.
-    pub answers: Vec<Point>,
-    /// Prompts with their answers.
-    pub pairs: Vec<Pair>,
+    /// All answers.
+    pub answers: Answers,
     /// Prompts by what is computed of them and what is cached, where that differs from one to another and answers are all of one
     /// length; empty where a share is cached.
     pub calls: Vec<Call>,
@@ -86,8 +108,7 @@ impl Requests {
     pub fn lognormal(input: Moments, output: Moments) -> Self {
         let mut requests = Self {
             prompts: Vec::new(),
-            answers: Vec::new(),
-            pairs: Vec::new(),
+            answers: Answers::lognormal(output),
             calls: Vec::new(),
             beyond: 0.0,
             overlap: 0.0,
@@ -100,26 +121,12 @@ impl Requests {
 
     /// Gives requests other lengths, as [`Requests::lognormal`] has them. Nothing is allocated for as many points as there were.
     pub fn set_lognormal(&mut self, input: Moments, output: Moments, shapes: &mut LengthShapes) {
-        let LengthShapes { prompts, answers, wide_prompts, wide_answers, points, widths } = shapes;
-        prompts.of(input, STEP, &mut self.prompts);
-        answers.of(output, STEP, &mut self.answers);
-        let step = |other: Moments| if other.cv > 0.0 { WIDE_STEP } else { STEP };
-        wide_answers.of(output, step(input), points);
-        widths.clear();
-        widths.extend(with_widths(points));
-        wide_prompts.of(input, step(output), points);
-        self.pairs.clear();
-        for first in &*points {
-            let pair = |(output, weight): &([f64; 2], f64)| Pair {
-                input: first.tokens,
-                output: *output,
-                weight: first.weight * weight,
-            };
-            self.pairs.extend(widths.iter().map(pair));
-        }
+        self.answers = Answers::lognormal(output);
+        shapes.prompts.of(input, self.answers, &mut self.prompts);
         // The mean of answers met in decode is that of their squares over that of them: m (1 + cv^2).
         self.beyond = output.mean * output.cv * output.cv / 2.0;
-        self.overlap = overlap(&self.answers);
+        // The shorter of two lognormals: 2 m Phi(-sigma / sqrt 2), sigma^2 the logarithm of the mean square.
+        self.overlap = erfc(self.answers.square.ln().sqrt() / 2.0);
         self.calls.clear();
         self.recorded.clear();
         self.longest = None;
@@ -141,20 +148,16 @@ impl Requests {
         let beyond = held - mean(&|(input, output)| input + output / 2.0);
         let longest = both.iter().map(|(input, output)| input + output).fold(0.0, f64::max);
         both.sort_by(|one, other| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
-        let points = |tokens: Vec<f64>| tokens.into_iter().map(|tokens| Point { tokens, weight: share }).collect();
-        let prompts = condense(points(both.iter().map(|(input, _)| *input).collect()), STEP);
-        let answers = condense(points(outputs.to_vec()), STEP);
-        let mut pairs = Vec::new();
-        for (from, to, weight) in parts(both.len(), WIDE_STEP) {
-            let (first, last) = (whole(from), whole(to.ceil()).min(both.len()));
-            let part = both.get(first..last.max(first + 1)).unwrap_or_default();
-            let input = part.iter().map(|(input, _)| input).sum::<f64>() / part.len().max(1) as f64;
-            let answers = condense(points(part.iter().map(|(_, output)| *output).collect()), WIDE_STEP);
-            let answers: Vec<([f64; 2], f64)> = with_widths(&answers).collect();
-            let pair = |(output, share): &([f64; 2], f64)| Pair { input, output: *output, weight: weight * share };
-            pairs.extend(answers.iter().map(pair));
-        }
-        let overlap = overlap(&answers);
+        let one_length = both.first().map(|first| first.0) >= both.last().map(|last| last.0);
+        let count = both.len() as f64;
+        let cut = if one_length { vec![(0.0, [0.0, count], 1.0)] } else { parts(count) };
+        let point = |(deviations, [from, to], weight): (f64, [f64; 2], f64)| {
+            let (tokens, answers) = between(&both, from, to);
+            Point { tokens, weight, deviations, answers }
+        };
+        let prompts = cut.into_iter().map(point).collect();
+        let (_, answers) = between(&both, 0.0, count);
+        let overlap = overlap(outputs.to_vec());
         let recorded = times.map_or_else(Vec::new, |times| {
             let first = times.first().copied().unwrap_or_default();
             let of = |((&at, &input), &output): ((&Seconds, &f64), &f64)| Recorded {
@@ -164,13 +167,7 @@ impl Requests {
             };
             times.iter().zip(inputs).zip(outputs).map(of).collect()
         });
-        Self { prompts, answers, pairs, calls: Vec::new(), beyond, overlap, recorded, longest: Some(longest) }
-    }
-
-    /// Squared coefficient of variation of answers' lengths.
-    pub fn answer_scatter(&self) -> f64 {
-        let mean: f64 = self.answers.iter().map(|answer| answer.tokens * answer.weight).sum();
-        self.answers.iter().map(|answer| answer.weight * (answer.tokens / mean - 1.0).powi(2)).sum()
+        Self { prompts, answers, calls: Vec::new(), beyond, overlap, recorded, longest: Some(longest) }
     }
 
     /// The rate of a trace, as it came; none where its times are not known, or all are the same.
@@ -188,71 +185,65 @@ pub fn moments(lengths: &[f64]) -> Moments {
     Moments { mean, cv: variance.sqrt() / mean }
 }
 
-/// Lognormal distributions but for their means, kept from one to the next; and room to put them together in.
+/// A lognormal distribution but for its mean, kept from one to the next.
 #[derive(Clone, Debug, Default)]
 pub struct LengthShapes {
     prompts: Shape,
-    answers: Shape,
-    wide_prompts: Shape,
-    wide_answers: Shape,
-    points: Vec<Point>,
-    widths: Vec<([f64; 2], f64)>,
 }
 
-/// A lognormal distribution at points so many standard deviations apart, over the median of one without scatter.
+/// A lognormal distribution at points, over the median of one without scatter.
 #[derive(Clone, Debug, Default)]
 struct Shape {
     cv: f64,
-    step: f64,
-    points: Vec<Point>,
+    /// Standard deviations from the middle, the length there, and the share.
+    points: Vec<(f64, f64, f64)>,
     mean: f64,
 }
 
 impl Shape {
-    /// Writes down the distribution with a mean and a scatter, at points so many standard deviations apart; its mean is kept.
-    fn of(&mut self, of: Moments, step: f64, points: &mut Vec<Point>) {
+    /// Writes down the distribution with a mean and a scatter; its mean is kept.
+    fn of(&mut self, of: Moments, answers: Answers, points: &mut Vec<Point>) {
         points.clear();
         if of.cv <= 0.0 {
-            points.push(Point { tokens: of.mean, weight: 1.0 });
+            points.push(Point { tokens: of.mean, weight: 1.0, deviations: 0.0, answers });
             return;
         }
-        if (self.cv.to_bits(), self.step.to_bits()) != (of.cv.to_bits(), step.to_bits()) {
-            (self.cv, self.step) = (of.cv, step);
+        if self.cv.to_bits() != of.cv.to_bits() {
+            self.cv = of.cv;
             let variance = (1.0 + of.cv * of.cv).ln();
+            let length = |z: f64| (z * variance.sqrt() - variance / 2.0).exp();
             self.points.clear();
-            self.points.extend(
-                deviations(step).map(|z| Point {
-                    tokens: (z * variance.sqrt() - variance / 2.0).exp(),
-                    weight: (-z * z / 2.0).exp(),
-                }),
-            );
-            let all: f64 = self.points.iter().map(|point| point.weight).sum();
+            self.points.extend(deviations(STEP, WIDEST).map(|z| (z, length(z), (-z * z / 2.0).exp())));
+            let all: f64 = self.points.iter().map(|point| point.2).sum();
             for point in &mut self.points {
-                point.weight /= all;
+                point.2 /= all;
             }
-            self.mean = self.points.iter().map(|point| point.tokens * point.weight).sum();
+            self.mean = self.points.iter().map(|point| point.1 * point.2).sum();
+            self.points.extend(ASKED.map(|z| (z, length(z), 0.0)));
+            self.points.sort_by(|one, other| one.0.total_cmp(&other.0));
         }
         let scale = of.mean / self.mean;
-        points.extend(self.points.iter().map(|point| Point { tokens: point.tokens * scale, ..*point }));
+        let point = |&(deviations, length, weight)| Point { tokens: length * scale, weight, deviations, answers };
+        points.extend(self.points.iter().map(point));
     }
 }
 
-fn deviations(step: f64) -> impl Iterator<Item = f64> {
+fn deviations(step: f64, widest: f64) -> impl Iterator<Item = f64> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a handful")]
-    let each_side = (WIDEST / step).round() as i32;
+    let each_side = (widest / step).round() as i32;
     (-each_side..=each_side).map(move |index| f64::from(index) * step)
 }
 
-/// So many things in order, cut into parts with the weights of a normal distribution, so that its ends are fine: where each
-/// part begins and ends, and its share.
-fn parts(count: usize, step: f64) -> Vec<(f64, f64, f64)> {
-    let weights: Vec<f64> = deviations(step).map(|z| (-z * z / 2.0).exp()).collect();
-    let all: f64 = weights.iter().sum();
+/// So many things in order, cut into parts with the weights of a normal distribution, so that its ends are fine: where in it
+/// each part lies, where it begins and ends, and its share.
+fn parts(count: f64) -> Vec<(f64, [f64; 2], f64)> {
+    let weights: Vec<(f64, f64)> = deviations(FINE_STEP, FINE_WIDEST).map(|z| (z, (-z * z / 2.0).exp())).collect();
+    let all: f64 = weights.iter().map(|(_, weight)| weight).sum();
     let mut before = 0.0;
-    let part = |weight: f64| {
+    let part = |(z, weight): (f64, f64)| {
         let from = before;
         before += weight / all;
-        (from * count as f64, before.min(1.0) * count as f64, weight / all)
+        (z, [from * count, before.min(1.0) * count], weight / all)
     };
     weights.into_iter().map(part).collect()
 }
@@ -268,54 +259,35 @@ fn whole(count: f64) -> usize {
     whole
 }
 
-/// Lengths with equal shares as fewer points, closer at both ends; the mean is kept.
-fn condense(mut points: Vec<Point>, step: f64) -> Vec<Point> {
-    points.sort_by(|one, other| one.tokens.total_cmp(&other.tokens));
-    let (Some(first), Some(last)) = (points.first().copied(), points.last().copied()) else { return points };
-    if first.tokens >= last.tokens {
-        return vec![Point { tokens: first.tokens, weight: 1.0 }];
-    }
-    let mean_between = |from: f64, to: f64| {
-        let (mut sum, mut at) = (0.0, from);
-        while at < to {
-            let index = whole(at).min(points.len() - 1);
-            let until = to.min((index + 1) as f64);
-            if until <= at {
-                break;
-            }
-            sum += points[index].tokens * (until - at);
-            at = until;
+/// The mean prompt between two places in requests that stand in order, and the answers there.
+fn between(requests: &[(f64, f64)], from: f64, to: f64) -> (f64, Answers) {
+    let (mut input, mut sums, mut at) = (0.0, [0.0; 3], from);
+    while at < to {
+        let index = whole(at).min(requests.len() - 1);
+        let until = to.min((index + 1) as f64);
+        if until <= at {
+            break;
         }
-        sum / (at - from).max(f64::MIN_POSITIVE)
-    };
-    let of = |(from, to, weight)| Point { tokens: mean_between(from, to), weight };
-    parts(points.len(), step).into_iter().map(of).collect()
-}
-
-/// Points with what they stand for: all that is nearer to each than to others.
-fn with_widths(points: &[Point]) -> impl Iterator<Item = ([f64; 2], f64)> {
-    let at = move |index: Option<usize>| index.and_then(|index| points.get(index)).map(|point| point.tokens);
-    let of = move |(index, point): (usize, &Point)| {
-        let below = at(index.checked_sub(1)).map(|below| f64::midpoint(below, point.tokens));
-        let above = at(Some(index + 1)).map(|above| f64::midpoint(above, point.tokens));
-        // The last on each side reaches as far out as in.
-        let from = below.or_else(|| Some((2.0 * point.tokens - above?).max(0.0))).unwrap_or(point.tokens);
-        let to = above.unwrap_or(2.0 * point.tokens - from);
-        ([from, to], point.weight)
-    };
-    points.iter().enumerate().map(of)
+        let (prompt, answer) = requests[index];
+        input += prompt * (until - at);
+        sums[0] += answer * (until - at);
+        sums[1] += answer * answer * (until - at);
+        sums[2] += answer.powi(3) * (until - at);
+        at = until;
+    }
+    let all = (at - from).max(f64::MIN_POSITIVE);
+    let [mean, square, cube] = sums.map(|sum| sum / all);
+    (input / all, Answers { mean, square: square / (mean * mean), cube: cube / mean.powi(3) })
 }
 
 /// The shorter of two on average, over their mean.
-fn overlap(points: &[Point]) -> f64 {
-    let mean: f64 = points.iter().map(|point| point.tokens * point.weight).sum();
-    let (mut longer, mut shorter) = (1.0, 0.0);
+fn overlap(mut lengths: Vec<f64>) -> f64 {
+    lengths.sort_by(f64::total_cmp);
+    let all = lengths.len() as f64;
     // Of two, the shorter is this one and the other no shorter, or the other way round.
-    for point in points {
-        shorter += point.tokens * point.weight * (2.0 * longer - point.weight);
-        longer -= point.weight;
-    }
-    shorter / mean
+    let shorter: f64 =
+        lengths.iter().enumerate().map(|(place, length)| length * (2.0 * (all - place as f64) - 1.0)).sum();
+    shorter / (all * lengths.iter().sum::<f64>())
 }
 
 #[cfg(test)]
@@ -329,17 +301,21 @@ mod tests {
     #[test]
     fn a_lognormal_keeps_its_mean_and_scatter() {
         let of = Requests::lognormal(Moments { mean: 2_000.0, cv: 0.8 }, Moments { mean: 300.0, cv: 0.5 });
-        assert!((mean(&of.prompts) / 2_000.0 - 1.0).abs() < 1e-12 && (mean(&of.answers) / 300.0 - 1.0).abs() < 1e-12);
+        assert!((mean(&of.prompts) / 2_000.0 - 1.0).abs() < 1e-12 && (of.answers.mean - 300.0).abs() < 1e-12);
         let squares: f64 = of.prompts.iter().map(|point| point.weight * (point.tokens / 2_000.0 - 1.0).powi(2)).sum();
         assert!((squares.sqrt() / 0.8 - 1.0).abs() < 0.01, "{}", squares.sqrt());
-        let [inputs, outputs] = of.pairs.iter().fold([0.0; 2], |[n, o], pair| {
-            [n + pair.input * pair.weight, o + f64::midpoint(pair.output[0], pair.output[1]) * pair.weight]
-        });
-        assert!((inputs / 2_000.0 - 1.0).abs() < 1e-12 && (outputs / 300.0 - 1.0).abs() < 0.02, "{outputs}");
+        assert!((of.answers.scatter() - 0.25).abs() < 1e-12 && (of.answers.cube - 1.953_125).abs() < 1e-12);
+        // 95% and 99% of prompts are below the points that mark them.
+        let marked: Vec<f64> =
+            of.prompts.iter().filter(|point| point.weight <= 0.0).map(|point| point.tokens).collect();
+        for (found, z) in marked.iter().zip([1.644_854, 2.326_348]) {
+            let wanted = 2_000.0 * (z * 1.64_f64.ln().sqrt() - 1.64_f64.ln() / 2.0).exp();
+            assert!((found / wanted - 1.0).abs() < 1e-3, "{found} {wanted}");
+        }
         // A token of an answer finds 300 (1 + 0.25) / 2 tokens of its answer before it.
         assert!((of.beyond - 37.5).abs() < 1e-12);
         // The shorter of two lognormals: 2 m Phi(-sigma / sqrt 2), sigma^2 = ln 1.25; Phi(-0.334) = 0.369.
-        assert!((of.overlap - 0.738).abs() < 0.01, "{}", of.overlap);
+        assert!((of.overlap - 0.738).abs() < 1e-3, "{}", of.overlap);
     }
 
     #[test]
@@ -357,8 +333,8 @@ mod tests {
     #[test]
     fn one_length_is_one_point() {
         let of = Requests::lognormal(Moments { mean: 2_000.0, cv: 0.0 }, Moments { mean: 300.0, cv: 0.0 });
-        assert_eq!(of.prompts, vec![Point { tokens: 2_000.0, weight: 1.0 }]);
-        assert_eq!(of.pairs, vec![Pair { input: 2_000.0, output: [300.0; 2], weight: 1.0 }]);
+        let answers = Answers { mean: 300.0, square: 1.0, cube: 1.0 };
+        assert_eq!(of.prompts, vec![Point { tokens: 2_000.0, weight: 1.0, deviations: 0.0, answers }]);
         assert!((of.overlap - 1.0).abs() < 1e-12 && of.beyond.abs() < 1e-12);
     }
 
@@ -369,17 +345,15 @@ mod tests {
         let outputs: Vec<f64> = inputs.iter().map(|input| if *input > 1_000.0 { 50.0 } else { 400.0 }).collect();
         let times: Vec<Seconds> = (0..500).map(|row| Seconds::new(7.0 + f64::from(row) / 2.0)).collect();
         let of = Requests::of_trace(&inputs, &outputs, Some(&times));
-        assert!((mean(&of.prompts) - 2_050.0).abs() < 1e-6 && (mean(&of.answers) - 225.0).abs() < 1e-6);
+        assert!((mean(&of.prompts) - 2_050.0).abs() < 1e-6 && (of.answers.mean - 225.0).abs() < 1e-6);
         assert_eq!((of.prompts[0].tokens, of.prompts[40].tokens), (100.0, 4_000.0));
         assert_eq!(of.longest, Some(4_050.0));
         // All but the part in the middle are of one kind or the other.
-        let mixed: f64 = of
-            .pairs
-            .iter()
-            .filter(|pair| (pair.input > 1_000.0) != (pair.output[0] < 100.0))
-            .map(|pair| pair.weight)
-            .sum();
-        assert!(mixed < 0.2, "{mixed}");
+        let apart = |point: &&Point| (point.tokens > 1_000.0) == (point.answers.mean < 100.0);
+        let of_one_kind: f64 = of.prompts.iter().filter(apart).map(|point| point.weight).sum();
+        assert!(of_one_kind > 0.9, "{of_one_kind}");
+        // Of two answers both are long in a quarter of all cases: 400 / 4 + 50 x 3 / 4 = 137.5, over 225.
+        assert!((of.overlap - 137.5 / 225.0).abs() < 1e-3, "{}", of.overlap);
         // Tokens come from short prompts' answers mostly: (400 x 300 + 50 x 4,025) / 450 = 713.9, and 2,162.5 is the mean.
         assert!((of.beyond - (713.888_9 - 2_162.5)).abs() < 1e-3, "{}", of.beyond);
         assert!((of.recorded_rate().unwrap().value() - 2.0).abs() < 1e-12 && of.recorded[0].at == Seconds::ZERO);

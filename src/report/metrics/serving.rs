@@ -39,11 +39,11 @@ figures! {
         "figure x the factor within which nine of ten measured points of the kind lie" from ["serving.tpot_s", "efficiency/serving.coverage"]
         => |e| { let point = e.serving?; point.state.tpot * point.bands?.tpot };
     "serving.ttft_p50_s": Seconds, "Time to first token, P50", "Half of all requests stay below it, where requests come at random.";
-        "quantile of prefills of scattered prompts behind an exponential wait" from ["serving.ttft_s", "serving.queue_s", "serving.input_tokens"] => |e| e.serving?.latencies?.first_token.p50;
+        "quantile of prefills of scattered prompts, behind a wait that some meet" from ["serving.ttft_s", "serving.queue_s", "serving.input_tokens"] => |e| e.serving?.latencies?.first_token.p50;
     "serving.ttft_p95_s": Seconds, "Time to first token, P95", "95% of requests stay below it, where requests come at random.";
-        "quantile of prefills of scattered prompts behind an exponential wait" from ["serving.ttft_s", "serving.queue_s", "serving.input_tokens"] => |e| e.serving?.latencies?.first_token.p95;
+        "quantile of prefills of scattered prompts, behind a wait that some meet" from ["serving.ttft_s", "serving.queue_s", "serving.input_tokens"] => |e| e.serving?.latencies?.first_token.p95;
     "serving.ttft_p99_s": Seconds, "Time to first token, P99", "99% of requests stay below it, where requests come at random.";
-        "quantile of prefills of scattered prompts behind an exponential wait" from ["serving.ttft_s", "serving.queue_s", "serving.input_tokens"] => |e| e.serving?.latencies?.first_token.p99;
+        "quantile of prefills of scattered prompts, behind a wait that some meet" from ["serving.ttft_s", "serving.queue_s", "serving.input_tokens"] => |e| e.serving?.latencies?.first_token.p99;
     "serving.tpot_p50_s": Seconds, "Time between tokens, P50", "Half of all tokens stay below it, where requests come at random.";
         "time between tokens with the quantile of sequences in decode" from ["serving.tpot_s", "serving.batch_count"] => |e| e.serving?.latencies?.token.p50;
     "serving.tpot_p95_s": Seconds, "Time between tokens, P95", "95% of tokens stay below it, where requests come at random.";
@@ -51,11 +51,11 @@ figures! {
     "serving.tpot_p99_s": Seconds, "Time between tokens, P99", "99% of tokens stay below it, where requests come at random.";
         "time between tokens with the quantile of sequences in decode" from ["serving.tpot_s", "serving.batch_count"] => |e| e.serving?.latencies?.token.p99;
     "serving.e2e_p50_s": Seconds, "Whole request, P50", "Half of all requests stay below it, where requests come at random.";
-        "quantile of first tokens and answers of scattered lengths and pace behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| e.serving?.latencies?.whole.p50;
+        "quantile of first tokens and answers of scattered lengths and pace, waits among them" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| e.serving?.latencies?.whole.p50;
     "serving.e2e_p95_s": Seconds, "Whole request, P95", "95% of requests stay below it, where requests come at random.";
-        "quantile of first tokens and answers of scattered lengths and pace behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| e.serving?.latencies?.whole.p95;
+        "quantile of first tokens and answers of scattered lengths and pace, waits among them" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| e.serving?.latencies?.whole.p95;
     "serving.e2e_p99_s": Seconds, "Whole request, P99", "99% of requests stay below it, where requests come at random.";
-        "quantile of first tokens and answers of scattered lengths and pace behind an exponential wait" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| e.serving?.latencies?.whole.p99;
+        "quantile of first tokens and answers of scattered lengths and pace, waits among them" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| e.serving?.latencies?.whole.p99;
     "serving.prefill_workers_count": Count, "Prefill workers", "Where prefill has a pool of its own; those to spare among them.";
         "all that fill cluster.prefill; else as given, or as many as make the slower pool as fast as can be" from ["serving.layout.prefill", "cluster.accelerators"]
         => |e| e.serving?.pool?.workers;

@@ -1,0 +1,218 @@
+//! The wait of prompts for each other, where a step takes in all that have come.
+
+use super::scattered::Scattered;
+use super::waiting::Wait;
+use crate::units::{RequestRate, Seconds};
+
+/// Steps back in which the chance that nothing comes during a step is found.
+const STEPS_BACK: u32 = 4;
+/// Iterations of the mean step that goes with it.
+const ITERATIONS: u32 = 6;
+
+/// Prompts that come to one engine. A step begins with the prompts that came during the one before, up to a number; or as one
+/// comes, where nothing was to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct PromptQueue {
+    pub(super) rate: RequestRate,
+    /// Squared coefficient of variation of the times between them.
+    pub(super) coming: f64,
+    /// By how much a step of one prompt is longer than its part of a full step.
+    pub(super) fixed: Seconds,
+    /// The part of a full step that a prompt takes.
+    pub(super) served: Scattered,
+    /// Prompts that a step takes, at most.
+    pub(super) most: f64,
+}
+
+/// Those that wait, in times that a prompt is served.
+struct Waits {
+    share: f64,
+    mean: f64,
+    /// Variance over the squared mean, and third central moment over the cubed one.
+    scatter: [f64; 2],
+}
+
+impl PromptQueue {
+    /// How much later first tokens come than where each prompt had the engine to itself, for those that find it at work: the rest
+    /// of the step under way, prompts before them, and those that their own step takes in besides.
+    ///
+    /// Where steps take all that has come, steps `L` follow one another as `L' = fixed + the work that came during L`, and one
+    /// that finds nothing takes the next prompt: their first three moments follow from each other exactly for arrivals at random,
+    /// and a prompt that comes during one waits for its rest (even over it) and for all the work that comes during it. Where
+    /// steps take one, prompts wait as in M/G/1 whose first of a busy time takes longer (Welch 1964). What lies between is
+    /// weighed by the prompts behind one in its step, of which there are no more than half a step's on average. Arrivals
+    /// that are more or less even than at random change the mean and the share that waits as Kraemer and Langenbach-Belz (1976) found.
+    ///
+    /// Against a simulation event by event, quantiles of first tokens are met within 10% up to 90% of what can be served where
+    /// prompts come at random, 14% for P99 of prompts whose lengths have a coefficient of variation of 1. Where they come in
+    /// bursts or evenly, a third is missed in places.
+    pub(super) fn wait(&self) -> Wait {
+        let load = self.rate.over(self.served.mean);
+        if load <= 0.0 || load >= 1.0 {
+            return Wait::NONE;
+        }
+        let fixed = self.fixed / self.served.mean;
+        let (square, cube) = (1.0 + self.served.variance, 1.0 + 3.0 * self.served.variance + self.served.third);
+        let peaked = (self.coming - 1.0).max(0.0);
+        let work = Work { load, fixed, square, cube, coming: [square + peaked, cube + 3.0 * peaked * square] };
+        let (gathered, behind) = work.gathered();
+        let (share_alone, before, squared) = work.one_by_one();
+        // Prompts behind one in its step: as many as come while it waits for that, up to half a step.
+        let most = (self.most - 1.0).max(f64::MIN_POSITIVE) / 2.0;
+        let crowd = behind.mean * (behind.square / 2.0).sqrt() / most;
+        let part = if crowd > 1e-9 { (1.0 - (-crowd).exp()) / crowd } else { 1.0 };
+        let behind_it = behind.mean * part;
+        let waiting = part * (gathered.mean - behind.mean) + (1.0 - part) * before;
+        let alone = before + behind_it;
+        let of_one = (squared + 2.0 * before * behind_it + behind_it * behind_it * 4.0 / 3.0) / (alone * alone) - 1.0;
+        let whole = part.powi(3);
+        let [variance, third] = [0, 1].map(|moment| {
+            // As skewed as a gamma distribution where prompts wait for many before them.
+            let of_one = [of_one, 2.0 * of_one * of_one][moment];
+            whole * gathered.scatter[moment] + (1.0 - whole) * of_one
+        });
+        let share = part * gathered.share + (1.0 - part) * share_alone;
+        let (share, mean) = work.uneven(self.coming, part, share, (waiting, behind_it));
+        if share <= 0.0 || mean <= 0.0 {
+            return Wait::NONE;
+        }
+        debug_assert!(variance.is_finite() && mean.is_finite(), "{self:?}");
+        Wait { share: share.min(1.0), mean: self.served.mean * mean, variance: variance.max(0.0), third }
+    }
+}
+
+impl PromptQueue {
+    /// The wait where so many attention groups take a prompt each before one takes a second, and a step of all of them takes
+    /// that part for each prompt. A step grows little up to a prompt in each group, and with every prompt beyond: it takes the longer
+    /// of both, and so do prompts wait.
+    pub(super) fn side_by_side(&self, groups: f64, part: Seconds) -> Wait {
+        if groups <= 1.0 {
+            return self.wait();
+        }
+        let (alone, all) = (self.fixed + self.served.mean, part * groups);
+        let next = (all.saturating_sub(alone) / (groups - 1.0)).max(self.served.mean * 1e-3);
+        let few = Self { fixed: alone.saturating_sub(next), served: Scattered { mean: next, ..self.served }, ..*self };
+        let many = Self { fixed: all.saturating_sub(self.served.mean * groups), ..*self };
+        let (few, many) = (few.wait(), many.wait());
+        if few.over_all() > many.over_all() { few } else { many }
+    }
+}
+
+/// Work that comes, in units of what a prompt takes of a full step.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    load: f64,
+    fixed: f64,
+    square: f64,
+    cube: f64,
+    /// Mean square and cube with which the work of a time scatters, where prompts do not come at random.
+    coming: [f64; 2],
+}
+
+/// The work of prompts that come behind one and are taken in with it: its mean, and its mean square over the squared mean.
+struct Behind {
+    mean: f64,
+    square: f64,
+}
+
+impl Work {
+    /// Where steps take all that has come.
+    fn gathered(&self) -> (Waits, Behind) {
+        let Self { load, fixed, square, cube, coming: [square_coming, cube_coming] } = *self;
+        let none = self.none_come();
+        let mean = (fixed + none) / (1.0 - load);
+        let second = (fixed * fixed + 2.0 * fixed * (load * mean + none) + load * square_coming * mean + none * square)
+            / (1.0 - load * load);
+        let came = load * square_coming * mean + load * load * second;
+        let third = (fixed.powi(3)
+            + 3.0 * fixed * fixed * (load * mean + none)
+            + 3.0 * fixed * (came + none * square)
+            + load * cube_coming * mean
+            + 3.0 * load * load * square_coming * second
+            + none * cube)
+            / (1.0 - load.powi(3));
+        let came_cubed = load * cube_coming * mean + 3.0 * load * load * square_coming * second + load.powi(3) * third;
+        // Mean fourth powers as a lognormal distribution with that mean square has them.
+        let fourth_power = square.powi(6);
+        let fourth = (fixed.powi(4)
+            + 4.0 * fixed.powi(3) * (load * mean + none)
+            + 6.0 * fixed * fixed * (came + none * square)
+            + 4.0 * fixed * (came_cubed + none * cube)
+            + load * fourth_power * mean
+            + load * load * (4.0 * cube_coming + 3.0 * square_coming * square_coming) * second
+            + 6.0 * load.powi(3) * square_coming * third
+            + none * fourth_power)
+            / (1.0 - load.powi(4));
+        // The step that a prompt finds is longer than the mean by as much as it takes longer to come into.
+        let (found, found_squared, found_cubed) = (second / mean, third / mean, fourth / mean);
+        let waits = mean / (mean + none / load);
+        let all = found * (0.5 + load);
+        let all_squared = found_squared * (1.0 / 3.0 + load + load * load) + load * square_coming * found;
+        let all_cubed = found_cubed * (0.25 + load + 1.5 * load * load + load.powi(3))
+            + found_squared * load * square_coming * (1.5 + 3.0 * load)
+            + load * cube_coming * found;
+        let (squares, cubes) = (all_squared / (all * all), all_cubed / all.powi(3));
+        let behind = found * load / 2.0;
+        let behind_squared = load * load * found_squared / 3.0 + load * square_coming * found / 2.0;
+        let behind = Behind { mean: behind, square: behind_squared / (behind * behind) };
+        (Waits { share: waits, mean: all, scatter: [squares - 1.0, cubes - 3.0 * squares + 2.0] }, behind)
+    }
+
+    /// The chance that nothing comes during a step, at random. The transform of steps at a point is that at one nearer to zero,
+    /// where it is known from their mean.
+    fn none_come(&self) -> f64 {
+        let Self { load, fixed, .. } = *self;
+        let (mut at, mut of_next, mut of_none) = (load, 1.0, 0.0);
+        for _ in 0..STEPS_BACK {
+            let (one, begun) = ((-at).exp(), (-at * fixed).exp());
+            of_none -= of_next * begun * (1.0 - one);
+            of_next *= begun;
+            at = load * (1.0 - one);
+        }
+        let mut none = 0.5;
+        for _ in 0..ITERATIONS {
+            none = of_next * (-at * (fixed + none) / (1.0 - load)).exp() / (1.0 - of_none);
+        }
+        none
+    }
+
+    /// Where a step takes one prompt: the share that waits, and their mean and mean square.
+    fn one_by_one(&self) -> (f64, f64, f64) {
+        let Self { load, fixed, square, cube, coming: [square_coming, cube_coming] } = *self;
+        let first = 1.0 + fixed;
+        let first_square = square + fixed * (2.0 + fixed);
+        let first_cube = cube + fixed * (3.0 * square + fixed * (3.0 + fixed));
+        let free = 1.0 - load;
+        let begins = free + load * first;
+        let share = load * first / begins;
+        let mean = load * square_coming / (2.0 * free) + load * (first_square - square) / (2.0 * begins);
+        let squared =
+            2.0 * mean * mean + load * cube_coming / (3.0 * free) + load * (first_cube - cube) / (3.0 * begins);
+        (share, mean / share, squared / share)
+    }
+
+    /// The share that waits and its mean, where prompts come by that squared coefficient of variation instead of at random.
+    fn uneven(&self, coming: f64, part: f64, share: f64, (waiting, behind): (f64, f64)) -> (f64, f64) {
+        if (coming - 1.0).abs() < 1e-9 {
+            return (share, waiting + behind);
+        }
+        let serving = self.square - 1.0;
+        let free = 1.0 - share;
+        if coming > 1.0 {
+            let more = 4.0 * share / (coming + share * share * (4.0 * coming + serving));
+            let waits = share + (coming - 1.0) * share * free * more;
+            let less = (-1.4 * free * free * (coming - 1.0) / (coming + 4.0 * serving)).exp();
+            let mean = (waiting + behind) * less.powf((1.0 - part).powi(3)) * share / waits;
+            return (waits, mean);
+        }
+        let more = (1.0 + coming + share * serving)
+            / (1.0 + share * (serving - 1.0) + share * share * (4.0 * coming + serving));
+        let waits = (share + (coming - 1.0) * share * free * more).max(0.0);
+        let scatter = coming + serving;
+        if waits <= 1e-9 || scatter <= 1e-9 {
+            return (0.0, 0.0);
+        }
+        let less = (-2.0 * free * (1.0 - coming).powi(2) / (3.0 * share * scatter)).exp();
+        (waits, waiting * (scatter / (1.0 + serving)) * less * share / waits + behind * less)
+    }
+}
