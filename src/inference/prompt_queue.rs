@@ -132,8 +132,8 @@ impl Work {
             + none * cube)
             / (1.0 - load.powi(3));
         let came_cubed = load * cube_coming * mean + 3.0 * load * load * square_coming * second + load.powi(3) * third;
-        // Mean fourth powers as a lognormal distribution with that mean square has them.
-        let fourth_power = square.powi(6);
+        // Mean fourth powers are at least that.
+        let fourth_power = cube * cube / square;
         let fourth = (fixed.powi(4)
             + 4.0 * fixed.powi(3) * (load * mean + none)
             + 6.0 * fixed * fixed * (came + none * square)
@@ -214,5 +214,51 @@ impl Work {
         }
         let less = (-2.0 * free * (1.0 - coming).powi(2) / (3.0 * share * scatter)).exp();
         (waits, waiting * (scatter / (1.0 + serving)) * less * share / waits + behind * less)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(rate: f64, served: Scattered, most: f64) -> PromptQueue {
+        PromptQueue { rate: RequestRate::new(rate), coming: 1.0, fixed: Seconds::ZERO, served, most }
+    }
+
+    fn always(time: f64) -> Scattered {
+        Scattered { mean: Seconds::new(time), variance: 0.0, third: 0.0 }
+    }
+
+    #[test]
+    fn steps_of_one_prompt_are_an_m_g_1_queue() {
+        // Pollaczek and Khinchine: 0.8 / (2 x 0.2) of a second where all take one, twice as long where times are exponential.
+        let wait = queue(0.8, always(1.0), 1.0).wait();
+        assert!((wait.share - 0.8).abs() < 1e-9 && (wait.over_all().value() - 2.0).abs() < 1e-9, "{wait:?}");
+        let wait = queue(0.8, Scattered { variance: 1.0, third: 2.0, ..always(1.0) }, 1.0).wait();
+        assert!((wait.over_all().value() - 4.0).abs() < 1e-9 && (wait.variance - 1.0).abs() < 1e-9, "{wait:?}");
+        // What has time for all and comes at even times never waits.
+        assert_eq!(PromptQueue { coming: 0.0, ..queue(0.8, always(1.0), 1.0) }.wait(), Wait::NONE);
+    }
+
+    #[test]
+    fn a_step_takes_what_came_during_the_one_before() {
+        // Steps of 1 s whatever they take, one after another where many come: a prompt waits for half of one on average, evenly
+        // up to all of it.
+        let steps = PromptQueue { fixed: Seconds::new(1.0), ..queue(40.0, always(1e-6), 1e6) };
+        let wait = steps.wait();
+        assert!((wait.share - 1.0).abs() < 1e-6 && (wait.mean.value() - 0.5).abs() < 1e-3, "{wait:?}");
+        assert!((wait.variance - 1.0 / 3.0).abs() < 1e-3 && wait.third.abs() < 1e-3, "{wait:?}");
+        // Eight groups take a prompt each in 1.2 s, and one by itself takes 1 s.
+        let groups = PromptQueue { fixed: Seconds::new(0.875), ..queue(6.0, always(0.125), 64.0) };
+        let (side_by_side, in_turn) = (groups.side_by_side(8.0, Seconds::new(0.15)), groups.wait());
+        assert!(side_by_side.over_all() < in_turn.over_all() * 0.7, "{side_by_side:?} {in_turn:?}");
+    }
+
+    #[test]
+    fn a_few_long_prompts_hold_up_some_and_not_most() {
+        let second = Seconds::new;
+        let served = Scattered::of([(second(0.15), 0.98), (second(5.0), 0.02)].into_iter());
+        let wait = queue(2.0, served, 6.0).wait();
+        assert!(wait.variance > 1.0 && wait.third < 4.0 * wait.variance * wait.variance, "{wait:?}");
     }
 }
