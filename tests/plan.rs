@@ -18,8 +18,8 @@ fn number(answer: &Value, group: &str, key: &str) -> f64 {
     answer["evaluation"][group][key].as_f64().unwrap_or_else(|| panic!("no {group}.{key}"))
 }
 
-/// The setting of the layout that an answer found: of replicas that prefill and decode, or of pools, with a split of them.
-fn layout(answer: &Value, split: &str) -> String {
+/// The setting of the layout that an answer found, written out: of replicas that prefill and decode, or of pools.
+fn layout(answer: &Value) -> String {
     let side = |prefix: &str| {
         let degrees = ["tensor", "pipeline", "expert", "attention_data", "redundant_experts"].into_iter();
         let given = degrees.filter_map(|degree| {
@@ -28,10 +28,15 @@ fn layout(answer: &Value, split: &str) -> String {
         });
         given.collect::<Vec<_>>().join(", ")
     };
+    let rest = ["prefill_accelerators", "left_over"].into_iter().filter_map(|key| {
+        let found = answer["scenario"][format!("serving.layout.{key}")].as_str()?;
+        Some(format!(", {key} = {found}"))
+    });
+    let rest: String = rest.collect();
     if answer["scenario"]["serving.layout.prefill.tensor"].is_null() {
-        return format!("serving.layout={{ {} }}", side(""));
+        return format!("serving.layout={{ {}{rest} }}", side(""));
     }
-    format!("serving.layout={{ decode = {{ {} }}, prefill = {{ {} }}{split} }}", side(""), side("prefill."))
+    format!("serving.layout={{ decode = {{ {} }}, prefill = {{ {} }}{rest} }}", side(""), side("prefill."))
 }
 
 #[test]
@@ -46,12 +51,11 @@ fn the_best_is_the_cheapest_and_eval_says_the_same_of_it() {
     assert!(cost(best) <= cost(&runners_up[0]));
     for answer in [best, &runners_up[0], &runners_up[7]] {
         let of = |key: &str| answer["scenario"][key].as_str().unwrap().to_owned();
-        let split = &answer["evaluation"]["serving"]["prefill_accelerators_count"];
         let settings = [
             format!("cluster.node=\"{}\"", of("cluster.node")),
             format!("cluster.fabric=\"{}\"", of("cluster.fabric")),
             format!("cluster.accelerators={}", of("cluster.accelerators")),
-            layout(answer, &format!(", prefill_accelerators = {split}")),
+            layout(answer),
         ];
         let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
         let (code, again, stderr) = run("eval", &settings);
@@ -74,7 +78,10 @@ fn one_node_fewer_would_not_do() {
     let (best, binding) = (&plan["best"], plan["binding"][0].as_str().unwrap());
     let of = |key: &str| best["scenario"][key].as_str().unwrap().parse::<u32>().unwrap();
     let fewer = format!("cluster.accelerators={}", of("cluster.accelerators") - 8);
-    let (code, json, _) = run("eval", &[&fewer, &layout(best, "")]);
+    // With any split of its pools.
+    let layout = layout(best);
+    let split = layout.split_once(", prefill_accelerators").map(|(layout, _)| format!("{layout} }}"));
+    let (code, json, _) = run("eval", &[&fewer, &split.unwrap_or(layout)]);
     assert!(code == 1 || json["serving"]["limits_kept"] == false, "{binding}");
     assert_eq!(code == 1, binding.starts_with("requests served: "), "{binding}");
 }
@@ -534,4 +541,44 @@ fn boards_without_links_prefill_in_stages() {
         let (code, other, stderr) = run("eval", &[&long[..3], &rest, &[&layout]].concat());
         assert!(code == 0 && rate(&other) <= rate(&json), "{layout}: {stderr}");
     }
+}
+
+#[test]
+fn an_answer_that_is_written_out_is_the_same_to_the_last_digit() {
+    // One of a rack, of which some GPUs idle, and those of a plan: pools and replicas, on fabrics with and without collisions.
+    let rack = ["cluster.node=\"gb200-nvl72\"", "cluster.accelerators=72"];
+    let odd = "serving.layout={ tensor = 1, attention_data = 64, expert = 64 }";
+    let rest = ["serving.arrivals=\"max\"", "serving.limits={}", "serving.peak_to_mean=1", "serving.spare_replicas=0"];
+    let (code, json, stderr) = wide("eval", &[&rack[..], &rest, &[odd]].concat());
+    let reason = json["infeasible"]["reason"].as_str().unwrap_or_default();
+    assert!(code == 1 && reason.contains("no whole number of replicas"), "{reason}");
+    assert!(stderr.contains("left_over = true"), "{stderr}");
+    let idle = odd.replace(" }", ", left_over = true }");
+    let (code, json, stderr) = wide("eval", &[&rack[..], &rest, &[&idle]].concat());
+    assert!(code == 0 && json["serving"]["left_over_accelerators_count"] == 8, "{stderr}");
+    let mut left_over = 0;
+    for rate in ["15", "260"] {
+        let rate = format!("serving.arrivals={{ rate = \"{rate} request/s\" }}");
+        let tight = "serving.limits={ ttft_p95 = \"2 s\", tpot_p95 = \"30 ms\" }";
+        let (code, plan, stderr) = wide("plan", &[&rate, tight]);
+        assert_eq!(code, 0, "{stderr}");
+        for answer in std::iter::once(&plan["best"]).chain(plan["runners_up"].as_array().unwrap()) {
+            let of = |key: &str| answer["scenario"][key].as_str().unwrap().to_owned();
+            let settings = [
+                format!("cluster.node=\"{}\"", of("cluster.node")),
+                format!("cluster.fabric=\"{}\"", of("cluster.fabric")),
+                format!("cluster.accelerators={}", of("cluster.accelerators")),
+                layout(answer),
+            ];
+            let settings: Vec<&str> = settings.iter().map(String::as_str).chain([rate.as_str(), tight]).collect();
+            let (code, again, stderr) = wide("eval", &settings);
+            assert_eq!(code, 0, "{settings:?}: {stderr}");
+            for group in ["serving", "memory", "fabric", "facility"] {
+                assert_eq!(again[group], answer["evaluation"][group], "{settings:?}");
+            }
+            assert_eq!(again["cost"]["total_usd"], answer["evaluation"]["cost"]["total_usd"]);
+            left_over += u32::from(answer["scenario"]["serving.layout.left_over"] == "true");
+        }
+    }
+    assert!(left_over > 0, "none of the answers leaves GPUs over");
 }

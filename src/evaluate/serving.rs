@@ -202,10 +202,10 @@ fn answered(
 ) -> Result<ServingPoint, Infeasible> {
     let (layout, each) = (serving.layout, serving.layout.ranks());
     let slices = slices(serving, layout)?;
-    let site = Domains::new(cluster.main_nodes(), serving.search, slices)?;
+    let site = Domains::new(cluster.main_nodes(), serving.left_over, slices)?;
     let accelerators = site.accelerators;
     let spares = u64::from(serving.spare_replicas);
-    if serving.prefill.is_none() && !serving.search && !accelerators.is_multiple_of(each) {
+    if serving.prefill.is_none() && !serving.left_over && !accelerators.is_multiple_of(each) {
         return Err(Infeasible::PartReplica { accelerators, each });
     }
     draft_fits(serving, layout)?;
@@ -237,7 +237,7 @@ fn answered(
             takes_in = shapes.worker(serving, hardware, wanted.layout);
             let transfer = between.hand_over(serving, input);
             let theirs = cluster.own_nodes_of_prefill();
-            let theirs = theirs.map(|nodes| Domains::new(nodes, serving.search, slices)).transpose()?;
+            let theirs = theirs.map(|nodes| Domains::new(nodes, serving.left_over, slices)).transpose()?;
             let places = Places { decode: site, prefill: theirs };
             let served = Seconds::ZERO;
             let mut sides = Sides { prefill: takes_in, decode: replica, room: largest.room, transfer, served };
@@ -261,7 +261,7 @@ fn answered(
             (replicas, most, largest.in_pools(serving.arrivals, &pools, &request, &state), state, latencies)
         } else {
             let all = site.whole(layout);
-            if !serving.search && all * each != accelerators {
+            if !serving.left_over && all * each != accelerators {
                 return Err(Infeasible::Straddling { accelerators, each, domain: site.domain, whole: all });
             }
             let replicas = all.checked_sub(spares).filter(|replicas| *replicas > 0).ok_or(too_few)?;

@@ -119,7 +119,7 @@ impl<'a> Split<'a, '_> {
         let part = Infeasible::PartPools { accelerators: self.places.accelerators() };
         let rates = |pools: &Separate<'a>| (pools.taken_in(request), pools.finished(request));
         let mut tried = 1..=self.end() - 1;
-        if self.serving.search {
+        if self.serving.left_over {
             // More workers take in more and leave less decode: the best are about where the two cross.
             let (mut few, mut many) = (self.spares(), self.end());
             if few >= many - 1 {
@@ -150,7 +150,7 @@ impl<'a> Split<'a, '_> {
     /// The first number of workers from one on and below an end that has its pools, and how that is judged. Where accelerators
     /// may be left over there are pools up to a number, and none beyond.
     fn next(&self, from: u64, end: u64, at: &mut impl FnMut(u64) -> Option<Judged>) -> Option<(u64, Judged)> {
-        let end = if self.serving.search { end.min(from + 1) } else { end };
+        let end = if self.serving.left_over { end.min(from + 1) } else { end };
         (from..end).find_map(|workers| Some((workers, at(workers)?)))
     }
 

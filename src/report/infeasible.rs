@@ -32,7 +32,7 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
             "More accelerators, or fewer keys of training.layout and software.overlap given, leave more to choose from."
         }
         Infeasible::PartPools { .. } => {
-            "Change cluster.accelerators, serving.layout.prefill_accelerators or the degrees of the pools."
+            "Change cluster.accelerators, serving.layout.prefill_accelerators or the degrees of the pools, or write left_over = true in serving.layout for the rest to idle."
         }
         Infeasible::PartPool { pool: Pool::Prefill, .. } => {
             "Change cluster.prefill.accelerators or the degrees of serving.layout.prefill."
@@ -46,7 +46,7 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         Infeasible::SlicedRanks { .. } => "Leave serving.slice out, or use one rank.",
         Infeasible::Draft(_) => "Change the degrees of serving.layout, or serving.speculation.draft.",
         Infeasible::PartReplica { .. } | Infeasible::Straddling { .. } => {
-            "Change cluster.accelerators or the degrees of serving.layout."
+            "Change cluster.accelerators or the degrees of serving.layout, or write left_over = true in it for the rest to idle."
         }
         Infeasible::NoReplicaLeft { .. } => {
             "More accelerators, a smaller replica, or fewer serving.spare_replicas would do."

@@ -299,6 +299,7 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         let given = pool.accelerators.map(|count| ("serving.layout.prefill_accelerators", count.to_string()));
         all.extend(given);
     }
+    all.extend(serving.left_over.then(|| ("serving.layout.left_over", "true".to_owned())));
     all
 }
 

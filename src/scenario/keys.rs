@@ -160,6 +160,7 @@ pub const KEYS: &[&str] = &[
     "serving.layout.decode.attention_data",
     "serving.layout.decode.redundant_experts",
     "serving.layout.prefill_accelerators",
+    "serving.layout.left_over",
     "training.stage",
     "training.ramp",
     "training.ramp.from",

@@ -148,8 +148,10 @@ fn solve(
     let Some(mut asked) = tried.on(size) else { return Err(rejected) };
     // Where the layout is left open, `eval` of the same cluster chooses as this does.
     let deployment = if serving.search { best_deployment(serving, &asked.cluster).ok() } else { None };
-    let tried = Tried { deployment: deployment.unwrap_or(tried.deployment), ..tried };
-    asked.serving = Some(tried.deployment.of(serving));
+    let deployment = deployment.unwrap_or(tried.deployment);
+    asked.serving = Some(deployment.of(serving));
+    // On fewer accelerators with any split of them.
+    let tried = Tried { deployment: if serving.search { deployment.anywhere() } else { deployment }, ..tried };
     let evaluation = evaluate(asked).map_err(|infeasible| one(infeasible.to_string()))?;
     // The answer is held against what was asked once more, from its own figures.
     let missed = evaluation.serving.as_ref().and_then(|point| point.missed(&serving.limits));

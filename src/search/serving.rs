@@ -21,18 +21,38 @@ pub struct Deployment {
     pub layout: ServingLayout,
     /// Prefill's pool.
     pub prefill: Option<PrefillPool>,
+    /// Whether accelerators that make no whole replica or prefill worker stay idle.
+    pub left_over: bool,
 }
 
 impl Deployment {
     /// That which a scenario has.
     pub fn given(serving: &Serving) -> Self {
-        Self { layout: serving.layout, prefill: serving.prefill }
+        Self { layout: serving.layout, prefill: serving.prefill, left_over: serving.left_over }
     }
 
     /// Serving in this way.
     #[must_use]
     pub fn of(self, serving: &Serving) -> Serving {
-        Serving { layout: self.layout, prefill: self.prefill, ..serving.clone() }
+        Serving { layout: self.layout, prefill: self.prefill, left_over: self.left_over, ..serving.clone() }
+    }
+
+    /// One that is tried.
+    fn tried(layout: ServingLayout, prefill: Option<ServingLayout>) -> Self {
+        Self { layout, prefill: prefill.map(|layout| PrefillPool { layout, accelerators: None }), left_over: true }
+    }
+
+    /// The same on any number of accelerators, whatever split of them it had.
+    #[must_use]
+    pub fn anywhere(self) -> Self {
+        Self::tried(self.layout, self.prefill.map(|pool| pool.layout))
+    }
+
+    /// The same with the split that it came to on nodes that both pools share, and accelerators idle only where some were.
+    fn settled(self, point: &ServingPoint, cluster: &Cluster) -> Self {
+        let split = u32::try_from(point.prefill_accelerators()).ok().filter(|_| cluster.prefill.is_none());
+        let prefill = self.prefill.map(|pool| PrefillPool { accelerators: split, ..pool });
+        Self { prefill, left_over: point.left_over() > 0, ..self }
     }
 }
 
@@ -91,14 +111,12 @@ pub fn deployments(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<Deplo
         }
     };
     let together = cluster.prefill.is_none().then(|| kept(ReplicaPoint::beats, ReplicaPoint::serves_within));
-    let together = together.into_iter().flatten().map(|layout| Deployment { layout, prefill: None });
+    let together = together.into_iter().flatten().map(|layout| Deployment::tried(layout, None));
     let workers = if serving.features.slice.is_some() { Vec::new() } else { workers(serving, cluster, most) };
     let decode = || kept(ReplicaPoint::decodes_better, ReplicaPoint::decodes_within);
     let decode = if workers.is_empty() { Vec::new() } else { decode() };
-    let pools = workers.into_iter().flat_map(|layout| {
-        let prefill = Some(PrefillPool { layout, accelerators: None });
-        decode.iter().map(move |&layout| Deployment { layout, prefill })
-    });
+    let pools = workers.into_iter();
+    let pools = pools.flat_map(|worker| decode.iter().map(move |&layout| Deployment::tried(layout, Some(worker))));
     together.chain(pools).collect()
 }
 
@@ -202,7 +220,7 @@ pub fn best_deployment(serving: &Serving, cluster: &Cluster) -> Result<Deploymen
             Ok(point) => {
                 let (kept, merit) = (point.missed(&serving.limits).is_none(), merit(serving, &point));
                 if best.is_none_or(|(was_kept, was, _)| (kept, merit) > (was_kept, was)) {
-                    best = Some((kept, merit, deployment));
+                    best = Some((kept, merit, deployment.settled(&point, cluster)));
                 }
             }
             Err(infeasible) => nearest = Some(nearer(nearest, infeasible)),

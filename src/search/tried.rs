@@ -71,12 +71,12 @@ impl Tried<'_> {
         let own = self.scenario.cluster.own_nodes_of_prefill();
         let shared = self.deployment.prefill.filter(|_| own.is_none());
         let step = self.step_of(self.scenario.cluster.main_nodes(), self.deployment.layout);
-        shared.map_or(step, |pool| if self.serving.search { step } else { multiple(step, pool.layout.ranks()) })
+        shared.map_or(step, |pool| if self.serving.left_over { step } else { multiple(step, pool.layout.ranks()) })
     }
 
     fn step_of(&self, nodes: NodeGroup<'_>, layout: ServingLayout) -> u64 {
         let node = nodes.node.accelerators.into();
-        if self.serving.search { node } else { multiple(node, layout.ranks()) }
+        if self.serving.left_over { node } else { multiple(node, layout.ranks()) }
     }
 
     /// Serving on so many accelerators, limits kept; or why not.

@@ -210,6 +210,8 @@ pub(crate) struct ServingLayoutFile {
     pub prefill: Option<Box<Self>>,
     /// Accelerators of that pool.
     pub prefill_accelerators: Option<u32>,
+    /// Whether accelerators that make no whole replica or prefill worker stay idle.
+    pub left_over: Option<bool>,
     /// Place of the table.
     pub at: Span,
 }
@@ -217,7 +219,7 @@ pub(crate) struct ServingLayoutFile {
 /// The layout: a table, or the word "auto", which leaves it to a search.
 fn layout(r: &mut Reader<'_>) -> ServingLayoutFile {
     let shape = || {
-        let one = Reader::describe(ServingLayoutFile::read);
+        let one = Reader::describe(ServingLayoutFile::read_one);
         let pools = Reader::describe(ServingLayoutFile::read_pools);
         Schema::word_or("auto", Schema::Either(Box::new(one), Box::new(pools)))
     };
@@ -231,7 +233,7 @@ fn layout(r: &mut Reader<'_>) -> ServingLayoutFile {
         return r.table("layout", ServingLayoutFile::read_pools);
     }
     let Some(node) = node.filter(|node| node.as_str().is_some()) else {
-        return r.table("layout", ServingLayoutFile::read);
+        return r.table("layout", ServingLayoutFile::read_one);
     };
     if node.as_str() != Some("auto") {
         node.wrong_type(&r.path_of("layout"), "\"auto\" or a table", r.sink());
@@ -285,8 +287,14 @@ impl ServingLayoutFile {
         Self {
             prefill: Some(Box::new(r.table("prefill", Self::read))),
             prefill_accelerators: r.optional_within("prefill_accelerators", &(1..=MOST_RANKS * 100)),
+            left_over: r.optional("left_over"),
             ..r.table("decode", Self::read)
         }
+    }
+
+    /// Replicas that prefill and decode.
+    fn read_one(r: &mut Reader<'_>) -> Self {
+        Self { left_over: r.optional("left_over"), ..Self::read(r) }
     }
 
     fn read(r: &mut Reader<'_>) -> Self {
@@ -300,6 +308,7 @@ impl ServingLayoutFile {
             search: false,
             prefill: None,
             prefill_accelerators: None,
+            left_over: None,
             at: r.at().clone(),
         }
     }

@@ -59,6 +59,8 @@ pub struct Serving {
     pub layout: ServingLayout,
     /// Whether it is left to a search.
     pub search: bool,
+    /// Whether accelerators that make no whole replica or prefill worker stay idle.
+    pub left_over: bool,
     /// Prefill's own pool, where it has one; the layout above is then that of decode.
     pub prefill: Option<PrefillPool>,
     /// Prefixes of requests and where they are kept, where hits follow from that.
@@ -205,6 +207,7 @@ pub(super) fn bind(
         limits,
         layout,
         search: wanted.layout.search,
+        left_over: wanted.layout.left_over.unwrap_or(wanted.layout.search),
         prefill,
         sessions: asked.agents.filter(|_| caching.is_none()),
         cache: caching,

@@ -77,7 +77,7 @@ impl Sweep<'_> {
         serving.set_lengths(input, output, shapes);
         if serving.search {
             let found = search::best_deployment(serving, cluster).map_err(Unserved::Not)?;
-            (serving.layout, serving.prefill) = (found.layout, found.prefill);
+            (serving.layout, serving.prefill, serving.left_over) = (found.layout, found.prefill, found.left_over);
         }
         staged.at().map_err(Unserved::Not)
     }
