@@ -48,9 +48,9 @@ fn all_ways(serving: &Serving, cluster: &Cluster) -> Vec<Deployment> {
     let layouts: Vec<ServingLayout> = [1, 2, 4, 8, 16].into_iter().flat_map(of).collect();
     let pools = layouts.iter().flat_map(|&layout| {
         let pool = |&prefill: &ServingLayout| Some(PrefillPool { layout: prefill, accelerators: None });
-        layouts.iter().map(move |prefill| Deployment { layout, prefill: pool(prefill) })
+        layouts.iter().map(move |prefill| Deployment { layout, prefill: pool(prefill), left_over: true })
     });
-    layouts.iter().map(|&layout| Deployment { layout, prefill: None }).chain(pools).collect()
+    layouts.iter().map(|&layout| Deployment { layout, prefill: None, left_over: true }).chain(pools).collect()
 }
 
 #[test]
