@@ -157,9 +157,25 @@ fn a_way_to_serve_is_searched_once_and_stays() {
         let all = settings.as_array().unwrap();
         all.iter().find(|setting| setting["key"] == key).map(|setting| setting["value"].clone())
     };
-    assert_eq!(degree("serving.layout.prefill.tensor"), None, "together");
-    let tensor = degree("serving.layout.tensor").unwrap();
-    let (_, given) = of(&format!("{{ tensor = {} }}", tensor.as_str().unwrap()));
+    // What was found, written out: the layout of replicas or of pools, with their split.
+    let side = |prefix: &str| {
+        let degrees = ["tensor", "pipeline", "expert", "attention_data"].into_iter();
+        let given = degrees.filter_map(|axis| {
+            let found = degree(&format!("serving.layout.{prefix}{axis}"))?;
+            Some(format!("{axis} = {}", found.as_str().unwrap()))
+        });
+        given.collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(degree("serving.layout.left_over"), None);
+    let (_, given) = match degree("serving.layout.prefill_accelerators") {
+        None => of(&format!("{{ {} }}", side(""))),
+        Some(split) => of(&format!(
+            "{{ decode = {{ {} }}, prefill = {{ {} }}, prefill_accelerators = {} }}",
+            side(""),
+            side("prefill."),
+            split.as_str().unwrap()
+        )),
+    };
     assert_eq!(searched, given);
 }
 

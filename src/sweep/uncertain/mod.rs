@@ -205,13 +205,7 @@ fn layout_of(evaluation: &Evaluation) -> Option<(Layout, Overlap)> {
 
 /// The way to serve that a search found.
 fn deployment_of(evaluation: &Evaluation) -> Option<Deployment> {
-    evaluation
-        .scenario
-        .serving
-        .as_ref()
-        .filter(|serving| serving.search)
-        .map(Deployment::given)
-        .map(Deployment::anywhere)
+    evaluation.scenario.serving.as_ref().filter(|serving| serving.search).map(Deployment::given)
 }
 
 /// The figures of every variant with some inputs at these shares of their spread; none where it cannot be.
