@@ -12,6 +12,7 @@ use clusterplan::parallelism::ServingLayout;
 use clusterplan::scenario::{Arrivals, Cluster, PrefillPool, Scenario, ScenarioFile, Serving};
 use clusterplan::search::{Deployment, best_deployment, serving_layouts};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 const DENSE: &str = "scenarios/plan-llama3.1-70b-40-rps.toml";
 const EXPERTS: &str = "scenarios/plan-deepseek-v3-100-rps.toml";
@@ -109,7 +110,7 @@ fn no_way_that_the_search_leaves_out_is_better() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, rng_seed: RngSeed::Fixed(7), ..ProptestConfig::default() })]
 
     #[test]
     fn more_gpus_never_serve_less(

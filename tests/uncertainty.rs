@@ -150,13 +150,10 @@ fn a_way_to_serve_is_searched_once_and_stays() {
         let one = Command::cargo_bin("clusterplan").unwrap().args(asked).output().unwrap();
         let one: Value = serde_json::from_slice(&one.stdout).unwrap();
         let figures: Value = serde_json::from_str(&run(&path, &[], "2")).unwrap();
-        (one["settings"].clone(), figures["variants"].clone())
+        (one["scenario"].clone(), figures["variants"].clone())
     };
     let (settings, searched) = of("\"auto\"");
-    let degree = |key: &str| {
-        let all = settings.as_array().unwrap();
-        all.iter().find(|setting| setting["key"] == key).map(|setting| setting["value"].clone())
-    };
+    let degree = |key: &str| settings.get(key).cloned();
     // What was found, written out: the layout of replicas or of pools, with their split.
     let side = |prefix: &str| {
         let degrees = ["tensor", "pipeline", "expert", "attention_data"].into_iter();
