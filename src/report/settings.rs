@@ -199,7 +199,6 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         if lengths.cv > 0.0 { format!("mean {}, cv {}", lengths.mean, lengths.cv) } else { lengths.mean.to_string() }
     };
     let formats = &serving.model.formats;
-    let layout = &serving.layout;
     let mut all = vec![
         ("serving.model", serving.entry.id.clone()),
         ("serving.engine", serving.engine.to_string()),
@@ -280,12 +279,18 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
     let limits =
         serving.limits.named().into_iter().filter_map(|(key, limit)| Some((limit_key(key)?, limit?.to_string())));
     all.extend(limits);
-    all.extend([
+    all.extend(serving_layout(serving));
+    all
+}
+
+fn serving_layout(serving: &Serving) -> Vec<(&'static str, String)> {
+    let layout = &serving.layout;
+    let mut all = vec![
         ("serving.layout.tensor", layout.tensor.to_string()),
         ("serving.layout.pipeline", layout.pipeline.to_string()),
         ("serving.layout.expert", layout.expert.to_string()),
         ("serving.layout.attention_data", layout.attention_data.to_string()),
-    ]);
+    ];
     let copies = |layout: &ServingLayout| (layout.redundant_experts > 0).then(|| layout.redundant_experts.to_string());
     all.extend(copies(layout).map(|copies| ("serving.layout.redundant_experts", copies)));
     if let Some(pool) = &serving.prefill {

@@ -121,7 +121,7 @@ pub fn deployments(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<Deplo
 }
 
 /// Layouts of one node kind and of any number of stages: a power of two up to the most that are tried.
-fn layouts<'a>(serving: &'a Serving, domain: u32, most: u32) -> impl Iterator<Item = ServingLayout> + 'a {
+fn layouts(serving: &Serving, domain: u32, most: u32) -> impl Iterator<Item = ServingLayout> + '_ {
     powers_up_to(MOST_STAGES.min(most)).flat_map(move |stages| serving_layouts(&serving.model, stages, (domain, most)))
 }
 

@@ -156,7 +156,7 @@ mod tests {
         let one = point(1, 0.01, 8.0);
         let at = |rate: f64| one.pace_at(RequestRate::new(rate)).map(Seconds::value);
         // Ends of 1, 2, ... 8 a second at 11.25 ms and 1.25 ms more each.
-        assert!((at(0.5).unwrap() - 0.01125).abs() < 1e-12 && (at(2.5).unwrap() - 0.013125).abs() < 1e-12);
+        assert!((at(0.5).unwrap() - 0.011_25).abs() < 1e-12 && (at(2.5).unwrap() - 0.013_125).abs() < 1e-12);
         assert_eq!(at(8.1), None);
     }
 }

@@ -122,10 +122,10 @@ pub(super) fn bind(
             refuse(wanted, sink, "links between neighbours join nodes of one kind", "leave cluster.prefill out");
         }
     }
-    if let Some(topology) = beside.topology {
-        if let (Some(pod), Some(main)) = (topology.pod, beside.node) {
-            check_pod(pod, main, &node, &wanted.node, sink);
-        }
+    if let Some(topology) = beside.topology
+        && let (Some(pod), Some(main)) = (topology.pod, beside.node)
+    {
+        check_pod(pod, main, &node, &wanted.node, sink);
     }
     for network in beside.networks {
         let hint = "all hosts share one network towards storage: cluster.networks.storage = \"none\" leaves it out";

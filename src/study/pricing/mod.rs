@@ -185,7 +185,9 @@ impl<'a> Bound<'a> {
         for figure in &offer.figures {
             let known = figure.field.as_ref().filter(|field| catalog_has(&catalog.records(), field));
             let unused = known.and_then(|field| catalog_unused(field, &figure.key.0, &used));
-            unused.into_iter().for_each(|mistake| sink.push(mistake.at(&figure.key.1, "this figure")));
+            for mistake in unused {
+                sink.push(mistake.at(&figure.key.1, "this figure"));
+            }
         }
         let rent = match offer.kind {
             OfferKind::Api if scenario.serving.is_none() => {
