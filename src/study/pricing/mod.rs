@@ -185,7 +185,7 @@ impl<'a> Bound<'a> {
         for figure in &offer.figures {
             let known = figure.field.as_ref().filter(|field| catalog_has(&catalog.records(), field));
             let unused = known.and_then(|field| catalog_unused(field, &figure.key.0, &used));
-            for mistake in unused {
+            if let Some(mistake) = unused {
                 sink.push(mistake.at(&figure.key.1, "this figure"));
             }
         }
