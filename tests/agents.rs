@@ -133,7 +133,7 @@ fn replicas_without_end_leave_room_for_sessions_that_wait() {
     // Tasks as fast as they are served.
     let text = std::fs::read_to_string(SCENARIO).unwrap();
     let kept = text.lines().filter(|line| !line.starts_with("users") && !line.starts_with("task_every"));
-    let text = kept.map(|line| format!("{line}\n")).collect::<String>();
+    let text = kept.collect::<Vec<_>>().join("\n");
     let dir = program::files(&[("agents.toml", text.as_bytes())]);
     let path = dir.path().join("agents.toml");
     let run = |more: &str| {
