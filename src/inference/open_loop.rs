@@ -78,7 +78,7 @@ impl Replica<'_> {
     /// without end come to ([`Replica::endless`]): prompts that wait fill steps, and hold tokens up for less than as they come.
     ///
     /// The batch is the one whose requests end at that rate (Little's law). A prompt waits for those before it, which steps take in
-    /// as they have come ([`PromptQueue::wait`]), over the lengths that prompts have; and where the cache is nearly full, for room
+    /// as they have come, over the lengths that prompts have; and where the cache is nearly full, for room
     /// in it. A trace that is replayed goes through steps and decode request by request.
     ///
     /// # Errors
