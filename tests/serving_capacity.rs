@@ -198,8 +198,11 @@ fn what_is_served_at_most_is_served_and_no_more() {
         let (code, json, stderr) = eval(scenario, &[more, &[ENDLESS]].concat());
         assert_eq!(code, 0, "{scenario} {more:?}: {stderr}");
         let most = of(&json, "most_requests_per_s");
-        // Without end as many are served as that.
-        assert!((of(&json, "requests_per_s") / most - 1.0).abs() < 1e-9, "{scenario} {more:?}");
+        // Without end as many are served as that; of one length more, because they move in step and fill prefill's.
+        let without_end = of(&json, "requests_per_s") / most;
+        assert!(without_end > 1.0 - 1e-9, "{scenario} {more:?} {without_end}");
+        let told = json["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains("move in step"));
+        assert_eq!(told, without_end > 1.01, "{scenario} {more:?} {without_end}");
         let (code, below, stderr) = at(most * (1.0 - 1e-6));
         assert_eq!(code, 0, "{scenario} {more:?} {most}: {stderr} {}", below["infeasible"]);
         assert!((of(&below, "most_requests_per_s") / most - 1.0).abs() < 1e-9, "{scenario} {more:?}");
@@ -208,20 +211,21 @@ fn what_is_served_at_most_is_served_and_no_more() {
         assert_eq!(code, 1, "{scenario} {more:?} {most}");
         let reason = above["infeasible"]["reason"].as_str().unwrap();
         assert!(reason.contains(" at most: "), "{reason}");
-        // As it fills up, tokens take as long as without end, and as many are in decode.
-        for key in ["tpot_s", "batch_count"] {
-            assert!(
-                (of(&below, key) / of(&json, key) - 1.0).abs() < 1e-3,
-                "{scenario} {more:?} {key}: {} {}",
-                of(&below, key),
-                of(&json, key)
-            );
-        }
+        // As it fills up, as many are in decode as without end; and as many open as are then come to as much.
+        assert!((of(&below, "batch_count") / of(&json, "batch_count") - 1.0).abs() < 1e-3, "{scenario} {more:?}");
+        let many =
+            format!("serving.arrivals={{ concurrency = {} }}", (of(&below, "open_count") * 2.0).min(4e9).round());
+        let closed = answered(scenario, &[more, &[many.as_str()]].concat());
+        let part = of(&closed, "requests_per_s") / most;
+        assert!(part > 0.98 && part < 1.01, "{scenario} {more:?}: {part}");
+        assert!((of(&closed, "most_requests_per_s") / most - 1.0).abs() < 1e-9, "{scenario} {more:?}");
         // The nearer to it, the longer are waits.
-        let (mut before, mut queued) = (0.0, 0.0);
+        let (mut before, mut queued, mut paced) = (0.0, 0.0, 0.0);
         for part in [0.5, 0.95, 0.999] {
             let (_, json, _) = at(most * part);
             let (ttft, waits) = (of(&json, "ttft_s"), of(&json, "queue_s"));
+            assert!(of(&json, "tpot_s") >= paced, "{scenario} {more:?} {part}");
+            paced = of(&json, "tpot_s");
             assert!(
                 ttft >= before * (1.0 - 1e-6) && waits >= queued,
                 "{scenario} {more:?} {part}: {waits} after {queued}"

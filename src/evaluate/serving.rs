@@ -267,7 +267,7 @@ fn answered(
             let replicas = all.checked_sub(spares).filter(|replicas| *replicas > 0).ok_or(too_few)?;
             let (most, bound, (state, latencies)) =
                 together(&replica, serving, &request, largest, (replicas, reuse.busiest), (&coming, scratch))?;
-            (replicas, most * all as f64, bound, state, latencies)
+            (replicas, most.over(Seconds::new(1.0)) * all as f64, bound, state, latencies)
         };
     state.requests_per_second /= reuse.busiest;
     let shares = TimeShares::of(&state, matches!(serving.arrivals, Arrivals::Rate(_))).beside_idle(reuse.busiest);

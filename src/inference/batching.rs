@@ -101,15 +101,16 @@ impl Replica<'_> {
     /// Requests of one length that begin together end together, and so do those that follow them. The time to the first token
     /// is the prefill, the step that it joins (a step for each chunk of it), the prefills before it in a burst, and the wait
     /// for room where the cache is full; that prompts are taken in together does not shorten it in measurements.
-    pub fn closed_loop(&self, load: &Load, room: Room) -> SteadyState {
+    ///
+    /// `prefill` is that of a prompt, the mean of those that come.
+    pub fn closed_loop(&self, load: &Load, prefill: Seconds, room: Room) -> SteadyState {
         let (hardware, request) = (self.hardware, &load.request);
         let admitted = load.concurrency.min(room.requests);
-        let prefill = self.prefill(request.input, request.cached);
         let others = 1.0 - load.concurrency.max(1.0).recip();
         let burst =
             if load.fixed_length { hardware.batching.fixed_length.value.get() } else { 1.0 } / (2.0 * load.waves);
         let mut batch = admitted;
-        let prefills = Together::new(self, request, admitted);
+        let prefills = Together::new(self, request, admitted).over(prefill);
         let taken = if load.fixed_length { prefills.in_step() } else { prefills };
         // In a burst each attention group has a queue of its own.
         let (groups, in_turn) = prefills.of_groups();

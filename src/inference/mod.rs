@@ -66,6 +66,7 @@ pub use hand_over::HandOver;
 pub use hardware::{Hardware, MissingServing};
 pub use latency::{Latencies, Quantiles};
 pub use links::Links;
+pub use offline::Filled;
 pub use open_loop::{Overload, Short};
 pub use popularity::Popularity;
 pub use prefix_cache::{CacheTier, Hits, MOST_TIERS, PrefixCache, Reused, TierLinks};

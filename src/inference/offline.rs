@@ -1,43 +1,74 @@
-//! Offline throughput: requests queue without end. It is what an engine serves at most.
+//! Engines that are full: what they serve at most of requests that come by themselves, and offline throughput, where requests
+//! queue without end.
 
 use super::batching::{Request, SteadyState};
 use super::coming::Coming;
+use super::features::TokenTime;
 use super::together::Together;
 use super::{Replica, Room, Scratch};
 use crate::units::{RequestRate, Seconds};
 
+const SECOND: Seconds = Seconds::new(1.0);
+
+/// An engine with as many requests in decode as there is room for, prompts taken in as they come.
+#[derive(Clone, Copy, Debug)]
+pub struct Filled {
+    /// The room.
+    pub room: Room,
+    /// The most that it serves.
+    pub most: RequestRate,
+    /// Prefills of prompts that come together.
+    pub(super) prefills: Together,
+    /// The prefill of a prompt, the mean of those that come.
+    pub(super) alone: Seconds,
+}
+
+impl Filled {
+    /// The prefill of a prompt, the mean of those that come.
+    pub const fn alone(&self) -> Seconds {
+        self.alone
+    }
+}
+
 impl Replica<'_> {
-    /// As many requests as there is room for, prompts of one length packed into full steps. The time to the first token is
-    /// without the wait, which has no end.
-    pub fn offline(&self, request: &Request, room: Room) -> SteadyState {
-        self.endless(request, self.packed_prefill(request.input, request.cached), room)
-    }
-
-    /// The part of full steps that a prompt takes, the mean of those that come.
-    pub fn packed(&self, coming: &Coming<'_>, scratch: &mut Scratch) -> Seconds {
+    /// Of requests that come by themselves.
+    pub fn filled(&self, request: &Request, room: Room, coming: &Coming<'_>, scratch: &mut Scratch) -> Filled {
         self.time_prompts(coming, scratch);
-        scratch.over_prompts(|timed| timed.served).mean * f64::from(self.spread.pipeline)
+        let alone = scratch.over_prompts(|timed| timed.alone).mean;
+        let prefills = Together::new(self, request, room.requests).over(alone);
+        let token = self.token_time(request, room.requests, &prefills, 1.0);
+        let most = RequestRate::of(room.requests, token.total() * request.output);
+        Filled { room, most, prefills, alone }
     }
 
-    /// As many requests as there is room for, where a prompt takes such a part of full steps.
-    pub fn endless(&self, request: &Request, packed: Seconds, room: Room) -> SteadyState {
-        let batch = room.requests;
-        let token = self.token_time(request, batch, &Together::packed(packed), 1.0);
-        let rate = RequestRate::of(batch, token.total() * request.output);
+    /// As many requests as there is room for, all of one length and without end: they begin together and end together, so that
+    /// prompts fill steps. The time to the first token is without the wait, which has no end.
+    pub fn offline(&self, request: &Request, room: Room) -> SteadyState {
+        let packed = self.packed_prefill(request.input, request.cached);
+        let token = self.token_time(request, room.requests, &Together::packed(packed), 1.0);
+        self.endless(request, room.requests, packed, &token)
+    }
+
+    /// So many requests of lengths that scatter, without end.
+    pub fn scattered(&self, request: &Request, batch: f64, filled: &Filled) -> SteadyState {
+        let token = self.token_time(request, batch, &filled.prefills, 1.0);
+        self.endless(request, batch, filled.alone, &token)
+    }
+
+    fn endless(&self, request: &Request, batch: f64, prefill: Seconds, token: &TokenTime) -> SteadyState {
         SteadyState {
-            ttft: self.hardware.first_token + packed + token.cycle * self.chunks(request.input),
-            requests_per_second: rate.over(Seconds::new(1.0)),
-            ..SteadyState::of(&token, batch, packed)
+            ttft: self.hardware.first_token + prefill + token.cycle * self.chunks(request.input),
+            requests_per_second: RequestRate::of(batch, token.total() * request.output).over(SECOND),
+            ..SteadyState::of(token, batch, prefill)
         }
     }
 
     /// Times prompts that come: each alone, and how long it keeps the first of the stages where prompts fill all steps. Stages
     /// have other prompts before and behind: a prompt keeps each for its part of the time.
     pub(super) fn time_prompts(&self, coming: &Coming<'_>, scratch: &mut Scratch) {
-        if scratch.knows() {
-            return;
+        if !scratch.knows() {
+            scratch.time(coming, self.times_of_prompts());
         }
-        scratch.time(coming, self.times_of_prompts());
     }
 
     /// The two times of a prompt of so many new tokens behind cached ones.

@@ -3,14 +3,12 @@
 use super::admission::Admission;
 use super::batching::{Request, SteadyState};
 use super::coming::Coming;
-use super::features::TokenTime;
 use super::latency::{Latencies, Sources, distribution};
 use super::pace::peakedness;
 use super::prompt_queue::PromptQueue;
 use super::replay::{ByPrompt, Replayed, Servers, Times, replay};
 use super::scattered::Scattered;
-use super::together::Together;
-use super::{Replica, Room, Scratch};
+use super::{Filled, Replica, Scratch};
 use crate::units::{RequestRate, Seconds};
 
 /// Steps in which a batch is sought, at most, and how near it is found.
@@ -74,8 +72,8 @@ pub enum Short {
 }
 
 impl Replica<'_> {
-    /// One of so many engines to which `rate` requests come, and how their latencies scatter. At most it serves what requests
-    /// without end come to ([`Replica::endless`]): prompts that wait fill steps, and hold tokens up for less than as they come.
+    /// One of so many engines to which `rate` requests come, and how their latencies scatter. At most it serves what it does
+    /// when it is full of them ([`Replica::filled`]).
     ///
     /// The batch is the one whose requests end at that rate (Little's law). A prompt waits for those before it, which steps take in
     /// as they have come, over the lengths that prompts have; and where the cache is nearly full, for room
@@ -89,42 +87,32 @@ impl Replica<'_> {
         rate: RequestRate,
         replicas: u32,
         coming: &Coming<'_>,
-        (room, most): (Room, RequestRate),
+        filled: &Filled,
         scratch: &mut Scratch,
     ) -> Result<(SteadyState, Latencies), Overload> {
-        self.time_prompts(coming, scratch);
-        let prefill = scratch.over_prompts(|timed| timed.alone).mean;
+        let Filled { room, most, prefills: together, alone: prefill } = *filled;
         let served = scratch.over_prompts(|timed| timed.served);
         let least = served.mean;
-        let together = Together::new(self, request, room.requests).over(prefill);
         let time = |batch: f64| self.token_time(request, batch, &together, 1.0);
         let ends = |batch: f64| RequestRate::of(batch, time(batch).total() * request.output);
         let prefill_binds = most.over(least) > 1.0;
         if rate >= most {
             return Err(Overload { most, short: if prefill_binds { Short::Prefill } else { Short::Cache } });
         }
-        // Of full steps, tokens wait for a part only: the engine goes on with them meanwhile, so that prompts keep it for less.
+        // Tokens wait for a part of prefills only: the engine goes on with them meanwhile, so that prompts keep it for less.
         let least = if prefill_binds { SECOND * (1.0 / most.over(SECOND)) } else { least };
-        let full = ends(room.requests);
-        let (batch, token) = if rate < full {
-            let batch = crossing(|batch| ends(batch) / rate - 1.0, LEAST, room.requests);
-            (batch, time(batch))
-        } else {
-            // With no more room, steps fill up with prompts as far as the rate needs it.
-            let token = time(room.requests);
-            let each = SECOND * (room.requests / rate.over(SECOND) / request.output);
-            (room.requests, TokenTime { stall: each.saturating_sub(token.step.total()), ..token })
-        };
+        let batch = crossing(|batch| ends(batch) / rate - 1.0, LEAST, room.requests);
+        let token = time(batch);
         let squared_cv = coming.squared_cv(f64::from(replicas));
         let peaked = peakedness(squared_cv, coming, batch * f64::from(replicas));
         // By Little's law; caches are held while prompts are taken in too.
         let in_decode = |batch: f64, rate: RequestRate| SECOND * (batch / rate.over(SECOND)) + least;
-        let held = in_decode(room.requests, full);
+        let held = in_decode(room.requests, ends(room.requests));
         let load = (rate / most * (held / held.saturating_sub(least))).min(f64::midpoint(rate / most, 1.0));
         let admission = Admission {
             rate,
             batch,
-            held: in_decode(batch, rate.min(full)),
+            held: in_decode(batch, rate),
             room: room.requests,
             full: held,
             most: rate / load,
@@ -189,7 +177,8 @@ mod tests {
     use crate::inference::features::{Chunks, Features};
     use crate::inference::prefill::FULL_STEP;
     use crate::inference::simulation::{Draws, Engine, Found, Sent};
-    use crate::inference::{ModelShape, Spread, fixture};
+    use crate::inference::together::Together;
+    use crate::inference::{ModelShape, Room, Spread, fixture};
     use crate::workload::{Moments, Requests};
 
     /// What is simulated: lengths, how requests come, and the engine.
@@ -233,7 +222,8 @@ mod tests {
         let ends = RequestRate::of(room.requests, token(room.requests) * request.output);
         let most = ends.min(RequestRate::of(1.0, scratch.over_prompts(|timed| timed.served).mean));
         let rate = most * case.load;
-        let (state, latencies) = engine.open_loop(&request, rate, 1, &coming, (room, most), &mut scratch).unwrap();
+        let filled = Filled { most, ..engine.filled(&request, room, &coming, &mut scratch) };
+        let (state, latencies) = engine.open_loop(&request, rate, 1, &coming, &filled, &mut scratch).unwrap();
         let groups = f64::from(spread.attention_data);
         let simulated = Engine {
             places: case.room as usize,

@@ -10,7 +10,7 @@ use super::settings::{Origin, Setting, limit_key, settings, work_in_words};
 use super::stages::stage_grid;
 use super::uneven_experts::uneven_experts;
 use crate::catalog::Entry;
-use crate::evaluate::{Bases, Evaluation, PartLine};
+use crate::evaluate::{Bases, BatchBound, Evaluation, PartLine};
 use crate::provenance::Source;
 use crate::topology::PartKind;
 use crate::units::{RequestRate, significant};
@@ -233,6 +233,7 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     notes.extend(uncalibrated(evaluation));
     notes.extend(uneven_experts(evaluation));
     notes.extend(missed(evaluation));
+    notes.extend(in_step(evaluation));
     notes.extend(overrun(evaluation));
     notes.extend(crowded_out(evaluation));
     notes.extend(oversubscription(evaluation));
@@ -274,6 +275,17 @@ fn uncalibrated(evaluation: &Evaluation) -> Option<String> {
         "uncalibrated: no published measurement covers {kind}{measured}; low and high ends are as far off again as the nearest kinds are missed. Measured are: {}.",
         if named.is_empty() { "none near".to_owned() } else { named.join(", ") }
     ))
+}
+
+/// Requests without end that fill steps as those that come by themselves do not.
+fn in_step(evaluation: &Evaluation) -> Option<String> {
+    let (point, most) = (evaluation.serving?, evaluation.most_served()?);
+    (point.batch_bound != BatchBound::Rate && point.request_rate() > most * 1.01).then(|| {
+        format!(
+            "Requests of one length without end move in step, so that their prompts fill steps of prefill: {} end. Of those that come by themselves, {most} are served at most.",
+            point.request_rate()
+        )
+    })
 }
 
 /// A limit of a latency that is missed, and by how much.

@@ -5,7 +5,7 @@ use super::batch::{BatchBound, Largest, WHOLE};
 use crate::evaluate::split::Served;
 use crate::inference::{Coming, Load, Replica, Request, Room, Scratch, Separate};
 use crate::scenario::{Arrivals, Serving};
-use crate::units::{RequestRate, Seconds};
+use crate::units::RequestRate;
 
 /// Replicas that prefill and decode, each its part of what is asked; figures are of the one to which most requests come, so many
 /// times the mean. The most requests a second that one serves, what bounds its batch, and what it comes to.
@@ -16,26 +16,30 @@ pub(super) fn together(
     largest: Largest,
     (replicas, busiest): (u64, f64),
     (coming, scratch): (&Coming<'_>, &mut Scratch),
-) -> Result<(f64, BatchBound, Served), Infeasible> {
-    let packed = replica.packed(coming, scratch);
-    let largest = largest.within(serving, WHOLE, |requests| replica.endless(request, packed, Room { requests }))?;
-    let room = largest.room;
-    let full = replica.endless(request, packed, room);
+) -> Result<(RequestRate, BatchBound, Served), Infeasible> {
+    let filled = replica.filled(request, largest.room, coming, scratch);
+    // Requests of one length that begin together go on in step.
+    let in_step = serving.input.cv <= 0.0 && serving.output.cv <= 0.0;
+    let endless = |requests: f64| {
+        let of_one_length = || replica.offline(request, Room { requests });
+        if in_step { of_one_length() } else { replica.scattered(request, requests, &filled) }
+    };
+    let within = largest.within(serving, WHOLE, endless)?;
+    let filled = if within == largest { filled } else { replica.filled(request, within.room, coming, scratch) };
     let per_replica = replicas as f64;
     let served = match serving.arrivals {
-        Arrivals::Most => (full, None),
+        Arrivals::Most => (endless(within.room.requests), None),
         Arrivals::Concurrency(open) => {
             let concurrency = f64::from(open) / per_replica;
             let waves = waves(serving, open);
-            let fixed_length = serving.terms.prompts.is_some() && serving.input.cv <= 0.0 && serving.output.cv <= 0.0;
+            let fixed_length = serving.terms.prompts.is_some() && in_step;
             let load = Load { request: *request, concurrency, waves, fixed_length };
-            (replica.closed_loop(&load, room), None)
+            (replica.closed_loop(&load, filled.alone(), filled.room), None)
         }
         Arrivals::Rate(all) => {
             let count = u32::try_from(replicas).unwrap_or(u32::MAX);
-            let most = RequestRate::of(full.requests_per_second, Seconds::new(1.0));
             let (state, latencies) = replica
-                .open_loop(request, all * (busiest / per_replica), count, coming, (room, most), scratch)
+                .open_loop(request, all * (busiest / per_replica), count, coming, &filled, scratch)
                 .map_err(|over| Infeasible::Overload {
                     asked: all,
                     most: over.most * (per_replica / busiest),
@@ -45,7 +49,7 @@ pub(super) fn together(
             (state, Some(latencies))
         }
     };
-    Ok((full.requests_per_second, largest.of_replicas(serving.arrivals, replicas), served))
+    Ok((filled.most, within.of_replicas(serving.arrivals, replicas), served))
 }
 
 /// Pools of prefill and decode.

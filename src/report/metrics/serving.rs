@@ -183,7 +183,7 @@ figures! {
         from ["serving.batch_count", "serving.replicas_count", "serving.output_tokens", "serving.tpot_s"] => |e| e.serving?.request_rate();
     "serving.mean_requests_per_s": PerSecond, "Requests a second, mean of a day", "The others are of its peak.";
         "requests a second / peak to mean" from ["serving.requests_per_s", "serving.peak_to_mean"] => |e| e.serving?.mean_rate();
-    "serving.most_requests_per_s": PerSecond, "Requests a second, at most", "That all replicas would serve, those to spare too, with limits kept; without limits, whatever latencies that takes.";
+    "serving.most_requests_per_s": PerSecond, "Requests a second, at most", "Of those that come by themselves, by all replicas, those to spare too, with limits kept; without limits, whatever latencies that takes.";
         "sequences that caches hold, or limits let in, x replicas / tokens of an answer / time between tokens then; at a rate, that up to which limits are kept"
         from ["memory.kv_cache_bytes", "serving.limits", "serving.replicas_count", "serving.output_tokens"] => |e| e.most_served()?;
     "serving.spare_replicas_count": Count, "Replicas to spare", "That stand by for others that are down; as many prefill workers where those have a pool.";

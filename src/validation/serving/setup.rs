@@ -144,7 +144,8 @@ impl Setup {
         let engine = replica(self.spread);
         match self.asked {
             Asked::Open(load) => {
-                let state = engine.closed_loop(&load, self.room);
+                let prefill = engine.prefill(load.request.input, load.request.cached);
+                let state = engine.closed_loop(&load, prefill, self.room);
                 Predicted::of_latencies(state.ttft, state.tpot, load.concurrency, self.counted_output)
             }
             Asked::Endless { request, most, count } => {
