@@ -5,7 +5,7 @@ use statrs::function::erf::erfc;
 
 use super::batching::SteadyState;
 use super::coming::Coming;
-use super::own_times::OwnTimes;
+use super::deviating::Deviating;
 use super::pace::Pace;
 use super::scattered::{Scattered, Shape};
 use super::scratch::{Scratch, Timed};
@@ -128,42 +128,6 @@ fn wholes(prompts: &[Timed], to_first: impl Fn(&Timed) -> Seconds, token: Scatte
         third += timed.weight * (off * (off * (off + 3.0 * answer) + 3.0 * squared) + cubed);
     }
     Scattered { mean, variance: variance.max(0.0), third }
-}
-
-/// Times that are told by standard deviations of a normal distribution, and tell them.
-trait Deviating {
-    fn at(&self, deviations: f64) -> Seconds;
-    fn deviations(&self, time: Seconds) -> f64;
-    /// Whether they are all one.
-    fn certain(&self) -> bool;
-}
-
-impl Deviating for OwnTimes {
-    fn at(&self, deviations: f64) -> Seconds {
-        self.at(deviations)
-    }
-
-    fn deviations(&self, time: Seconds) -> f64 {
-        self.deviations(time)
-    }
-
-    fn certain(&self) -> bool {
-        self.certain()
-    }
-}
-
-impl Deviating for Shape {
-    fn at(&self, deviations: f64) -> Seconds {
-        self.at(deviations)
-    }
-
-    fn deviations(&self, time: Seconds) -> f64 {
-        self.deviations(time)
-    }
-
-    fn certain(&self) -> bool {
-        self.certain()
-    }
 }
 
 /// Share of a normal distribution beyond so many standard deviations.

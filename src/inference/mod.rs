@@ -25,6 +25,7 @@ mod batching;
 mod chunked;
 mod coming;
 mod decode;
+mod deviating;
 mod exchange;
 mod features;
 #[cfg(test)]
@@ -35,6 +36,7 @@ mod latency;
 mod links;
 mod offline;
 mod open_loop;
+mod ordered;
 mod own_times;
 mod pace;
 mod popularity;

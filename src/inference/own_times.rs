@@ -2,6 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
+use super::deviating::Deviating;
 use crate::units::Seconds;
 
 /// Times in ascending order, each with the standard deviations from the middle of a normal distribution of which as much is
@@ -32,14 +33,14 @@ impl OwnTimes {
             *share = normal.inverse_cdf(middle.clamp(f64::EPSILON, 1.0 - f64::EPSILON));
         }
     }
+}
 
-    /// Whether all are one.
-    pub(super) fn certain(&self) -> bool {
+impl Deviating for OwnTimes {
+    fn certain(&self) -> bool {
         self.0.len() == 1
     }
 
-    /// The time below which as much is as of a normal distribution below so many standard deviations.
-    pub(super) fn at(&self, deviations: f64) -> Seconds {
+    fn at(&self, deviations: f64) -> Seconds {
         let above = self.0.partition_point(|point| point.1 <= deviations);
         match (above.checked_sub(1).and_then(|below| self.0.get(below)), self.0.get(above)) {
             (Some(&(low, from)), Some(&(high, to))) if high > low && deviations > from => {
@@ -50,8 +51,7 @@ impl OwnTimes {
         }
     }
 
-    /// The standard deviations of a normal distribution below which as much is as there is below a time.
-    pub(super) fn deviations(&self, time: Seconds) -> f64 {
+    fn deviations(&self, time: Seconds) -> f64 {
         let above = self.0.partition_point(|point| point.0 <= time);
         match (above.checked_sub(1).and_then(|below| self.0.get(below)), self.0.get(above)) {
             (Some(&(low, from)), Some(&(high, to))) => from + (to - from) * ((time / low).ln() / (high / low).ln()),

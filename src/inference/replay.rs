@@ -5,6 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use super::coming::Coming;
 use super::latency::Quantiles;
+use super::ordered::Ordered;
 use crate::units::{RequestRate, Seconds};
 use crate::workload::Recorded;
 
@@ -66,42 +67,6 @@ impl ByPrompt {
     }
 }
 
-/// A time that is compared.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct At(Seconds);
-
-impl Eq for At {}
-
-impl PartialOrd for At {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for At {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.partial_cmp(&other.0).unwrap_or(std::cmp::Ordering::Equal)
-    }
-}
-
-/// A number of tokens that is compared.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Tokens(f64);
-
-impl Eq for Tokens {}
-
-impl PartialOrd for Tokens {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Tokens {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
 /// Latencies of requests so far.
 #[derive(Default)]
 struct Seen {
@@ -117,9 +82,9 @@ struct Line<'a> {
     times: &'a Times<'a>,
     requests: Vec<(Seconds, &'a Recorded)>,
     waiting: VecDeque<usize>,
-    steps: BinaryHeap<Reverse<(At, Vec<usize>)>>,
+    steps: BinaryHeap<Reverse<(Ordered, Vec<usize>)>>,
     ready: VecDeque<usize>,
-    decode: BinaryHeap<Reverse<(Tokens, usize)>>,
+    decode: BinaryHeap<Reverse<(Ordered, usize)>>,
     /// When those in decode began, and the time to their first tokens.
     begun: Vec<(Seconds, Seconds)>,
     servers: usize,
@@ -158,7 +123,7 @@ impl Line<'_> {
             if set.is_empty() {
                 return;
             }
-            self.steps.push(Reverse((At(now + time + longest), set)));
+            self.steps.push(Reverse((Ordered((now + time + longest).value()), set)));
         }
     }
 
@@ -173,9 +138,9 @@ impl Line<'_> {
                 seen.paces.push(((self.times.token)(number), 0.0));
             }
             let pace = seen.paces[open].0;
-            let ends = self.decode.peek().map(|Reverse((Tokens(until), _))| now + pace * (until - passed).max(0.0));
+            let ends = self.decode.peek().map(|Reverse((Ordered(until), _))| now + pace * (until - passed).max(0.0));
             let comes = self.requests.get(next).map(|(at, _)| *at);
-            let taken_in = self.steps.peek().map(|Reverse((At(at), _))| *at);
+            let taken_in = self.steps.peek().map(|Reverse((Ordered(at), _))| Seconds::new(*at));
             let Some(until) = [ends, comes, taken_in].into_iter().flatten().reduce(Seconds::min) else { return };
             let until = until.max(now);
             let tokens = if pace > Seconds::ZERO { (until - now) / pace } else { 0.0 };
@@ -203,7 +168,7 @@ impl Line<'_> {
                 seen.waited += first.saturating_sub(self.times.first.at(request.input));
                 seen.firsts.push(first);
                 self.begun[index] = (now, first);
-                self.decode.push(Reverse((Tokens(passed + request.output), index)));
+                self.decode.push(Reverse((Ordered(passed + request.output), index)));
             }
             self.take_in(now, places);
         }
@@ -247,7 +212,7 @@ pub(super) fn replay(coming: &Coming<'_>, rate: RequestRate, servers: Servers, t
 
 /// The times of tokens, each as often as tokens came at it.
 fn by_tokens(mut paces: Vec<(Seconds, f64)>) -> Quantiles {
-    paces.sort_by_key(|(pace, _)| At(*pace));
+    paces.sort_by_key(|(pace, _)| Ordered(pace.value()));
     let all: f64 = paces.iter().map(|(_, tokens)| tokens).sum();
     Quantiles::of(|share| {
         let mut before = 0.0;

@@ -1,5 +1,6 @@
 //! Times that scatter, known by three moments, and the distributions that have them.
 
+use super::deviating::Deviating;
 use crate::units::Seconds;
 
 /// Skewness below which a distribution is taken as symmetric.
@@ -94,14 +95,12 @@ enum Form {
     Lognormal { from: f64, scale: f64, sigma: f64 },
 }
 
-impl Shape {
-    /// Whether all are one.
-    pub(super) fn certain(&self) -> bool {
+impl Deviating for Shape {
+    fn certain(&self) -> bool {
         self.form == Form::Certain
     }
 
-    /// The time below which as much is as of a normal distribution below so many standard deviations from its middle.
-    pub(super) fn at(&self, deviations: f64) -> Seconds {
+    fn at(&self, deviations: f64) -> Seconds {
         let over_mean = match self.form {
             Form::Certain => 1.0,
             Form::Gamma { from, beyond, third } => {
@@ -112,8 +111,7 @@ impl Shape {
         self.mean * over_mean.max(0.0)
     }
 
-    /// The standard deviations from the middle of a normal distribution of which as much is below as is here below a time.
-    pub(super) fn deviations(&self, time: Seconds) -> f64 {
+    fn deviations(&self, time: Seconds) -> f64 {
         let over_mean = time / self.mean;
         match self.form {
             Form::Certain => {

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use super::ordered::Ordered;
+
 /// Requests at the beginning, of a hundred, that find an engine which is not yet filled.
 const WARM: usize = 5;
 
@@ -76,24 +78,6 @@ pub(super) struct Found {
     pub(super) whole: [f64; 3],
 }
 
-/// A time that is compared.
-#[derive(PartialEq)]
-struct At(f64);
-
-impl Eq for At {}
-
-impl PartialOrd for At {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for At {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
 impl Engine<'_> {
     pub(super) fn run(&self, sent: &[Sent]) -> Found {
         let warm = sent.len() * WARM / 100;
@@ -102,7 +86,7 @@ impl Engine<'_> {
         let (mut now, mut passed, mut next) = (0.0_f64, 0.0_f64, 0);
         let mut waiting: VecDeque<usize> = VecDeque::new();
         let mut step: Option<(f64, Vec<usize>)> = None;
-        let mut decode: BinaryHeap<Reverse<(At, usize)>> = BinaryHeap::new();
+        let mut decode: BinaryHeap<Reverse<(Ordered, usize)>> = BinaryHeap::new();
         let (mut firsts, mut wholes) = (Vec::new(), Vec::new());
         // Tokens got with so many in decode.
         let mut got: Vec<f64> = Vec::new();
@@ -113,8 +97,9 @@ impl Engine<'_> {
                 got.push(0.0);
             }
             let pace = tokens[decode.len()];
-            let soonest =
-                decode.peek().map_or(f64::INFINITY, |Reverse((At(until), _))| now + (until - passed).max(0.0) * pace);
+            let soonest = decode
+                .peek()
+                .map_or(f64::INFINITY, |Reverse((Ordered(until), _))| now + (until - passed).max(0.0) * pace);
             let comes = sent.get(next).map_or(f64::INFINITY, |sent| sent.at);
             let taken_in = step.as_ref().map_or(f64::INFINITY, |step| step.0);
             let until = soonest.min(comes).min(taken_in);
@@ -127,7 +112,7 @@ impl Engine<'_> {
             } else if taken_in <= until {
                 for index in step.take().unwrap().1 {
                     let request = sent[index];
-                    decode.push(Reverse((At(passed + request.output), index)));
+                    decode.push(Reverse((Ordered(passed + request.output), index)));
                     if index >= warm {
                         firsts.push(now - request.at + (self.behind)(request.input));
                     }
