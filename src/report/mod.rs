@@ -33,6 +33,7 @@ mod table;
 mod training_plan;
 mod uncertainty;
 mod uneven_experts;
+mod work_words;
 
 pub use calibration::{CalibrationTitle, calibration_grid, calibration_json, calibration_page, calibration_toml};
 pub use collective::{Beside, CallTitle, call_grid, call_json, call_page, call_reason};

@@ -1,0 +1,104 @@
+//! What is asked of a cluster, in sentences.
+
+use super::figure::grouped;
+use super::settings::limit_key;
+use crate::evaluate::{BatchBound, Evaluation, ServingPoint};
+use crate::parallelism::{Layout, ServingLayout};
+use crate::scenario::{PrefillNodes, Serving, Training};
+use crate::units::significant;
+
+/// What is asked, in a line each: the training job's layout, and serving's.
+pub(super) fn work_in_words(evaluation: &Evaluation) -> Vec<String> {
+    let scenario = &evaluation.scenario;
+    let trained =
+        scenario.training.as_ref().zip(evaluation.point).map(|(job, point)| training_in_words(job, &point.layout));
+    let served = scenario
+        .serving
+        .as_ref()
+        .zip(evaluation.serving)
+        .map(|(serving, point)| serving_in_words(serving, &point, scenario.cluster.prefill.as_ref()));
+    let batch = evaluation.serving.and_then(|point| batch_in_words(&point));
+    trained.into_iter().chain(served).chain(batch).collect()
+}
+
+/// How many sequences are in decode at once and what keeps them from being more, where that is neither those that come nor those
+/// that are open.
+fn batch_in_words(point: &ServingPoint) -> Option<String> {
+    let bound = match point.batch_bound {
+        BatchBound::Memory => "memory holds".to_owned(),
+        BatchBound::Sequences => "an engine takes at once".to_owned(),
+        BatchBound::Sessions => "leave most of use to sessions that wait".to_owned(),
+        BatchBound::Limit(key) => format!("{} lets", limit_key(key)?),
+        BatchBound::Prefill => "prefill's pool takes prompts in for".to_owned(),
+        BatchBound::Transfer => "the links between the pools hand over".to_owned(),
+        BatchBound::Open | BatchBound::Rate => return None,
+    };
+    Some(format!("As many are in decode at once as {bound}: {} in each replica.", significant(point.state.batch, 4)))
+}
+
+/// The degrees of a serving layout, but for those of one.
+pub(super) fn degrees(layout: &ServingLayout) -> String {
+    let others = [("attention data", layout.attention_data), ("expert", layout.expert), ("pipeline", layout.pipeline)];
+    let others = others.iter().filter(|(_, degree)| *degree > 1).map(|(axis, degree)| format!(", {axis} {degree}"));
+    let copies = match layout.redundant_experts {
+        0 => String::new(),
+        copies => format!(", {copies} redundant experts"),
+    };
+    format!("tensor {}{}{copies}", layout.tensor, others.collect::<String>())
+}
+
+/// What a replica stands on: so many GPUs, or slices of them.
+fn each_of(serving: &Serving, ranks: u64) -> String {
+    let of = serving.features.slice.as_ref().map_or_else(|| "GPU".to_owned(), |slice| format!("{} slice", slice.name));
+    if ranks == 1 { format!("one {of}") } else { format!("{ranks} {of}s") }
+}
+
+fn serving_in_words(serving: &Serving, point: &ServingPoint, own: Option<&PrefillNodes>) -> String {
+    let layout = &point.layout;
+    let spare = if point.spares > 0 { format!(" and {} to spare", grouped(point.spares)) } else { String::new() };
+    let workers = point.pool.map_or_else(String::new, |pool| {
+        let (workers, ranks) = (grouped(pool.workers - point.spares), pool.layout.ranks());
+        let on = own.map_or_else(String::new, |own| format!(" {}", own.accelerator.name));
+        format!(", {workers} prefill workers{spare} of {ranks}{on} ({})", degrees(&pool.layout))
+    });
+    format!(
+        "{} on {}: {} replicas{spare} of {} each ({}){workers}, {} requests at once at most, {} a replica.",
+        serving.entry.name,
+        serving.engine,
+        grouped(point.replicas),
+        each_of(serving, layout.ranks()),
+        degrees(layout),
+        grouped(point.max_concurrency),
+        grouped(point.max_concurrency / point.replicas),
+    )
+}
+
+fn training_in_words(training: &Training, layout: &Layout) -> String {
+    let microbatches = layout.microbatches(training.job.global_batch);
+    let mut degrees = vec![format!("tensor {}", layout.tensor), format!("pipeline {}", layout.pipeline)];
+    if layout.virtual_stages > 1 {
+        degrees.push(format!("virtual stages {}", layout.virtual_stages));
+    }
+    if layout.context > 1 {
+        degrees.push(format!("context {} by {}", layout.context, layout.context_exchange));
+    }
+    if layout.expert > 1 {
+        degrees.push(format!("expert {}", layout.expert));
+    }
+    degrees.push(format!("data {}", layout.data));
+    format!(
+        "{} ({} parameters) on {} GPUs: {}; {microbatches} microbatches of {}; schedule {}, sharding {}, recompute {}.",
+        training.model.name,
+        in_billions(training.transformer.parameters().total()),
+        grouped(layout.accelerators()),
+        degrees.join(", "),
+        layout.micro_batch,
+        layout.schedule,
+        layout.sharding,
+        layout.recompute,
+    )
+}
+
+fn in_billions(count: u64) -> String {
+    format!("{} billion", significant(count as f64 / 1e9, 4))
+}
