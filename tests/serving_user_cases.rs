@@ -39,23 +39,52 @@ fn an_engine_keeps_to_its_fraction_of_all_memory() {
     assert!((27.0..=30.0).contains(&each), "{each}");
 }
 
-/// ai-dynamo/aiconfigurator issue 1159: TensorRT-LLM takes its fraction of what is left free, vLLM and SGLang of all.
+/// ai-dynamo/aiconfigurator issue 1159: TensorRT-LLM takes its fraction of what is left free, vLLM of all memory less what else
+/// it holds, SGLang of all memory less what is static: weights, and what was taken before they were loaded.
 #[test]
 fn engines_take_their_fraction_of_different_wholes() {
     let of = |engine: &str| {
         memory(&["--model", "llama-3.1-8b", "--accelerator", "h100-sxm-80gb", "--engine", engine, "--fraction", "0.8"])
     };
-    let beside = |answer: &Value| {
-        part(answer, "weights_bytes") + part(answer, "activations_bytes") + part(answer, "workspace_bytes")
-    };
-    let trtllm = of("trtllm");
-    for total in [of("vllm"), of("sglang")] {
-        near(part(&total, "kv_cache_bytes"), 0.8 * part(&total, "usable_bytes") - beside(&total), 1e-9);
+    let [usable, weights, activations, outside, pool] =
+        ["usable_bytes", "weights_bytes", "activations_bytes", "workspace_bytes", "kv_cache_bytes"]
+            .map(|key| move |answer: &Value| part(answer, key));
+    let beside = |answer: &Value| weights(answer) + activations(answer) + outside(answer);
+    let [vllm, sglang, trtllm] = ["vllm", "sglang", "trtllm"].map(of);
+    near(pool(&vllm), 0.8 * usable(&vllm) - beside(&vllm), 1e-9);
+    near(pool(&trtllm), 0.8 * (usable(&trtllm) - beside(&trtllm)), 1e-9);
+    near(pool(&sglang), 0.8 * (usable(&sglang) - outside(&sglang)) - weights(&sglang), 1e-9);
+    // The thread's arithmetic: of 80 with 20 beside the cache, 0.9 leaves 54 by the one rule and 52 by the other.
+    let rule = |answer: &Value| (pool(answer) + 0.8 * beside(answer)) / usable(answer);
+    near(rule(&trtllm), 0.8, 1e-9);
+    assert!(rule(&vllm) < 0.8);
+    // llm-d-planner issue 194: vLLM's own fraction was long 0.90, not 0.95, and is 0.92 from 0.22 on (aiconfigurator issue 1396).
+    for (version, fraction) in [(None, 0.9), (Some("0.21"), 0.9), (Some("0.22"), 0.92)] {
+        let flags = ["--model", "llama-3.1-8b", "--accelerator", "h100-sxm-80gb"];
+        let version: Vec<&str> = version.into_iter().flat_map(|version| ["--engine-version", version]).collect();
+        let usual = memory(&[&flags[..], &version].concat());
+        near(part(&usual, "total_bytes"), fraction * part(&usual, "usable_bytes"), 1e-9);
     }
-    near(part(&trtllm, "kv_cache_bytes"), 0.8 * (part(&trtllm, "usable_bytes") - beside(&trtllm)), 1e-9);
-    // llm-d-planner issue 194: vLLM's own fraction was long 0.90, not 0.95.
-    let usual = memory(&["--model", "llama-3.1-8b", "--accelerator", "h100-sxm-80gb"]);
-    near(part(&usual, "total_bytes"), 0.9 * part(&usual, "usable_bytes"), 1e-9);
+}
+
+/// An engine that sizes its cache without regard to activations is told when they no longer fit beside it.
+#[test]
+fn a_fraction_that_leaves_a_forward_pass_no_room_is_refused() {
+    let flags = ["memory", "--model", "llama-3.1-8b", "--accelerator", "h100-sxm-80gb", "--engine", "sglang"];
+    let refused = run(&[&flags[..], &["--fraction", "0.98", "--batched-tokens", "32768"]].concat());
+    assert_eq!(refused.code, 1);
+    assert!(refused.stdout.contains("a forward pass lacks 2.2"), "{}", refused.stdout);
+    let settings = [
+        "serving.engine=\"sglang\"",
+        "serving.memory_fraction=0.98",
+        "serving.chunk_tokens=65536",
+        "serving.layout.tensor=8",
+    ];
+    let set: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    let answer = run(&[&["eval", LLAMA], &set[..]].concat());
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    assert!(answer.stderr.contains("a forward pass lacks"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("serving.memory_fraction"), "{}", answer.stderr);
 }
 
 /// ai-dynamo/aiconfigurator issue 652: requests beyond the cache wait; they are not served as if they were admitted.
@@ -73,31 +102,16 @@ fn requests_beyond_the_cache_wait() {
     near(longer - waits, 10_000.0 / twice, 0.02);
 }
 
-/// ai-dynamo/aiconfigurator pull request 652: TensorRT-LLM's most sequences at once, as its benchmark had them (72 runs; half of
-/// those with answers as long as prompts here), with room for 1,000 tokens more and twice the prompt in a forward pass; caches in
-/// bf16, in blocks of 32 tokens. On GB300 the runs are met within 2.5%, on H100 they held up to 5.5% less than what is computed.
+/// ai-dynamo/aiconfigurator pull request 652: TensorRT-LLM's most sequences at once. `engine_memory.rs` holds all 72 runs; these
+/// are what the command says of some.
 #[test]
 fn an_engine_admits_what_its_blocks_hold() {
     // GPU, model, ranks, prompt, answer, fraction of free memory, sequences.
-    const MEASURED: [(&str, &str, u32, u32, u32, &str, f64); 18] = [
-        ("h100-sxm-80gb", "qwen3-32b", 1, 2048, 2048, "0.8", 27.0),
-        ("h100-sxm-80gb", "qwen3-32b", 2, 2048, 2048, "0.8", 75.0),
+    const MEASURED: [(&str, &str, u32, u32, u32, &str, f64); 4] = [
         ("h100-sxm-80gb", "qwen3-32b", 4, 4096, 4096, "0.8", 93.0),
         ("h100-sxm-80gb", "llama-3.1-8b", 1, 2048, 2048, "0.8", 78.0),
-        ("h100-sxm-80gb", "llama-3.1-8b", 2, 2048, 2048, "0.8", 173.0),
-        ("h100-sxm-80gb", "llama-3.1-8b", 4, 4096, 4096, "0.8", 201.0),
-        ("gb300-288gb", "qwen3-32b", 1, 2048, 2048, "0.8", 153.0),
-        ("gb300-288gb", "qwen3-32b", 2, 4096, 4096, "0.8", 181.0),
-        ("gb300-288gb", "qwen3-32b", 4, 2048, 2048, "0.8", 673.0),
         ("gb300-288gb", "qwen3-32b", 1, 4096, 4096, "0.9", 95.0),
-        ("gb300-288gb", "qwen3-32b", 2, 2048, 2048, "0.9", 367.0),
-        ("gb300-288gb", "qwen3-32b", 4, 4096, 4096, "0.9", 419.0),
-        ("gb300-288gb", "llama-3.1-8b", 1, 2048, 2048, "0.8", 330.0),
-        ("gb300-288gb", "llama-3.1-8b", 2, 4096, 4096, "0.8", 376.0),
-        ("gb300-288gb", "llama-3.1-8b", 4, 2048, 2048, "0.8", 1_371.0),
-        ("gb300-288gb", "llama-3.1-8b", 1, 4096, 4096, "0.9", 206.0),
         ("gb300-288gb", "llama-3.1-8b", 2, 2048, 2048, "0.9", 762.0),
-        ("gb300-288gb", "llama-3.1-8b", 4, 4096, 4096, "0.9", 856.0),
     ];
     for (gpu, model, tensor, input, output, fraction, measured) in MEASURED {
         let [tensor, batched, context] = [tensor, 2 * input, input + output + 1_000].map(|count| count.to_string());
@@ -106,8 +120,7 @@ fn an_engine_admits_what_its_blocks_hold() {
             ["--model", model, "--accelerator", gpu, "--tensor", &tensor, "--engine", "trtllm", "--kv-cache", "bf16"];
         let more = ["--weights", weights, "--fraction", fraction, "--batched-tokens", &batched, "--context", &context];
         let found = memory(&[&flags[..], &more].concat())["max_concurrency_count"].as_f64().unwrap();
-        let within = if gpu.starts_with("gb300") { 0.025 } else { 0.055 };
-        let near = (found / measured - 1.0).abs() <= within || (found - measured).abs() <= 1.0;
+        let near = (found / measured - 1.0).abs() <= 0.02 || (found - measured).abs() <= 1.0;
         assert!(near, "{model} over {tensor} of {gpu}: {found}, not {measured}");
     }
 }

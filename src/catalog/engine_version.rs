@@ -1,10 +1,9 @@
-//! Versions of serving engines, and what changed with one.
+//! Versions of serving engines.
 
 use std::fmt;
 
 use crate::diagnostics::{Code, Diagnostic, Sink};
-use crate::document::{FromNode, Node, Reader, Schema};
-use crate::units::Fraction;
+use crate::document::{FromNode, Node, Schema};
 
 /// A version of an engine: "0.22", "1.2.0rc6" or "v0.9.1". What follows the numbers is left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,24 +48,6 @@ impl FromNode for EngineVersion {
 
     fn schema() -> Schema {
         Schema::Text
-    }
-}
-
-/// What an engine does otherwise from a version on.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct SinceVersion {
-    /// The version.
-    pub version: EngineVersion,
-    /// The share of memory by default.
-    pub fraction: Fraction,
-}
-
-impl FromNode for SinceVersion {
-    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        Reader::new(node, path, sink).map_or_else(Self::default, |mut reader| Self {
-            version: reader.get("version"),
-            fraction: reader.get("fraction"),
-        })
     }
 }
 

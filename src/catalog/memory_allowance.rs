@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::engine_version::{EngineVersion, SinceVersion};
+use super::engine_memory::EngineMemory;
 use super::training_efficiency::Framework;
 use crate::diagnostics::Sink;
 use crate::document::{FromNode, Node, Reader, choices};
@@ -28,58 +28,6 @@ choices! {
         /// Fused with the output projection, some tokens at a time: the logits are never whole (Liger Kernel, arXiv
         /// 2410.10989, section 3.2).
         Fused = "fused",
-    }
-}
-
-choices! {
-    /// Of what a serving engine takes its fraction for the cache.
-    pub enum PoolRule {
-        /// Of all memory, less what else it holds: vLLM's `gpu_memory_utilization`, SGLang's `mem_fraction_static`.
-        OfTotal = "of-total",
-        /// Of what is free once weights and activations are placed: TensorRT-LLM's `free_gpu_memory_fraction`.
-        OfFree = "of-free",
-    }
-}
-
-/// What a serving engine keeps, and how it sizes the cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct EngineMemory {
-    /// How the cache's pool is sized.
-    pub rule: PoolRule,
-    /// The fraction by default.
-    pub fraction: Fraction,
-    /// From which version on it is another.
-    pub since: Option<SinceVersion>,
-    /// Tokens of a block of the cache.
-    pub block: u32,
-    /// Tokens of a forward pass at most, by default.
-    pub batched_tokens: u32,
-    /// Requests at most, by default.
-    pub requests: u32,
-    /// Memory outside the allocator.
-    pub outside: Ranged<Bytes>,
-}
-
-impl EngineMemory {
-    /// Those of a version; of those before any that changed them, where it is not known.
-    #[must_use]
-    pub fn of_version(self, version: Option<EngineVersion>) -> Self {
-        let newer = self.since.filter(|since| version.is_some_and(|version| version >= since.version));
-        Self { fraction: newer.map_or(self.fraction, |since| since.fraction), ..self }
-    }
-}
-
-impl FromNode for EngineMemory {
-    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        Reader::new(node, path, sink).map_or_else(Self::default, |mut reader| Self {
-            rule: reader.get("rule"),
-            fraction: reader.get("fraction"),
-            since: reader.optional("since"),
-            block: reader.get("block"),
-            batched_tokens: reader.get("batched_tokens"),
-            requests: reader.get("requests"),
-            outside: reader.get("outside"),
-        })
     }
 }
 

@@ -9,6 +9,7 @@ mod collective_constants;
 mod constant;
 mod constant_set;
 mod difference;
+pub mod engine_memory;
 pub mod engine_version;
 mod freeze;
 mod overlay;

@@ -10,6 +10,7 @@ use super::options::Format;
 use super::session::message;
 use super::{Answer, Session};
 use crate::catalog::Catalog;
+use crate::catalog::engine_version::EngineVersion;
 use crate::catalog::model::{Format as NumberFormat, Formats, Model, ModuleFormat};
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::evaluate::{Infeasible, held_by_a_rank};
@@ -62,6 +63,9 @@ pub(super) struct Memory {
     /// The engine whose rule sizes the cache: vllm, sglang or trtllm
     #[arg(long, default_value = "vllm")]
     engine: String,
+    /// The engine's version, where its defaults changed with one, such as "0.22" [default: between the changes]
+    #[arg(long, value_name = "VERSION", value_parser = version)]
+    engine_version: Option<EngineVersion>,
     /// The engine's fraction of all or of free memory [default: the engine's]
     #[arg(long)]
     fraction: Option<f64>,
@@ -99,6 +103,10 @@ fn pagings() -> impl TypedValueParser<Value = Paging> {
         .map(move |word| find(word).unwrap_or_default())
 }
 
+fn version(text: &str) -> Result<EngineVersion, String> {
+    EngineVersion::parse(text).ok_or_else(|| "write a major and a minor number, such as 0.22".to_owned())
+}
+
 impl Memory {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
         let answer = match (&self.scenario, &self.model) {
@@ -119,7 +127,7 @@ impl Memory {
         let catalog = session.catalog();
         let (accelerator, capacity) = accelerator(self.accelerator.as_deref()?, &catalog, session)?;
         let allowance = catalog.memory_allowances.get("cuda")?;
-        let mut engine = self.engine(&catalog, session)?;
+        let mut engine = self.engine(&catalog, capacity, session)?;
         if let Some(format) = self.weights {
             requantise(&mut model, format);
         }
@@ -254,7 +262,7 @@ impl Memory {
         reply(session, fit.fits(), &page, || training_memory_json(&wanted.title, &fit))
     }
 
-    fn engine(&self, catalog: &Catalog, session: &Session) -> Option<Engine> {
+    fn engine(&self, catalog: &Catalog, capacity: Bytes, session: &Session) -> Option<Engine> {
         let allowance = catalog.memory_allowances.get("cuda")?;
         let Some(memory) = allowance.engines.get(&self.engine) else {
             let known: Vec<&str> = allowance.engines.keys().map(String::as_str).collect();
@@ -263,10 +271,10 @@ impl Memory {
             session.sink.push(Diagnostic::new(Code::UnknownWord, message).hint(hint));
             return None;
         };
-        let engine = Engine::new(memory);
+        let engine = Engine::new(&memory.of_version(self.engine_version), capacity);
         let fraction = match self.fraction {
             None => engine.fraction,
-            Some(share) => Fraction::new(share).or_else(|| {
+            Some(share) => Fraction::new(share).map(Some).or_else(|| {
                 let message = format!("a fraction of {} is outside 0 to 1", brief(share));
                 session.sink.push(Diagnostic::new(Code::OutOfRange, message).hint("it is a share, such as 0.9"));
                 None

@@ -143,6 +143,14 @@ pub enum Infeasible {
         /// What is usable.
         usable: Bytes,
     },
+    /// Weights and a cache that was sized without regard to activations leave them too little.
+    #[error("beside weights and cache a forward pass lacks {lacking} of {usable} a GPU")]
+    NoForwardPass {
+        /// What it lacks.
+        lacking: Bytes,
+        /// What is usable.
+        usable: Bytes,
+    },
     /// The same of prefill's pool, and a prompt.
     #[error("of prefill's pool: {0}")]
     Prefill(Box<Self>),

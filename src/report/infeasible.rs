@@ -61,6 +61,7 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
             "A looser limit, more ranks of a replica, or an accelerator with more bandwidth would do; of first tokens also shorter prompts."
         }
         Infeasible::Serving(_) => "Add the constants to an overlay of catalogs/efficiency/serving.",
+        Infeasible::NoForwardPass { .. } => "Lower serving.memory_fraction or serving.chunk_tokens.",
         Infeasible::NoRequestFits { .. } => {
             "More ranks hold it, or weights and a cache in fewer bits, or an accelerator with more memory."
         }

@@ -209,7 +209,13 @@ pub fn serving_memory_page(answer: &ServingMemory) -> Page {
     let footprint = answer.footprint();
     let Fits { request, prefix, requests, .. } = answer.fits;
     let longest = answer.longest;
-    let said = if answer.is_enough() {
+    let lacking = answer.fits.lacking(answer.usable);
+    let said = if lacking > Bytes::ZERO && answer.fits.pool > Bytes::ZERO {
+        format!(
+            "Does not fit: beside weights and cache a forward pass lacks {}. Lower the fraction, or the tokens of a pass.",
+            size(lacking)
+        )
+    } else if answer.is_enough() {
         format!("Fits: {requests} requests of {} tokens at once.", answer.tokens)
     } else {
         format!("Does not fit: {requests} requests of {} tokens at once, {} wanted.", answer.tokens, answer.wanted)

@@ -228,9 +228,9 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         None => all.push(("serving.prefix_hit", serving.prefix_hit.get().to_string())),
     }
     all.extend(serving.engine_version.map(|version| ("serving.engine_version", version.to_string())));
-    let usual = serving.memory.engines.get(serving.engine.word()).map(|engine| engine.fraction);
+    let usual = serving.memory.engines.get(serving.engine.word()).and_then(|engine| engine.fraction);
     let own = serving.engine_memory.fraction;
-    all.extend((usual != Some(own)).then(|| ("serving.memory_fraction", own.get().to_string())));
+    all.extend(own.filter(|_| usual != own).map(|own| ("serving.memory_fraction", own.get().to_string())));
     let features = &serving.features;
     all.extend(features.speculation.iter().flat_map(|asked| {
         [

@@ -2,7 +2,7 @@
 
 use super::joined::accelerator;
 use super::{Infeasible, tokens_up};
-use crate::catalog::memory_allowance::PoolRule;
+use crate::catalog::engine_memory::PoolRule;
 use crate::catalog::model::Module;
 use crate::inference::{Adapters, Request, Room};
 use crate::memory::MemoryFootprint;
@@ -27,11 +27,13 @@ pub(super) struct Holding<'a> {
 impl<'a> Holding<'a> {
     /// Of ranks on nodes of a kind.
     pub(super) fn new(serving: &'a Serving, nodes: NodeGroup<'_>) -> Self {
+        let capacity = accelerator(serving, nodes).memory_capacity;
+        let engine = Engine::new(&serving.engine_memory, capacity);
         Self {
             serving,
-            engine: Engine { prompt_logprobs: serving.features.prompt_logprobs, ..Engine::new(&serving.engine_memory) },
+            engine: Engine { prompt_logprobs: serving.features.prompt_logprobs, ..engine },
             formats: CacheFormats::of(&serving.model),
-            usable: accelerator(serving, nodes).memory_capacity.saturating_sub(serving.memory.driver_reserve.value),
+            usable: capacity.saturating_sub(serving.memory.driver_reserve.value),
             kept: serving
                 .cache
                 .as_ref()
@@ -67,21 +69,16 @@ impl<'a> Holding<'a> {
 
     fn fits_in(&self, layout: &ServingLayout, tokens: u64, pages: Pages) -> Fits {
         let model = &self.serving.model;
-        let weights = self.beside(layout);
-        let engine = Engine { pages, outside: self.engine.outside + weights, ..self.engine };
+        let engine = Engine { pages, beside: self.beside(layout), ..self.engine };
         let found = fits(model, layout, &engine, &self.formats, self.usable, (tokens, 0));
         let draft = self.serving.features.speculation.as_ref();
-        if weights <= Bytes::ZERO && self.kept <= 0.0 {
+        if draft.is_none() && self.kept <= 0.0 {
             return found;
         }
         let cached = draft.map_or(Bytes::ZERO, |draft| {
             sequence_bytes(&draft.model, &CacheFormats::of(&draft.model), pages, layout, tokens)
         });
-        Fits {
-            weights: found.weights + weights,
-            outside: self.engine.outside,
-            ..found.beside(cached, self.kept, layout)
-        }
+        found.beside(cached, self.kept, layout)
     }
 
     /// Room for requests that are so on average, of which as many fit at their full length as `whole` says.
@@ -165,6 +162,10 @@ pub(super) fn footprint(found: &Fits) -> MemoryFootprint {
 pub(super) fn holds(found: &Fits, tokens: u64, usable: Bytes) -> Result<(), Infeasible> {
     if found.requests > 0 {
         return Ok(());
+    }
+    let lacking = found.lacking(usable);
+    if lacking > Bytes::ZERO && found.pool > found.request {
+        return Err(Infeasible::NoForwardPass { lacking, usable });
     }
     let (request, pool, footprint) = (found.request, found.pool, footprint(found));
     Err(Infeasible::NoRequestFits { tokens, request, pool, footprint, usable })

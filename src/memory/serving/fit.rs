@@ -7,7 +7,7 @@ use crate::units::Bytes;
 /// What fits beside a model's weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Fits {
-    /// Weights of a rank.
+    /// Weights of a rank, with those beside the model's.
     pub weights: Bytes,
     /// The peak of activations.
     pub activations: Bytes,
@@ -26,6 +26,14 @@ pub struct Fits {
 }
 
 impl Fits {
+    /// What a forward pass lacks beside weights and cache, of what the process can have: something only where the cache is sized
+    /// without regard to activations.
+    pub fn lacking(&self, usable: Bytes) -> Bytes {
+        const ROUNDING: f64 = 1.0;
+        let lacking = (self.weights + self.activations + self.outside + self.pool).saturating_sub(usable);
+        if lacking > Bytes::new(ROUNDING) { lacking } else { Bytes::ZERO }
+    }
+
     /// The same where each request takes so much more of the pool, as the cache of what drafts for it does, and a share of the
     /// pool is kept for others.
     #[must_use]
@@ -60,9 +68,9 @@ pub fn fits(
     usable: Bytes,
     (tokens, shared_prefix): (u64, u64),
 ) -> Fits {
-    let weights = rank_weights(model, layout);
+    let weights = rank_weights(model, layout) + engine.beside;
     let activations = engine.activations(model, layout.tensor);
-    let pool = engine.pool(usable, weights, activations);
+    let pool = engine.pool(usable, weights, activations, layout);
     let of = |tokens| sequence_bytes(model, formats, engine.pages, layout, tokens);
     let block = u64::from(engine.pages.block.max(1));
     let shared_blocks = shared_prefix.min(tokens) / block * block;
@@ -76,17 +84,12 @@ pub fn fits(
     };
     let request = whole_request.saturating_sub(shared);
     let left = pool.saturating_sub(shared);
-    let requests = whole(left, request) * u64::from(layout.attention_data);
-    Fits {
-        weights,
-        activations,
-        outside: engine.outside,
-        pool,
-        request,
-        prefix: shared,
-        requests,
-        tokens: requests.saturating_mul(tokens),
-    }
+    let outside = engine.outside(layout);
+    let found = Fits { weights, activations, outside, pool, request, prefix: shared, requests: 0, tokens: 0 };
+    // Without room for a forward pass nothing runs, whatever the cache holds.
+    let requests = if found.lacking(usable) > Bytes::ZERO { 0 } else { whole(left, request) };
+    let requests = requests * u64::from(layout.attention_data);
+    Fits { requests, tokens: requests.saturating_mul(tokens), ..found }
 }
 
 /// The longest sequence that fits into a pool alone.

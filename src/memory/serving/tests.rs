@@ -1,7 +1,9 @@
 //! Engines' logs.
 
 use super::*;
+use crate::catalog::engine_memory::{EngineMemory, Headroom, LeastHeadroom, PoolRule};
 use crate::catalog::model::{Attention, Block, Feed, GatedDelta, Latent, Mixer, Mlp, Norm, Number, Span};
+use crate::units::{Bytes, Fraction};
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -19,14 +21,15 @@ fn llama_8b() -> Model {
 }
 
 fn vllm() -> Engine {
-    Engine {
-        rule: PoolRule::OfTotal,
-        fraction: Fraction::new(0.9).unwrap(),
-        pages: Pages { paging: Paging::PerLayer, block: 16, batched_tokens: 8_192 },
+    let memory = EngineMemory {
+        fraction: Fraction::new(0.9),
+        block: 16,
+        batched_tokens: 8_192,
         requests: 256,
-        prompt_logprobs: false,
-        outside: Bytes::ZERO,
-    }
+        sampled: Bytes::new(38.5),
+        ..EngineMemory::default()
+    };
+    Engine::new(&memory, Bytes::new(80.0 * GIB))
 }
 
 /// Equal but for rounding.
@@ -55,7 +58,7 @@ fn the_pool_follows_vllm_on_three_gpus() {
     let formats = CacheFormats::of(&model);
     let engine = |batched_tokens, outside: f64| {
         let pages = Pages { batched_tokens, ..vllm().pages };
-        Engine { pages, outside: Bytes::new(outside * GIB), ..vllm() }
+        Engine { pages, alone: Bytes::new(outside * GIB), ..vllm() }
     };
     let fit = |usable: f64, batched_tokens, outside: f64| {
         let engine = engine(batched_tokens, outside);
@@ -67,9 +70,9 @@ fn the_pool_follows_vllm_on_three_gpus() {
     assert!((gib(eighty.pool) / 53.29 - 1.0).abs() < 0.003, "{}", gib(eighty.pool));
     // Issue 10517: an RTX 3090 of 23.58 GiB holds 31,232 tokens where 20,000 are batched and 23,648 where 29,000 are,
     // fewer than one such sequence needs.
-    let twenty = fit(23.58, 20_000, 0.0);
+    let twenty = fit(23.58, 20_000, 0.25);
     assert!((gib(twenty.pool) / 3.81 - 1.0).abs() < 0.02, "{}", gib(twenty.pool));
-    let more = fit(23.58, 29_000, 0.0);
+    let more = fit(23.58, 29_000, 0.25);
     assert!((gib(more.pool) / 2.89 - 1.0).abs() < 0.04, "{}", gib(more.pool));
     let longest = |batched_tokens, pool| {
         largest_context(&model, &ServingLayout::SINGLE, &engine(batched_tokens, 0.0), &formats, pool)
@@ -158,10 +161,19 @@ fn states_do_not_grow_and_prefixes_are_shared() {
 #[test]
 fn a_fraction_of_free_memory_is_no_fraction_of_all() {
     let (weights, usable) = (Bytes::new(60.0 * GIB), Bytes::new(80.0 * GIB));
-    let of_total = vllm().pool(usable, weights, Bytes::ZERO);
-    let of_free = Engine { rule: PoolRule::OfFree, ..vllm() }.pool(usable, weights, Bytes::ZERO);
-    assert!((gib(of_total) - 12.0).abs() < 1e-9 && (gib(of_free) - 18.0).abs() < 1e-9);
-    assert_eq!(vllm().pool(usable, usable, Bytes::ZERO), Bytes::ZERO);
+    let of = |rule, outside: f64| {
+        let engine = Engine { rule, alone: Bytes::new(outside * GIB), ..vllm() };
+        gib(engine.pool(usable, weights, Bytes::ZERO, &ServingLayout::SINGLE))
+    };
+    for (rule, pool) in [(PoolRule::OfTotal, 12.0), (PoolRule::OfFree, 18.0), (PoolRule::Static, 12.0)] {
+        assert!((of(rule, 0.0) - pool).abs() < 1e-9);
+    }
+    // What is outside is taken before the fraction or after it.
+    for (rule, pool) in [(PoolRule::OfTotal, 10.0), (PoolRule::OfFree, 16.2), (PoolRule::Static, 10.2)] {
+        assert!((of(rule, 2.0) - pool).abs() < 1e-9);
+    }
+    let none = vllm().pool(usable, usable, Bytes::ZERO, &ServingLayout::SINGLE);
+    assert_eq!(none, Bytes::ZERO);
 }
 
 #[test]
@@ -173,4 +185,34 @@ fn eight_bit_caches_hold_twice_the_tokens() {
     );
     let of = |formats| sequence_bytes(&model, formats, Pages::BOUND, &ServingLayout::SINGLE, 1_000);
     assert_eq!(of(&full), of(&half) * 2.0);
+}
+
+#[test]
+fn ranks_that_share_layers_have_buffers_for_it() {
+    let own = Engine { alone: Bytes::new(1.0), communicator: Bytes::new(10.0), exchange: Bytes::new(100.0), ..vllm() };
+    let of = |one_group, tensor, pipeline, attention_data| {
+        let layout = ServingLayout { tensor, pipeline, attention_data, ..ServingLayout::SINGLE };
+        Engine { one_group, ..own }.outside(&layout) / Bytes::new(1.0)
+    };
+    assert_eq!([of(false, 1, 1, 1), of(false, 1, 4, 4), of(true, 1, 4, 4)], [1.0, 1.0, 11.0]);
+    assert_eq!([of(false, 2, 1, 1), of(true, 8, 2, 1)], [211.0, 811.0]);
+}
+
+#[test]
+fn headroom_sets_the_share_where_no_fraction_is_given() {
+    // SGLang on an H100: 512 + 12,288 + 512 + 128 MiB of 81,559 (0.835), and at least 10 GiB where passes are short.
+    let mib = |count: f64| Bytes::new(count * 1_048_576.0);
+    let headroom = Headroom {
+        always: mib(512.0),
+        token: mib(1.5),
+        request: mib(2.0),
+        rank: mib(128.0),
+        least: Some(LeastHeadroom { above: mib(60.0 * 1_024.0), value: mib(10.0 * 1_024.0) }),
+    };
+    let engine = Engine { fraction: None, headroom, capacity: mib(81_559.0), ..vllm() };
+    assert!((engine.share(&ServingLayout::SINGLE) - (1.0 - 13_440.0 / 81_559.0)).abs() < 1e-12);
+    let short = Engine { pages: Pages { batched_tokens: 2_048, ..engine.pages }, ..engine };
+    assert!((short.share(&ServingLayout::SINGLE) - (1.0 - 10_240.0 / 81_559.0)).abs() < 1e-12);
+    let small = Engine { capacity: mib(24_564.0), ..short };
+    assert!((small.share(&ServingLayout::SINGLE) - (1.0 - 4_224.0 / 24_564.0)).abs() < 1e-12);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Cluster, Defaults};
-use crate::catalog::memory_allowance::EngineMemory;
+use crate::catalog::engine_memory::EngineMemory;
 use crate::catalog::model::Model;
 use crate::catalog::{Accelerator, Catalog, Entry, MemoryTier, Reference};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
@@ -151,7 +151,7 @@ pub(super) fn bind(
     };
     let slice = wanted.slice.as_ref().and_then(|wanted| slice(wanted, layouts, cluster?, sink));
     if let Some(chunk) = wanted.chunk_tokens {
-        memory.batched_tokens = chunk;
+        *memory = memory.with_batched_tokens(chunk);
     }
     if let Some(block) = wanted.block_tokens {
         memory.block = block;

@@ -7,8 +7,8 @@ use super::cache::{self, PrefixCaching};
 use super::engine::{self, EngineFeatures, Layouts};
 use super::{Agents, Cluster, Defaults, Share};
 use crate::catalog::Reference;
+use crate::catalog::engine_memory::EngineMemory;
 use crate::catalog::engine_version::EngineVersion;
-use crate::catalog::memory_allowance::EngineMemory;
 use crate::catalog::model::{Format, Formats, Model, Module};
 use crate::catalog::{Catalog, Entry, MemoryAllowance, ServingEfficiency};
 use crate::diagnostics::{Code, Diagnostic, Sink};
@@ -132,7 +132,7 @@ pub(super) fn bind(
         return None;
     };
     engine_memory = engine_memory.of_version(wanted.engine_version);
-    engine_memory.fraction = wanted.memory_fraction.unwrap_or(engine_memory.fraction);
+    engine_memory.fraction = wanted.memory_fraction.or(engine_memory.fraction);
     if let Some(cluster) = cluster.filter(|cluster| efficiency.generation(&cluster.accelerator.generation).is_none()) {
         let generation = &cluster.accelerator.generation;
         let message = format!("no serving constants for accelerators of generation \"{generation}\"");

@@ -1,0 +1,225 @@
+//! What a serving engine keeps in accelerator memory, and how it sizes its cache.
+
+use super::engine_version::EngineVersion;
+use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::document::{FromNode, Node, Reader, choices};
+use crate::units::{Bytes, Fraction, Ranged};
+
+choices! {
+    /// Of what a serving engine takes its fraction for the cache.
+    pub enum PoolRule {
+        /// Of all memory, less what else it holds: vLLM's `gpu_memory_utilization`.
+        OfTotal = "of-total",
+        /// Of what is free once weights and activations are placed: TensorRT-LLM's `free_gpu_memory_fraction`.
+        OfFree = "of-free",
+        /// Of what is free before weights are loaded, for weights and cache; activations have the rest: SGLang's
+        /// `mem_fraction_static`.
+        Static = "static",
+    }
+}
+
+/// What a serving engine keeps, and how it sizes the cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct EngineMemory {
+    /// How the cache's pool is sized.
+    pub rule: PoolRule,
+    /// The fraction; by the headroom where there is none.
+    pub fraction: Option<Fraction>,
+    /// What is left beside weights and cache where no fraction is given.
+    pub headroom: Option<Headroom>,
+    /// Before which version it is otherwise.
+    pub before: Option<BeforeVersion>,
+    /// From which version on it is otherwise.
+    pub since: Option<SinceVersion>,
+    /// Tokens of a block of the cache.
+    pub block: u32,
+    /// Tokens of a forward pass at most, by default.
+    pub batched_tokens: u32,
+    /// Requests at most, by default.
+    pub requests: u32,
+    /// What the defaults are on accelerators of more memory.
+    pub large: Option<LargeMemory>,
+    /// Memory of a logit at the peak of sampling, where the engine runs that before it sizes the cache; nothing where it
+    /// does not.
+    pub sampled: Bytes,
+    /// Memory outside the allocator of a rank alone: the context, workspaces of libraries, graphs.
+    pub outside: Ranged<Bytes>,
+    /// Memory outside the allocator that a rank has besides where ranks share a layer: the communicator's buffers.
+    pub communicator: Ranged<Bytes>,
+    /// Whether ranks that attend for requests of their own have a communicator in common too, as they do not where each is an
+    /// engine of its own.
+    pub one_group: bool,
+    /// Workspace of all-reduces on a rank for each rank that splits matrices with it.
+    pub exchange: Bytes,
+}
+
+/// What an engine leaves beside weights and cache by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Headroom {
+    /// Always.
+    pub always: Bytes,
+    /// For each token of a forward pass.
+    pub token: Bytes,
+    /// For each request of the largest graph.
+    pub request: Bytes,
+    /// For each rank of a replica.
+    pub rank: Bytes,
+    /// On accelerators of more than that much memory, at least this.
+    pub least: Option<LeastHeadroom>,
+}
+
+/// The least that is left on accelerators of more than that much memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LeastHeadroom {
+    /// The memory.
+    pub above: Bytes,
+    /// What is left.
+    pub value: Bytes,
+}
+
+impl Headroom {
+    /// What is left of so much memory by a rank of a replica of so many, for forward passes of so many tokens and graphs of so
+    /// many requests.
+    pub fn of(&self, memory: Bytes, ranks: u32, tokens: u32, requests: u32) -> Bytes {
+        let summed = self.always
+            + self.token * f64::from(tokens)
+            + self.request * f64::from(requests)
+            + self.rank * f64::from(ranks);
+        self.least.filter(|least| memory > least.above).map_or(summed, |least| summed.max(least.value))
+    }
+}
+
+/// Defaults on accelerators of at least that much memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LargeMemory {
+    /// The memory.
+    pub from: Bytes,
+    /// Tokens of a forward pass at most.
+    pub batched_tokens: u32,
+    /// Requests at most.
+    pub requests: u32,
+}
+
+/// What an engine did otherwise before a version.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BeforeVersion {
+    /// The version.
+    pub version: EngineVersion,
+    /// Memory of a logit at the peak of sampling.
+    pub sampled: Bytes,
+}
+
+/// What an engine does otherwise from a version on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SinceVersion {
+    /// The version.
+    pub version: EngineVersion,
+    /// The share of memory by default.
+    pub fraction: Fraction,
+}
+
+impl EngineMemory {
+    /// Those of a version; of those between the changes, where it is not known.
+    #[must_use]
+    pub fn of_version(self, version: Option<EngineVersion>) -> Self {
+        let newer = self.since.filter(|since| version.is_some_and(|version| version >= since.version));
+        let older = self.before.filter(|before| version.is_some_and(|version| version < before.version));
+        Self {
+            fraction: newer.map_or(self.fraction, |since| Some(since.fraction)),
+            sampled: older.map_or(self.sampled, |before| before.sampled),
+            ..self
+        }
+    }
+
+    /// Those on an accelerator that reports that much memory.
+    #[must_use]
+    pub fn on(self, memory: Bytes) -> Self {
+        match self.large.filter(|large| memory >= large.from) {
+            Some(large) => Self { batched_tokens: large.batched_tokens, requests: large.requests, large: None, ..self },
+            None => Self { large: None, ..self },
+        }
+    }
+
+    /// The same with that many tokens of a forward pass, on every accelerator.
+    #[must_use]
+    pub fn with_batched_tokens(self, tokens: u32) -> Self {
+        let large = self.large.map(|large| LargeMemory { batched_tokens: tokens, ..large });
+        Self { batched_tokens: tokens, large, ..self }
+    }
+}
+
+impl FromNode for EngineMemory {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        Reader::new(node, path, sink).map_or_else(Self::default, |mut reader| {
+            let found = Self {
+                rule: reader.get("rule"),
+                fraction: reader.optional("fraction"),
+                headroom: reader.optional("headroom"),
+                before: reader.optional("before"),
+                since: reader.optional("since"),
+                block: reader.get("block"),
+                batched_tokens: reader.get("batched_tokens"),
+                requests: reader.get("requests"),
+                large: reader.optional("large"),
+                sampled: reader.or("sampled", Bytes::ZERO),
+                outside: reader.get("outside"),
+                communicator: reader.optional("communicator").unwrap_or_default(),
+                one_group: reader.or("one_group", false),
+                exchange: reader.or("exchange", Bytes::ZERO),
+            };
+            if found.fraction.is_none() && found.headroom.is_none() {
+                let message = format!("`{path}` has neither a fraction nor a headroom");
+                let hint = "give the share of memory as fraction, or what is left beside weights and cache as headroom";
+                sink.push(Diagnostic::new(Code::MissingKey, message).at(&node.at, "in this table").hint(hint));
+            }
+            found
+        })
+    }
+}
+
+impl FromNode for Headroom {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        Reader::new(node, path, sink).map_or_else(Self::default, |mut reader| Self {
+            always: reader.get("always"),
+            token: reader.get("token"),
+            request: reader.get("request"),
+            rank: reader.get("rank"),
+            least: reader.optional("least"),
+        })
+    }
+}
+
+impl FromNode for LeastHeadroom {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        Reader::new(node, path, sink)
+            .map_or_else(Self::default, |mut reader| Self { above: reader.get("above"), value: reader.get("value") })
+    }
+}
+
+impl FromNode for LargeMemory {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        Reader::new(node, path, sink).map_or_else(Self::default, |mut reader| Self {
+            from: reader.get("from"),
+            batched_tokens: reader.get("batched_tokens"),
+            requests: reader.get("requests"),
+        })
+    }
+}
+
+impl FromNode for BeforeVersion {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        Reader::new(node, path, sink).map_or_else(Self::default, |mut reader| Self {
+            version: reader.get("version"),
+            sampled: reader.get("sampled"),
+        })
+    }
+}
+
+impl FromNode for SinceVersion {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        Reader::new(node, path, sink).map_or_else(Self::default, |mut reader| Self {
+            version: reader.get("version"),
+            fraction: reader.get("fraction"),
+        })
+    }
+}
