@@ -77,7 +77,7 @@ impl Run {
         };
         let capacity = CATALOG.accelerators.get(self.text("accelerator").unwrap()).unwrap().memory_capacity;
         let allowance = CATALOG.memory_allowances.get("cuda").unwrap();
-        let memory = allowance.engines[self.text("engine").unwrap()];
+        let memory = &allowance.engines[self.text("engine").unwrap()];
         let engine = Engine::new(&memory.of_version(self.version()), capacity);
         let fraction = self.number("fraction").and_then(Fraction::new).or(engine.fraction);
         let batched_tokens =

@@ -146,7 +146,7 @@ fn eight_bit_caches_take_half() {
 }
 
 fn vllm(batched_tokens: u32, fraction: f64) -> Engine {
-    let memory = CATALOG.memory_allowances.get("cuda").unwrap().engines["vllm"];
+    let memory = CATALOG.memory_allowances.get("cuda").unwrap().engines["vllm"].clone();
     let engine = Engine::new(&memory.with_batched_tokens(batched_tokens), Bytes::new(24.0 * GIB));
     Engine { fraction: Fraction::new(fraction), ..engine }
 }
@@ -303,7 +303,7 @@ fn peaks_of_sampling_follow_the_vocabulary() {
     // llm-d-incubation/llm-d-planner, src/planner/capacity_planner.py: activation peaks on an H100, where vLLM before 0.17
     // takes 1,024 requests, the same at contexts of 16,000 and 32,000 tokens.
     let peak = |id: &str, batched_tokens| {
-        let memory = CATALOG.memory_allowances.get("cuda").unwrap().engines["vllm"];
+        let memory = CATALOG.memory_allowances.get("cuda").unwrap().engines["vllm"].clone();
         let old = memory.of_version(EngineVersion::parse("0.16")).with_batched_tokens(batched_tokens);
         let engine = Engine::new(&old, Bytes::new(80.0 * GIB));
         engine.activations(&model(id), 1) / Bytes::new(GIB)

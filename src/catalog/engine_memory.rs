@@ -19,7 +19,7 @@ choices! {
 }
 
 /// What a serving engine keeps, and how it sizes the cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct EngineMemory {
     /// How the cache's pool is sized.
     pub rule: PoolRule,
@@ -27,10 +27,8 @@ pub struct EngineMemory {
     pub fraction: Option<Fraction>,
     /// What is left beside weights and cache where no fraction is given.
     pub headroom: Option<Headroom>,
-    /// Before which version it is otherwise.
-    pub before: Option<BeforeVersion>,
-    /// From which version on it is otherwise.
-    pub since: Option<SinceVersion>,
+    /// What versions do otherwise.
+    pub otherwise: Vec<OtherVersions>,
     /// Tokens of a block of the cache.
     pub block: u32,
     /// Tokens of a forward pass at most, by default.
@@ -100,44 +98,50 @@ pub struct LargeMemory {
     pub requests: u32,
 }
 
-/// What an engine did otherwise before a version.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct BeforeVersion {
-    /// The version.
-    pub version: EngineVersion,
+/// What an engine does otherwise in versions before one, or from one on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OtherVersions {
+    /// Before which.
+    pub before: Option<EngineVersion>,
+    /// From which on.
+    pub from: Option<EngineVersion>,
+    /// The fraction.
+    pub fraction: Option<Fraction>,
     /// Memory of a logit at the peak of sampling.
-    pub sampled: Bytes,
+    pub sampled: Option<Bytes>,
+    /// Memory outside the allocator of a rank alone.
+    pub outside: Option<Ranged<Bytes>>,
+    /// The communicator's buffers.
+    pub communicator: Option<Ranged<Bytes>>,
+    /// Workspace of all-reduces for each rank.
+    pub exchange: Option<Bytes>,
 }
 
-/// What an engine does otherwise from a version on.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct SinceVersion {
-    /// The version.
-    pub version: EngineVersion,
-    /// The share of memory by default.
-    pub fraction: Fraction,
+impl OtherVersions {
+    fn has(&self, version: EngineVersion) -> bool {
+        self.before.is_some_and(|before| version < before) || self.from.is_some_and(|from| version >= from)
+    }
 }
 
 impl EngineMemory {
-    /// Those of a version; of those between the changes, where it is not known.
+    /// Those of a version; of those in between, where it is not known.
     #[must_use]
-    pub fn of_version(self, version: Option<EngineVersion>) -> Self {
-        let newer = self.since.filter(|since| version.is_some_and(|version| version >= since.version));
-        let older = self.before.filter(|before| version.is_some_and(|version| version < before.version));
-        Self {
-            fraction: newer.map_or(self.fraction, |since| Some(since.fraction)),
-            sampled: older.map_or(self.sampled, |before| before.sampled),
-            ..self
+    pub fn of_version(&self, version: Option<EngineVersion>) -> Self {
+        let mut found = Self { otherwise: Vec::new(), ..self.clone() };
+        for other in self.otherwise.iter().filter(|other| version.is_some_and(|version| other.has(version))) {
+            found.fraction = other.fraction.or(found.fraction);
+            found.sampled = other.sampled.unwrap_or(found.sampled);
+            found.outside = other.outside.unwrap_or(found.outside);
+            found.communicator = other.communicator.unwrap_or(found.communicator);
+            found.exchange = other.exchange.unwrap_or(found.exchange);
         }
+        found
     }
 
-    /// Those on an accelerator that reports that much memory.
-    #[must_use]
-    pub fn on(self, memory: Bytes) -> Self {
-        match self.large.filter(|large| memory >= large.from) {
-            Some(large) => Self { batched_tokens: large.batched_tokens, requests: large.requests, large: None, ..self },
-            None => Self { large: None, ..self },
-        }
+    /// Tokens of a forward pass and requests at most on an accelerator that reports that much memory.
+    pub fn on(&self, memory: Bytes) -> (u32, u32) {
+        let large = self.large.filter(|large| memory >= large.from);
+        large.map_or((self.batched_tokens, self.requests), |large| (large.batched_tokens, large.requests))
     }
 
     /// The same with that many tokens of a forward pass, on every accelerator.
@@ -155,8 +159,7 @@ impl FromNode for EngineMemory {
                 rule: reader.get("rule"),
                 fraction: reader.optional("fraction"),
                 headroom: reader.optional("headroom"),
-                before: reader.optional("before"),
-                since: reader.optional("since"),
+                otherwise: reader.optional("otherwise").unwrap_or_default(),
                 block: reader.get("block"),
                 batched_tokens: reader.get("batched_tokens"),
                 requests: reader.get("requests"),
@@ -206,20 +209,24 @@ impl FromNode for LargeMemory {
     }
 }
 
-impl FromNode for BeforeVersion {
+impl FromNode for OtherVersions {
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        Reader::new(node, path, sink).map_or_else(Self::default, |mut reader| Self {
-            version: reader.get("version"),
-            sampled: reader.get("sampled"),
-        })
-    }
-}
-
-impl FromNode for SinceVersion {
-    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        Reader::new(node, path, sink).map_or_else(Self::default, |mut reader| Self {
-            version: reader.get("version"),
-            fraction: reader.get("fraction"),
+        Reader::new(node, path, sink).map_or_else(Self::default, |mut reader| {
+            let found = Self {
+                before: reader.optional("before"),
+                from: reader.optional("from"),
+                fraction: reader.optional("fraction"),
+                sampled: reader.optional("sampled"),
+                outside: reader.optional("outside"),
+                communicator: reader.optional("communicator"),
+                exchange: reader.optional("exchange"),
+            };
+            if found.before.is_some() == found.from.is_some() {
+                let message = format!("`{path}` does not say which versions it is about");
+                let hint = "give one of before and from";
+                sink.push(Diagnostic::new(Code::MissingKey, message).at(&node.at, "in this table").hint(hint));
+            }
+            found
         })
     }
 }

@@ -45,14 +45,14 @@ pub struct Engine {
 impl Engine {
     /// The engine by the catalog's typical values, on an accelerator that reports so much memory.
     pub fn new(memory: &EngineMemory, capacity: Bytes) -> Self {
-        let memory = memory.on(capacity);
+        let (batched_tokens, requests) = memory.on(capacity);
         Self {
             rule: memory.rule,
             fraction: memory.fraction,
             headroom: memory.headroom.unwrap_or_default(),
             capacity,
-            pages: Pages { paging: Paging::PerLayer, block: memory.block, batched_tokens: memory.batched_tokens },
-            requests: memory.requests,
+            pages: Pages { paging: Paging::PerLayer, block: memory.block, batched_tokens },
+            requests,
             prompt_logprobs: false,
             sampled: memory.sampled,
             alone: memory.outside.value,

@@ -151,7 +151,7 @@ pub(super) fn bind(
     };
     let slice = wanted.slice.as_ref().and_then(|wanted| slice(wanted, layouts, cluster?, sink));
     if let Some(chunk) = wanted.chunk_tokens {
-        *memory = memory.with_batched_tokens(chunk);
+        *memory = std::mem::take(memory).with_batched_tokens(chunk);
     }
     if let Some(block) = wanted.block_tokens {
         memory.block = block;

@@ -125,13 +125,13 @@ pub(super) fn bind(
     let entry = catalog.models.find(&wanted.model, &wanted.model.at, sink);
     let memory = catalog.memory_allowances.find("cuda", &wanted.model.at, sink)?;
     let efficiency = catalog.serving_efficiency.find("published-points", &wanted.model.at, sink)?;
-    let Some(mut engine_memory) = memory.engines.get(wanted.engine.word()).copied() else {
+    let Some(engine_memory) = memory.engines.get(wanted.engine.word()) else {
         let message = format!("no memory rules of engine \"{}\"", wanted.engine);
         let hint = "choose another engine, or add it to an overlay of catalogs/efficiency/memory";
         sink.push(Diagnostic::new(Code::NotInCatalog, message).at(&wanted.model.at, "needed for this").hint(hint));
         return None;
     };
-    engine_memory = engine_memory.of_version(wanted.engine_version);
+    let mut engine_memory = engine_memory.of_version(wanted.engine_version);
     engine_memory.fraction = wanted.memory_fraction.or(engine_memory.fraction);
     if let Some(cluster) = cluster.filter(|cluster| efficiency.generation(&cluster.accelerator.generation).is_none()) {
         let generation = &cluster.accelerator.generation;

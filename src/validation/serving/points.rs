@@ -1,6 +1,6 @@
 //! Rows of latencies at a concurrency.
 
-use super::setup::{Asked, Draft, Measured, Named, Quantity, Setup};
+use super::setup::{Asked, Draft, Measured, Named, Quantity, Setup, version_after};
 use crate::catalog::Catalog;
 use crate::catalog::model::Model;
 use crate::inference::{Load, ModelShape, Request, Spread};
@@ -47,7 +47,8 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     let concurrency = row.number("clean_engine_concurrency")?.unwrap_or(total);
     let rounds = row.number("prompt_rounds")?.filter(|rounds| *rounds > 0.0).unwrap_or(WAVES);
     let fixed_length = !(DRAWN.contains(&asked_in) && DRAWN.contains(&asked_out));
-    let room = named.room(layout, &engine, (input, output), catalog)?;
+    let version = row.text("source").and_then(|source| version_after(&engine, source));
+    let room = named.room(layout, (&engine, version), (input, output), catalog)?;
     filled.push(Fill {
         field: "arrivals",
         value: format!("a burst, {rounds} rounds"),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::scatter::{INDEPENDENT, scatter};
 use crate::calibration::{Deviation, MeasuredRun};
+use crate::catalog::engine_version::EngineVersion;
 use crate::catalog::model::{Format, Model, Module, Number};
 use crate::catalog::serving_coverage::ServingCoverage;
 use crate::catalog::serving_efficiency::ServingEfficiency;
@@ -121,6 +122,12 @@ pub struct Setup {
     pub(super) source: String,
     /// Whether the table holds it out of fits.
     pub(super) held_out: bool,
+}
+
+/// The version that follows the engine's name in a text, such as "vllm 0.18.0" or "TensorRT-LLM v0.17".
+pub(super) fn version_after(name: &str, text: &str) -> Option<EngineVersion> {
+    let (_, after) = text.split_once(name)?;
+    EngineVersion::parse(after.split_whitespace().next()?.trim_end_matches([',', ';']))
 }
 
 impl Setup {
@@ -352,7 +359,7 @@ impl Named {
     pub(super) fn room(
         &self,
         layout: ServingLayout,
-        engine: &str,
+        (engine, version): (&str, Option<EngineVersion>),
         (input, output): (f64, f64),
         catalog: &Catalog,
     ) -> Result<Room, Unusable> {
@@ -361,7 +368,7 @@ impl Named {
             catalog.memory_allowances.get("cuda").ok_or_else(|| Unusable("no memory allowances".to_owned()))?;
         let memory =
             allowance.engines.get(engine).ok_or_else(|| Unusable(format!("no memory rules of engine {engine}")))?;
-        let engine = Engine::new(memory, self.accelerator.memory_capacity);
+        let engine = Engine::new(&memory.of_version(version), self.accelerator.memory_capacity);
         let usable = self.accelerator.memory_capacity.saturating_sub(allowance.driver_reserve.value);
         let formats = CacheFormats::of(&self.model);
         let held = if memory.rule == crate::catalog::engine_memory::PoolRule::OfFree {

@@ -1,6 +1,6 @@
 //! Rows of offline throughput.
 
-use super::setup::{Asked, Measured, Named, Quantity, Setup};
+use super::setup::{Asked, Measured, Named, Quantity, Setup, version_after};
 use crate::catalog::Catalog;
 use crate::inference::{ModelShape, Request, Spread};
 use crate::parallelism::ServingLayout;
@@ -31,7 +31,8 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     let layout = parse(row.needed("parallelism")?)?;
     let needed = |column: &str| row.number(column)?.ok_or_else(|| Unusable(format!("{column} is missing")));
     let (input, output) = (needed("isl")?, needed("osl")?);
-    let room = named.room(layout, &engine, (input, output), catalog)?;
+    let name = if engine == "trtllm" { "TensorRT-LLM" } else { engine.as_str() };
+    let room = named.room(layout, (&engine, version_after(name, engine_text)), (input, output), catalog)?;
     let most = match row.number("most_requests")? {
         Some(most) => most,
         None if engine == "trtllm" => {
