@@ -18,7 +18,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     let engine_text = row.needed("engine")?;
     let offline = row.text("scenario") == Some("offline max throughput");
     let family = ENGINES.iter().find(|(name, _)| engine_text.starts_with(name));
-    let Some(&(_, engine)) = family.filter(|_| offline) else {
+    let Some(&(name, engine)) = family.filter(|_| offline) else {
         return Err(Unusable(format!("no offline throughput of an engine that is known: {engine_text}")));
     };
     if row.needed("metric")? != "total output throughput" {
@@ -31,7 +31,6 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     let layout = parse(row.needed("parallelism")?)?;
     let needed = |column: &str| row.number(column)?.ok_or_else(|| Unusable(format!("{column} is missing")));
     let (input, output) = (needed("isl")?, needed("osl")?);
-    let name = if engine == "trtllm" { "TensorRT-LLM" } else { engine.as_str() };
     let room = named.room(layout, (&engine, version_after(name, engine_text)), (input, output), catalog)?;
     let most = match row.number("most_requests")? {
         Some(most) => most,
