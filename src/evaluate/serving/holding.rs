@@ -51,7 +51,7 @@ impl<'a> Holding<'a> {
     pub(super) fn of_a_rank(&self, tokens: u64, paging: Option<Paging>) -> HeldByRank {
         let layout = &self.serving.layout;
         let pages = Pages { paging: paging.unwrap_or(self.engine.pages.paging), ..self.engine.pages };
-        let engine = Engine { pages, outside: self.engine.outside + self.beside(layout), ..self.engine };
+        let engine = Engine { pages, beside: self.beside(layout), ..self.engine };
         HeldByRank { fits: self.fits_in(layout, tokens, pages), usable: self.usable, tokens, engine }
     }
 
