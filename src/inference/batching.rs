@@ -62,6 +62,8 @@ pub struct SteadyState {
     pub prefill: Seconds,
     /// Part of the time to the first token that waits: for prefills before it, and for room in the cache.
     pub queue: Seconds,
+    /// Part of it for which caches wait for links between pools, or share them with others.
+    pub links: Seconds,
     /// Requests that end in a second.
     pub requests_per_second: f64,
 }
@@ -78,6 +80,7 @@ impl SteadyState {
             stall: token.stall,
             prefill,
             queue: Seconds::ZERO,
+            links: Seconds::ZERO,
             requests_per_second: 0.0,
         }
     }

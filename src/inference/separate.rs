@@ -113,18 +113,18 @@ impl Separate<'_> {
     /// The most caches that the links of the prefill workers carry beside the messages of workers that always have a prompt, or of
     /// as many prompts as there are caches where that is less.
     fn sent(&self, request: &Request) -> RequestRate {
-        let prompt = self.prompt(request);
-        let alone = RequestRate::of(self.senders(), self.transfer.keeps_sender());
+        let (prompt, senders) = (self.prompt(request), self.senders());
+        let carried = prompt.left_of(self.transfer.sends(senders));
         if prompt.filled() <= 1.0 {
-            return prompt.left_of(alone);
+            return carried;
         }
         let of_rank = (prompt.caches + prompt.messages) / f64::from(self.prefill.spread.pipeline);
-        RequestRate::of(self.senders(), of_rank)
+        carried.min(RequestRate::of(senders, of_rank))
     }
 
     /// The most that the links of the decode replicas carry beside messages.
     fn received(&self, request: &Request) -> RequestRate {
-        let alone = RequestRate::of(self.receivers(), self.transfer.keeps_receiver());
+        let alone = self.transfer.receives(self.receivers());
         let beside = |batch: f64| {
             let cycle = self.turn(request, batch).cycle;
             (cycle, cycle.left_of(alone))
@@ -196,7 +196,7 @@ impl Separate<'_> {
 
     /// With so many in decode in each replica, where nobody waits.
     pub fn at_batch(&self, request: &Request, batch: f64) -> SteadyState {
-        self.state(request, self.ends(request, batch), batch, Seconds::ZERO)
+        self.state(request, self.ends(request, batch), batch, Waited::default())
     }
 
     /// The batch in each replica at which that many end.
@@ -206,13 +206,14 @@ impl Separate<'_> {
         if over(room) <= 0.0 { room } else { crossing(over, LEAST, room) }
     }
 
-    fn state(&self, request: &Request, rate: RequestRate, batch: f64, queue: Seconds) -> SteadyState {
+    fn state(&self, request: &Request, rate: RequestRate, batch: f64, waited: Waited) -> SteadyState {
         let Turn { step, whole: cycle, .. } = self.turn(request, batch);
         let prefill = self.prefill.prefill(request.input, request.cached);
         let first = self.decode.hardware.first_token + prefill + self.transfer.alone() + cycle;
         SteadyState {
-            ttft: first + queue,
-            queue,
+            ttft: first + waited.queue + waited.links,
+            queue: waited.queue,
+            links: waited.links,
             requests_per_second: rate.over(SECOND) / self.replicas,
             ..SteadyState::of(&TokenTime { step, cycle, stall: Seconds::ZERO }, batch, prefill)
         }
@@ -222,7 +223,7 @@ impl Separate<'_> {
     pub fn most(&self, request: &Request) -> SteadyState {
         let (decode, others) = (self.decoded(request), self.prefilled().min(self.handed_over(request)));
         if others < decode {
-            return self.state(request, others, self.batch_at(request, others), Seconds::ZERO);
+            return self.state(request, others, self.batch_at(request, others), Waited::default());
         }
         self.at_batch(request, self.room.requests)
     }
@@ -256,9 +257,9 @@ impl Separate<'_> {
         let burst = in_turn * ((open - self.workers).max(0.0) / (2.0 * waves * self.servers()));
         let at = |rate: RequestRate| {
             let batch = self.batch_at(request, rate);
-            let links = self.transfer.wait(rate, self.ends_of_links(request, rate, batch), scatter).mean;
+            let links = self.transfer.wait(rate, self.ends_of_links(request, rate, batch), scatter).over_all();
             let met = takers.met(rate);
-            let mut state = self.state(request, rate, batch, links + met.wait + burst);
+            let mut state = self.state(request, rate, batch, Waited { queue: met.wait + burst, links });
             let longer = met.step.saturating_sub(state.prefill);
             state.queue += longer;
             state.ttft += longer;
@@ -325,12 +326,12 @@ impl Separate<'_> {
         };
         let links = self.transfer.wait(rate, self.ends_of_links(request, rate, batch), scatter(coming));
         let admission = admission.wait(|| coming.requests.answers.scatter());
-        let prefills = Wait::exponential(waits, queue).and(links);
-        let queue = prefills.over_all() + admission.over_all();
-        let mut state = self.state(request, rate, batch, queue);
-        let fixed = state.ttft.saturating_sub(state.queue + state.prefill);
+        let prefills = Wait::exponential(waits, queue);
+        let waited = Waited { queue: prefills.over_all() + admission.over_all(), links: links.over_all() };
+        let mut state = self.state(request, rate, batch, waited);
+        let fixed = state.ttft.saturating_sub(state.queue + state.links + state.prefill);
         state.prefill = prefill;
-        state.ttft = fixed + prefill + queue;
+        state.ttft = fixed + prefill + state.queue + state.links;
         let first = |_: f64, alone: Seconds| fixed + alone;
         let token = |batch: f64| self.step(request, batch.clamp(0.0, self.room.requests)).total();
         let room = self.room.requests;
@@ -340,23 +341,31 @@ impl Separate<'_> {
             let replayed = Times {
                 served: ByPrompt::new(coming, kept),
                 alone: ByPrompt::new(coming, kept),
-                first: ByPrompt::new(coming, |new, cached| first(new, times(new, cached).0) + links.over_all()),
+                first: ByPrompt::new(coming, |new, cached| first(new, times(new, cached).0) + state.links),
                 token: &token,
                 room,
             };
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of workers")]
             let shared = Servers::Shared(servers as u32, self.replicas);
             if let Some(found) = replay(coming, rate, shared, &replayed) {
-                state.queue = found.wait + links.over_all();
-                state.ttft = fixed + prefill + state.queue;
+                state.queue = found.wait;
+                state.ttft = fixed + prefill + state.queue + state.links;
                 let Replayed { first_token, token, whole, .. } = found;
                 return Ok((state, Latencies { first_token, token, whole }));
             }
         }
+        let prefills = prefills.and(links);
         let sources = Sources { first: &first, prefills, admission, token, room, peakedness: peaked };
         let latencies = distribution(coming, &state, &sources, scratch);
         Ok((state, latencies))
     }
+}
+
+/// Waits before a first token: for prefills and room, and for links between the pools.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waited {
+    queue: Seconds,
+    links: Seconds,
 }
 
 /// A step of decode, and what its links have to carry meanwhile.
@@ -412,7 +421,8 @@ mod tests {
         let request = Request { input: 4_000.0, cached: 0.0, output: 500.0, beyond: 0.0 };
         let pools = |carried: f64, links: Links| {
             let [sent, received] = [Seconds::new(carried); 2];
-            let transfer = HandOver { fixed: Seconds::ZERO, sent, received, pairs: Pairs::NEAR, links };
+            let transfer =
+                HandOver { fixed: Seconds::ZERO, sent, received, pairs: Pairs::NEAR, sharing: [1.0; 2], links };
             let pools = Separate {
                 prefill: engine,
                 workers: 100.0,

@@ -17,14 +17,14 @@ impl Draws {
     }
 
     /// Evenly above 0 and below 1.
-    fn even(&mut self) -> f64 {
+    pub(super) fn even(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         ((self.0 >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
-    fn exponential(&mut self, mean: f64) -> f64 {
+    pub(super) fn exponential(&mut self, mean: f64) -> f64 {
         -self.even().ln() * mean
     }
 

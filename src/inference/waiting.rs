@@ -30,6 +30,29 @@ impl Wait {
         }
     }
 
+    /// What a transfer loses on a link that those on their way have even shares of, and which carries so many at the pace that each has
+    /// alone (a whole number or not), where they come at random and load it by that share.
+    ///
+    /// Processor sharing with a limit for each: as many are on their way as in a queue with `at_once` servers, whatever the sizes
+    /// (Cohen 1979), so that the mean is lost of M/M/n by Erlang's C (M/G/R-PS: Lindberger 1999). Transfers that find it full
+    /// are late, exponentially.
+    pub(super) fn shared(alone: Seconds, at_once: f64, load: f64) -> Self {
+        if load <= 0.0 || load >= 1.0 {
+            return Self::NONE;
+        }
+        let (whole, offered) = (at_once.floor(), at_once * load);
+        // Erlang's B of as many servers as are whole; beyond, each further one is as likely as the load says.
+        let (mut full, mut count) = (1.0, 1.0);
+        while count <= whole {
+            full = offered * full / (count + offered * full);
+            count += 1.0;
+        }
+        let beyond = load / (1.0 - load);
+        let full = full / (1.0 + full * beyond);
+        let late = full * beyond * (whole - at_once + 1.0 / (1.0 - load)) / offered;
+        Self::exponential(full / (1.0 - load), alone * late)
+    }
+
     /// On average over all, those too that do not wait.
     pub(super) fn over_all(&self) -> Seconds {
         self.mean * self.share
@@ -81,6 +104,19 @@ pub(super) fn mean_wait(served: Seconds, busy: f64, squared_cvs: [f64; 2]) -> Se
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn transfers_share_a_link_as_many_servers_would() {
+        // Ten at once, loaded by 0.8: Erlang's C of 10 servers at 8 is 0.409; C / (10 (1 - 0.8)) of the time alone is lost.
+        let shared = |at_once: f64, load: f64| Wait::shared(Seconds::new(1.0), at_once, load).over_all().value();
+        let waits = crate::inference::separate::erlang_c(10.0, 8.0);
+        assert!((waits - 0.409).abs() < 1e-3 && (shared(10.0, 0.8) - waits / 2.0).abs() < 1e-12);
+        // One at once is M/G/1 with processor sharing, 1 / (1 - load) as long; half of one at a time twice that.
+        assert!((shared(1.0, 0.8) - 4.0).abs() < 1e-12 && (shared(0.5, 0.8) - 9.0).abs() < 1e-12);
+        // Between whole numbers the loss is between theirs; with next to no load there is none.
+        assert!(shared(11.0, 0.8) < shared(10.5, 0.8) && shared(10.5, 0.8) < shared(10.0, 0.8));
+        assert!(shared(10.0, 0.1) < 1e-6 && Wait::shared(Seconds::new(1.0), 10.0, 0.0) == Wait::NONE);
+    }
 
     #[test]
     fn two_waits_are_one() {

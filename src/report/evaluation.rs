@@ -295,8 +295,16 @@ fn missed(evaluation: &Evaluation) -> Option<String> {
     let (key, limit, got) = point.missed(&limits)?;
     let most = evaluation.most_served()?;
     let most = if most > RequestRate::ZERO { format!("{most} at most") } else { "no number of requests".to_owned() };
+    // The mean of what others make a first token wait for, where that is more than both what is its own and other waits.
+    let state = &point.state;
+    let late = key.starts_with("ttft") && state.links > state.queue && state.links > state.prefill;
+    let links = if late {
+        format!(" On average first tokens wait for the links between the pools for {}.", state.links)
+    } else {
+        String::new()
+    };
     Some(format!(
-        "{} is missed: {limit}, and it comes to {got}. With all limits kept, {most} would be served.",
+        "{} is missed: {limit}, and it comes to {got}. With all limits kept, {most} would be served.{links}",
         limit_key(key)?
     ))
 }

@@ -50,11 +50,49 @@ fn links_between_pools_bound_what_is_served() {
     let busy = of(&format!("{{ rate = \"{rate} request/s\" }}"));
     assert!((busy("kv_links_busy_ratio") - 0.8).abs() < 1e-9);
     let wait = 2.0 * (24.0 / most) * 0.8 / (2.0 * 0.2);
-    assert!((busy("queue_s") / wait - 1.0).abs() < 1e-2, "{} and {wait}", busy("queue_s"));
+    let waited = busy("kv_transfer_wait_s");
+    assert!((waited / wait - 1.0).abs() < 1e-2 && busy("queue_s") < 1e-4, "{waited} and {wait}");
     // In one domain of scale-up links there is next to no load.
     let pools = "serving.layout={ decode = { tensor = 4 }, prefill = { tensor = 4 } }";
     let (_, json, _) = eval(&["cluster.accelerators=8", pools, "serving.arrivals={ rate = \"2 request/s\" }"]);
     assert!(serving(&json)("kv_links_busy_ratio") < 1e-3, "{json}");
+}
+
+#[test]
+fn caches_share_a_hashed_spine_and_the_answer_says_that_they_do() {
+    // Eight ports down for one up, and flows hashed over them: the spine carries what 5.6 of 64 groups send. With as many on their
+    // way as it carries, none loses anything; a server that took them one by one would make each wait for eleven times its own time.
+    let at = |rate: f64, settings: &[&str]| {
+        let rate = format!("serving.arrivals={{ rate = \"{rate} request/s\" }}");
+        let shape = [
+            "cluster.node=\"hgx-h200-8\"",
+            "cluster.fabric=\"roce-400g-ecmp\"",
+            "cluster.accelerators=512",
+            "cluster.topology.kind=\"tor-fat-tree\"",
+            "cluster.topology.oversubscription=[1,8]",
+            "serving.model=\"llama-3.1-70b\"",
+            "serving.weights=\"fp8\"",
+            "serving.kv_cache=\"bf16\"",
+            "serving.prefix_hit=0.9",
+            "serving.input_tokens=20000",
+            "serving.output_tokens=50",
+            "serving.layout={ prefill = { tensor = 4 }, decode = { tensor = 4 }, prefill_accelerators = 256 }",
+            rate.as_str(),
+        ];
+        let (code, json, stderr) = eval(&[&shape[..], settings].concat());
+        assert_eq!(code, 0, "{stderr}");
+        json
+    };
+    let most = serving(&at(1.0, &[]))("kv_transfer_most_requests_per_s");
+    let lost = [0.15, 0.5, 0.9].map(|share| {
+        let of = serving(&at(share * most, &[]));
+        assert!(of("queue_s") < 1e-6, "{}", of("queue_s"));
+        of("kv_transfer_wait_s") / of("kv_transfer_s")
+    });
+    assert!(lost[0] < 0.1 && lost[1] < 0.5 && lost[2] > 1.5 && lost[2] < 6.0, "{lost:?}");
+    let json = at(0.95 * most, &["serving.limits={ ttft_p95 = \"600 ms\" }"]);
+    let notes = json["notes"].to_string();
+    assert!(notes.contains("first tokens wait for the links between the pools"), "{notes}");
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub(super) struct Between {
     sent: Bandwidth,
     received: Bandwidth,
     pairs: Pairs,
+    /// Attention groups of prefill workers, and of decode replicas, behind links that they share.
+    sharing: [f64; 2],
     /// What engines take beside.
     fixed: Seconds,
 }
@@ -34,13 +36,15 @@ impl Between {
         }
         let end = |nodes: NodeGroup<'_>, layout: ServingLayout| {
             let (reach, _) = network(cluster, nodes)?;
-            Ok::<_, Infeasible>(reach.pairs(layout.tensor.saturating_mul(layout.pipeline)))
+            let ranks = layout.tensor.saturating_mul(layout.pipeline);
+            let pairs = reach.pairs(ranks);
+            Ok::<_, Infeasible>((pairs, (pairs.sharing / f64::from(ranks)).max(1.0)))
         };
-        let receiver = end(cluster.main_nodes(), serving.layout)?;
-        let sender = end(cluster.nodes_of_prefill(), pool.layout)?;
+        let (sender, senders) = end(cluster.nodes_of_prefill(), pool.layout)?;
+        let (receiver, receivers) = end(cluster.main_nodes(), serving.layout)?;
         // The same network, of which the ends take as much as they have cards.
-        let pairs = Pairs { lone: sender.lone.max(receiver.lone), all: sender.all.max(receiver.all) };
-        Ok(Self { pairs, ..near })
+        let pairs = Pairs { lone: sender.lone.max(receiver.lone), all: sender.all.max(receiver.all), ..sender };
+        Ok(Self { pairs, sharing: [senders, receivers], ..near })
     }
 
     /// The same with nothing between the cards.
@@ -64,6 +68,7 @@ impl Between {
             sent: end(cluster.nodes_of_prefill(), pool.layout),
             received: end(main, serving.layout),
             pairs: Pairs::NEAR,
+            sharing: [1.0; 2],
             fixed: serving.efficiency.part.batching.transfer.value,
         }
     }
@@ -73,7 +78,7 @@ impl Between {
         let formats = CacheFormats::of(&serving.model);
         let tokens = tokens_up(prompt);
         let cache = sequence_bytes(&serving.model, &formats, Pages::BOUND, &ServingLayout::SINGLE, tokens);
-        let Self { links, sent, received, pairs, fixed } = *self;
-        HandOver { fixed, sent: cache / sent, received: cache / received, pairs, links }
+        let Self { links, sent, received, pairs, sharing, fixed } = *self;
+        HandOver { fixed, sent: cache / sent, received: cache / received, pairs, sharing, links }
     }
 }

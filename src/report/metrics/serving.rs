@@ -71,6 +71,9 @@ figures! {
     "serving.kv_transfer_s": Seconds, "Handing a cache over", "From a prefill worker to decode, without waiting for others.";
         "fixed part of engines + bytes of the cache / rate of the links of an attention group, the slower of both pools, over what the network leaves one group" from ["serving.layout.prefill", "serving.input_tokens", "cluster.accelerators", "cluster.topology", "nodes.nic_slots", "fabrics.link_speed", "efficiency/serving.batching"]
         => |e| e.serving?.pool?.transfer;
+    "serving.kv_transfer_wait_s": Seconds, "  What other caches add", "Of the time to the first token: wait for the cards of both ends, and sharing the links between switches with caches on their way at the same time.";
+        "wait of M/G/1 for the cards + processor sharing on what the network leaves all, at both pools" from ["serving.kv_transfer_s", "serving.kv_links_busy_ratio", "cluster.topology", "fabrics.spine_efficiency"]
+        => |e| { let point = e.serving?; point.pool?; point.state.links };
     "serving.kv_transfer_most_requests_per_s": PerSecond, "Caches handed over, at most", "What the links between prefill and decode carry beside the messages of engines at work, at the end of the pool with less.";
         "attention groups of a pool / bytes of the cache over the links of one x what the network leaves all x what messages leave, the smaller of both pools" from ["serving.prefill_workers_count", "serving.replicas_count", "serving.input_tokens", "cluster.topology", "nodes.nic_slots", "fabrics.link_speed", "fabrics.spine_efficiency"]
         => |e| e.serving?.pool?.handed_over;
@@ -164,8 +167,8 @@ figures! {
     "serving.cache_writes_busy_ratio": Ratio, "Busiest tier in writes", "What falls out of the memory before a tier over what it takes: of the tier where it is most.";
         "requests a second of a group x share not found before the tier x time of a write" from ["serving.requests_per_s", "memory_tiers.write_bandwidth"]
         => |e| e.serving?.caching?.reused.written.into_iter().fold(0.0, f64::max);
-    "serving.queue_s": Seconds, "Wait before the first token", "For prefills before it, for links between pools, and for room in the cache.";
-        "mean wait of the queue" from ["serving.arrivals", "serving.prefill_s", "serving.kv_links_busy_ratio"] => |e| e.serving?.state.queue;
+    "serving.queue_s": Seconds, "Wait before the first token", "For prefills before it, and for room in the cache.";
+        "mean wait of the queue" from ["serving.arrivals", "serving.prefill_s"] => |e| e.serving?.state.queue;
     "serving.batch_count": Count, "Sequences in decode", "Of one replica, on average.";
         "requests that are neither in prefill nor waiting, within the room of the cache"
         from ["serving.arrivals", "serving.output_tokens", "memory.kv_cache_bytes"] => |e| e.serving?.state.batch;

@@ -12,11 +12,13 @@ pub struct Pairs {
     pub lone: f64,
     /// The same where every accelerator sends at its full rate.
     pub all: f64,
+    /// Accelerators that share the links which leave least of it; one where each has wires of its own.
+    pub sharing: f64,
 }
 
 impl Pairs {
     /// Pairs that nothing holds up.
-    pub const NEAR: Self = Self { lone: 1.0, all: 1.0 };
+    pub const NEAR: Self = Self { lone: 1.0, all: 1.0, sharing: 1.0 };
 }
 
 impl Reach {
@@ -38,9 +40,12 @@ impl Reach {
             let leaving = (f64::from(total - block) / others).min(1.0);
             let load = oversubscription * leaving;
             let own = (f64::from(senders) / f64::from(block.max(1))).min(1.0);
-            pairs.all = pairs.all.max(slowdown.at(load));
+            let all = slowdown.at(load);
+            if all > pairs.all {
+                (pairs.all, pairs.sharing) = (all, f64::from(block.min(total)));
+            }
             pairs.lone = pairs.lone.max(slowdown.at(load * own));
         }
-        Pairs { lone: pairs.lone / self.torus_share, all: pairs.all / self.torus_share }
+        Pairs { lone: pairs.lone / self.torus_share, all: pairs.all / self.torus_share, ..pairs }
     }
 }

@@ -162,6 +162,7 @@ fn pairs_share_what_leaves_their_unit() {
     let leaving = (1_280.0 - block) / 1_272.0;
     let pairs = reach.pairs(8);
     close(pairs.all, 3.0 * leaving);
+    close(pairs.sharing, block);
     // One node alone loads the uplinks of its unit by 8 of 384 times that: nothing holds it up.
     close(pairs.lone, 1.0);
     close(reach.pairs(384).lone, pairs.all);

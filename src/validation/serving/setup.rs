@@ -172,6 +172,7 @@ impl Setup {
                     sent: Seconds::ZERO,
                     received: Seconds::ZERO,
                     pairs: Pairs::NEAR,
+                    sharing: [1.0; 2],
                     links: Links::Cards,
                 };
                 let pools = Separate {
