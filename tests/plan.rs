@@ -293,7 +293,7 @@ fn throughput_never_falls_as_gpus_are_added() {
                 let (code, json, stderr) = wide("eval", &settings);
                 assert_eq!(code, 0, "{stderr}");
                 let served = json["serving"]["requests_per_s"].as_f64().unwrap();
-                assert!(served >= before * (1.0 - 1e-9), "{node} on {fabric}, {gpus}: {served} after {before}");
+                assert!(served >= before, "{node} on {fabric}, {gpus}: {served} after {before}");
                 before = served;
             }
         }
@@ -308,7 +308,7 @@ fn within_limits_throughput_never_falls_as_gpus_are_added() {
         let gpus = format!("cluster.accelerators={gpus}");
         let rest = [
             "serving.arrivals=\"max\"",
-            "serving.limits={ ttft = \"5 s\", tpot = \"60 ms\" }",
+            "serving.limits={ ttft = \"5 s\", tpot = \"40 ms\" }",
             "serving.peak_to_mean=1",
             "serving.spare_replicas=0",
         ];
@@ -316,7 +316,7 @@ fn within_limits_throughput_never_falls_as_gpus_are_added() {
         assert_eq!(code, 0, "{stderr}");
         assert_eq!(json["serving"]["limits_kept"], true, "{gpus}");
         let served = json["serving"]["requests_per_s"].as_f64().unwrap();
-        assert!(served >= before * (1.0 - 1e-9), "{gpus}: {served} after {before}");
+        assert!(served >= before, "{gpus}: {served} after {before}");
         before = served;
     }
     assert!(before > 0.0);

@@ -27,6 +27,7 @@ use load::{apart, together};
 
 use super::Infeasible;
 use super::domains::Domains;
+use super::network::Occupancy;
 use super::pools::{Places, Sides};
 use super::split::Split;
 use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Scratch, Spread, SteadyState};
@@ -138,19 +139,38 @@ pub(super) fn serving_point_of(
 ) -> Result<ServingPoint, Infeasible> {
     let own = || BoundServing::new(serving, cluster).map(Cow::Owned);
     let bound = bound.map_or_else(own, |bound| Ok(Cow::Borrowed(bound)))?;
+    let point = settled(serving, cluster, (&bound, scratch))?;
+    let Some(fewer) = without_idle_nodes(&point, cluster) else { return Ok(point) };
+    // What is remembered of prompts is of engines on the other network.
+    scratch.forget();
+    let fewer = serving_point_of(serving, &fewer, None, scratch);
+    scratch.forget();
+    Ok(fewer.map_or(point, |fewer| ServingPoint { accelerators: point.accelerators, ..fewer }))
+}
+
+/// The cluster without the nodes of which all accelerators are left over, where there are any: they need not be joined to the
+/// others, whose network is then that of as many nodes. More accelerators never serve less by that.
+fn without_idle_nodes(point: &ServingPoint, cluster: &Cluster) -> Option<Cluster> {
+    let each = Occupancy::of(cluster.main_nodes()).ok()?.each;
+    let idle = u32::try_from(point.left_over()).ok()? / each * each;
+    (idle > 0 && cluster.prefill.is_none()).then(|| cluster.with_accelerators(cluster.accelerators - idle, 0))
+}
+
+/// Serving with what is found of prompts.
+fn settled(
+    serving: &Serving,
+    cluster: &Cluster,
+    (bound, scratch): (&BoundServing, &mut Scratch),
+) -> Result<ServingPoint, Infeasible> {
     if let Some(caching) = &serving.cache {
-        return caching::settled(serving, caching, cluster, (&bound, scratch));
+        return caching::settled(serving, caching, cluster, (bound, scratch));
     }
     if let Some(agents) = &serving.sessions {
-        return resident::settled(serving, agents, cluster, (&bound, scratch));
+        return resident::settled(serving, agents, cluster, (bound, scratch));
     }
     let hit = serving.prefix_hit.get();
-    answered(
-        serving,
-        cluster,
-        &Reuse { hit, wait: Seconds::ZERO, busiest: 1.0, at_most: f64::INFINITY },
-        (&bound, scratch),
-    )
+    let reuse = Reuse { hit, wait: Seconds::ZERO, busiest: 1.0, at_most: f64::INFINITY };
+    answered(serving, cluster, &reuse, (bound, scratch))
 }
 
 /// What serving with a layout depends on but the requests.
