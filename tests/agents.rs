@@ -75,14 +75,16 @@ fn sessions_that_memory_does_not_hold_are_told() {
             .any(|note| note.as_str().unwrap().contains("`agents.session_hit` says"))
     };
     assert!(!told(&[]));
-    assert!(told(&["agents.approval_time=\"30 min\""]));
+    assert!(told(&CROWDED));
 }
 
-const LONG: &str = "agents.approval_time=\"30 min\"";
+/// A few users fewer than GPUs serve at most, whose people take half an hour to approve.
+const CROWDED: [&str; 2] = [FEWER, "agents.approval_time=\"30 min\""];
+const FEWER: &str = "agents.users=950";
 
 #[test]
 fn sessions_that_find_no_room_are_computed_again() {
-    let (usual, crowded) = (agents(&[]), agents(&[LONG]));
+    let (usual, crowded) = (agents(&[FEWER]), agents(&CROWDED));
     // All find room beside what runs, and what the agents say is found.
     assert!(usual("sessions_fit_count") > usual("idle_sessions_count"));
     assert!((usual("session_found_ratio") - 0.98).abs() < 1e-12);
@@ -97,7 +99,8 @@ fn sessions_that_find_no_room_are_computed_again() {
     // What is held is no more than there is room for.
     assert!(crowded("kv_held_ratio") < 1.2, "{}", crowded("kv_held_ratio"));
     // A tier that holds them gives it back.
-    let (code, tier, stderr) = eval(&[LONG, "serving.cache={ tiers = [{ tier = \"host-dram-pcie5\" }] }"]);
+    let (code, tier, stderr) =
+        eval(&[CROWDED[0], CROWDED[1], "serving.cache={ tiers = [{ tier = \"host-dram-pcie5\" }] }"]);
     assert_eq!(code, 0, "{stderr}");
     assert!((tier["agents"]["session_found_ratio"].as_f64().unwrap() - 0.98).abs() < 1e-3);
     assert!(tier["agents"]["gpu_load_ratio"].as_f64().unwrap() < crowded("gpu_load_ratio"));
@@ -108,7 +111,7 @@ fn more_waiting_never_finds_more_and_what_thrashes_is_a_no() {
     let mut before = 1.0;
     for minutes in [2, 6, 15, 30] {
         let waits = format!("agents.approval_time=\"{minutes} min\"");
-        let wanted = [waits.as_str()];
+        let wanted = [FEWER, waits.as_str()];
         let of = agents(&wanted);
         assert!(of("session_found_ratio") <= before + 1e-9, "{minutes}");
         before = of("session_found_ratio");
