@@ -2,6 +2,7 @@
 
 mod setup;
 
+use clusterplan::catalog::model::Mixer;
 use clusterplan::provenance::Basis;
 use clusterplan::workload::census;
 use setup::{CATALOG, model};
@@ -17,6 +18,13 @@ fn exact_counts() {
     assert_eq!(parameters("llama-3.1-70b"), 70_553_706_496);
     assert_eq!(parameters("llama-3.1-405b"), 405_853_388_800);
     assert_eq!(parameters("mixtral-8x7b"), 46_702_792_704);
+    // Distilled models, of the shapes of those that they were trained from.
+    assert_eq!(parameters("deepseek-r1-distill-qwen-1.5b"), 1_777_088_000);
+    assert_eq!(parameters("deepseek-r1-distill-qwen-7b"), 7_615_616_512);
+    assert_eq!(parameters("deepseek-r1-distill-qwen-14b"), 14_770_033_664);
+    assert_eq!(parameters("deepseek-r1-distill-qwen-32b"), 32_763_876_352);
+    assert_eq!(parameters("deepseek-r1-distill-llama-8b"), 8_030_261_248);
+    assert_eq!(parameters("deepseek-r1-distill-llama-70b"), 70_553_706_496);
     // 96 (12 h^2 + 13 h) + (50257 + 2048) h + 2 h with h = 12288.
     assert_eq!(parameters("gpt-3-175b"), 174_604_259_328);
 }
@@ -35,6 +43,29 @@ fn every_count_is_near_what_its_publisher_states() {
             assert!((active / published as f64 - 1.0).abs() < 0.005, "{}: {active} for {published}", entry.id);
         }
     }
+}
+
+#[test]
+fn pruned_models_have_what_their_pages_say() {
+    // Billions as published, two digits after the point.
+    for (id, billions) in [
+        ("llama-3.1-minitron-4b-width", 4.51),
+        ("llama-3.1-minitron-4b-depth", 4.54),
+        ("llama-3.1-nemotron-nano-4b", 4.51),
+        ("llama-3.1-nemotron-nano-8b", 8.03),
+    ] {
+        let counted = parameters(id) as f64 / 1e9;
+        assert!((counted - billions).abs() < 0.005, "{id}: {counted}");
+    }
+    let ultra = parameters("llama-3.1-nemotron-ultra-253b") as f64 / 1e9;
+    assert!((ultra - 253.0).abs() < 0.5, "{ultra}");
+    // Of 162 blocks 64 have a cache.
+    let ultra = model("llama-3.1-nemotron-ultra-253b");
+    let layers = |cached: bool| -> u32 {
+        let of = ultra.blocks.iter().filter(|block| matches!(block.mixer, Mixer::Attention(_)) == cached);
+        of.map(|block| block.layers).sum()
+    };
+    assert_eq!((layers(true), layers(false)), (64, 98));
 }
 
 #[test]

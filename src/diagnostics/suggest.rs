@@ -17,7 +17,9 @@ pub fn did_you_mean<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a st
         .filter_map(|candidate| {
             let lower = candidate.to_ascii_lowercase();
             let distance = strsim::osa_distance(&typed, &lower);
-            let part = typed.len() >= 3 && (lower.contains(&typed) || typed.contains(&lower) && lower.len() >= 3);
+            // What is typed beyond a known name is an addition to it where it is the smaller part, and else another name.
+            let longer = typed.contains(&lower) && lower.len() >= 3 && lower.len() * 2 >= typed.len();
+            let part = typed.len() >= 3 && (lower.contains(&typed) || longer);
             (distance <= allowed || part).then_some((distance, candidate))
         })
         .min()
@@ -34,6 +36,9 @@ mod tests {
         assert_eq!(did_you_mean("h100-smx-80gb", ids), Some("h100-sxm-80gb"));
         assert_eq!(did_you_mean("h100", ids), Some("h100-sxm-80gb"));
         assert_eq!(did_you_mean("tpu-v5p", ids), None);
+        // A model that was distilled from another is not that other; a version of it is.
+        assert_eq!(did_you_mean("deepseek-r1-distill-falcon-11b", ["deepseek-r1"]), None);
+        assert_eq!(did_you_mean("deepseek-r1-0528", ["deepseek-r1"]), Some("deepseek-r1"));
         assert_eq!(did_you_mean(&"h100-sxm-80gb".repeat(100_000), ids), None);
     }
 }

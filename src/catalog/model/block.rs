@@ -284,14 +284,21 @@ impl Block {
         let delta = reader.optional_table("gated_delta", GatedDelta::read).map(Mixer::GatedDelta);
         let mlp = reader.optional_table("mlp", Mlp::read).map(Feed::Mlp);
         let moe = reader.optional_table("moe", MoeBlock::read).map(Feed::Moe);
+        let mixer = attention.or(latent).or(compressed).or(mamba2).or(mamba).or(delta).unwrap_or_default();
+        let feed = mlp.or(moe).unwrap_or_default();
         Self {
             layers: reader.get("layers"),
             leading: reader.or("leading", false),
-            norms: reader.optional("norms").unwrap_or(2),
+            norms: reader.optional("norms").unwrap_or(Self::usual_norms(&mixer, &feed)),
             scalars: reader.optional("scalars").unwrap_or(0),
-            mixer: attention.or(latent).or(compressed).or(mamba2).or(mamba).or(delta).unwrap_or_default(),
-            feed: mlp.or(moe).unwrap_or_default(),
+            mixer,
+            feed,
         }
+    }
+
+    /// Norms where none are given: one before what mixes and one before what follows; of a block that was pruned away, none.
+    pub(super) const fn usual_norms(mixer: &Mixer, feed: &Feed) -> u32 {
+        if matches!((mixer, feed), (Mixer::None, Feed::None)) { 0 } else { 2 }
     }
 
     /// The experts, if it has any.

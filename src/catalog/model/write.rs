@@ -118,7 +118,7 @@ impl Block {
         text.push_str("\n[[block]]\n");
         line(text, "layers", self.layers);
         if_set(text, "leading", self.leading);
-        if_above(text, "norms", self.norms, 2);
+        if_above(text, "norms", self.norms, Self::usual_norms(&self.mixer, &self.feed));
         if_above(text, "scalars", self.scalars, 0);
         match &self.mixer {
             Mixer::None => {}

@@ -74,6 +74,7 @@ impl AgentsFile {
     pub(in crate::scenario) fn read(r: &mut Reader<'_>) -> Self {
         let [shortest, longest] = EVERY.map(Seconds::new);
         let tokens = 0.0..=MOST_TOKENS;
+        let before = r.sink().len();
         let read = Self {
             users: r.optional("users"),
             task_every: r.optional_within("task_every", &(shortest..=longest)),
@@ -100,7 +101,8 @@ impl AgentsFile {
             approval_time: r.optional("approval_time"),
             at: r.at().clone(),
         };
-        if read.success == Some(Fraction::ZERO) {
+        // What is no share has been refused, and stands as none.
+        if read.success == Some(Fraction::ZERO) && r.sink().len() == before {
             let message = "`agents.success` is 0: a success would cost without end";
             r.report("success", Code::OutOfRange, message, "such as 0.64");
         }

@@ -43,6 +43,11 @@ pub(super) struct Requests {
 }
 
 pub(super) fn bind(wanted: &AgentsFile, defaults: &mut Defaults, sink: &Sink) -> Option<Agents> {
+    // What could not be read stands as none, and has been told.
+    let read = |least: f64, given: Option<f64>| given.is_none_or(|given| given >= least);
+    if !read(1.0, wanted.run.steps) || !read(1.0, wanted.run.output_tokens) || wanted.prompt_tokens < 1.0 {
+        return None;
+    }
     let mut share = |key, given: Option<Fraction>| defaults.or(key, given.map(Share), Share(Fraction::ONE)).0;
     let rate = share("agents.success", wanted.success);
     let (session, shared) =
@@ -94,6 +99,15 @@ fn of_failure(success: &Run, given: &RunFile) -> Run {
     }
 }
 
+impl Requests {
+    /// Those of agents that were refused: of any length, and at a rate where users would send them.
+    fn of_refused(file: &AgentsFile) -> Self {
+        let any = Lengths { mean: 1.0, cv: 0.0 };
+        let arrivals = file.users.map(|_| Arrivals::Rate(RequestRate::new(1.0)));
+        Self { input: any, output: any, arrivals, ..Self::default() }
+    }
+}
+
 impl Agents {
     /// What an engine sees of the tasks: calls of one mean length, whose prompts scatter as they grow from step to step.
     fn requests(&self) -> Requests {
@@ -117,8 +131,14 @@ pub(super) fn not_served(wanted: &AgentsFile, sink: &Sink) {
     sink.push(Diagnostic::new(Code::MissingKey, "nothing serves the agents").at(&wanted.at, "these").hint(hint));
 }
 
-/// What is asked of the engines: by agents where there are any, else by `[serving]` itself.
-pub(super) fn requests(wanted: &ServingFile, agents: Option<(&AgentsFile, &Agents)>, sink: &Sink) -> Requests {
+/// What is asked of the engines: by agents where there are any, else by `[serving]` itself. Agents that were refused stand for
+/// some, so that only their own mistakes are told.
+pub(super) fn requests(
+    wanted: &ServingFile,
+    file: Option<&AgentsFile>,
+    agents: Option<&Agents>,
+    sink: &Sink,
+) -> Requests {
     let given = [
         ("input_tokens", wanted.input_tokens.is_some()),
         ("output_tokens", wanted.output_tokens.is_some()),
@@ -128,7 +148,7 @@ pub(super) fn requests(wanted: &ServingFile, agents: Option<(&AgentsFile, &Agent
     ];
     let arrivals = wanted.arrivals.and_then(|arrivals| arrivals.kind);
     let terms = wanted.arrivals.unwrap_or_default().terms;
-    let Some((file, agents)) = agents else {
+    let Some(file) = file else {
         if let Some(trace) = &wanted.trace {
             return recorded(wanted, trace, sink);
         }
@@ -154,7 +174,7 @@ pub(super) fn requests(wanted: &ServingFile, agents: Option<(&AgentsFile, &Agent
             terms,
         };
     };
-    let asked = agents.requests();
+    let asked = agents.map_or_else(|| Requests::of_refused(file), Agents::requests);
     let follows = if asked.arrivals.is_some() { &given[..] } else { &given[..4] };
     for (key, _) in follows.iter().filter(|(_, given)| *given) {
         let message = format!("`serving.{key}` follows from `agents`");

@@ -144,7 +144,7 @@ impl Scenario {
             agents::bind(wanted, &mut defaults, sink)
         });
         let serving = file.serving.as_ref().and_then(|wanted| {
-            let asked = agents::requests(wanted, file.agents.as_ref().zip(agents.as_ref()), sink);
+            let asked = agents::requests(wanted, file.agents.as_ref(), agents.as_ref(), sink);
             serving::bind(wanted, &asked, cluster.as_ref(), &file.cluster.node, catalog, &mut defaults, sink)
         });
         let book = cluster.as_ref().map(|cluster| &**cluster.prices);
