@@ -176,10 +176,15 @@ fn what_contradicts_itself_is_refused_with_its_place() {
         ("agents.success=0", "`agents.success` is 0"),
         ("agents.reasoning_tokens=400", "reasoning is part of an answer"),
         ("agents.steps=0.5", "`agents.steps`"),
+        ("agents.output_tokens=0", "`agents.output_tokens`"),
+        ("agents.success=64", "64% is 0.64"),
+        ("agents.failed.output_tokens=-1", "`agents.failed.output_tokens`"),
+        ("agents.users=0", "`agents.users`"),
     ] {
+        // Of keys that follow from the agents nothing is said, whatever is wrong with these.
         let (code, _, stderr) = eval(&[setting]);
         assert_eq!(code, 2, "{setting}");
-        assert!(stderr.contains(said), "{setting}: {stderr}");
+        assert!(stderr.contains(said) && stderr.matches("error[").count() == 1, "{setting}: {stderr}");
     }
 }
 

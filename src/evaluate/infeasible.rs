@@ -86,6 +86,9 @@ pub enum Infeasible {
         /// Its ranks.
         ranks: u64,
     },
+    /// Pools whose requests are to be sent to their adapters.
+    #[error("requests are sent to the replica that keeps their adapter, which pools of prefill and decode do not do")]
+    RoutedPools,
     /// What drafts cannot be spread as the model is.
     #[error("the draft runs on the ranks of the model: {0}")]
     Draft(String),
@@ -282,6 +285,9 @@ pub enum Infeasible {
 const fn runs_out(short: Short) -> &'static str {
     match short {
         Short::Cache => "their caches are full",
+        Short::Adapters => {
+            "as many different adapters run as they keep in memory (`max_loras`, serving.adapters.resident), and others wait for a place"
+        }
         Short::Prefill => "they have no more time for prompts",
         Short::Sessions => {
             "sessions that wait do not all find room beside what runs, and others compute their prompts again"

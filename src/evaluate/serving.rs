@@ -33,7 +33,7 @@ use super::split::Split;
 use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Scratch, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{Fits, Paging, ServingLayout};
-use crate::scenario::{Arrivals, Cluster, NodeGroup, PrefillPool, Serving};
+use crate::scenario::{AdapterRouting, Arrivals, Cluster, NodeGroup, PrefillPool, Serving};
 use crate::units::{Bytes, RequestRate, Seconds};
 
 pub use alone::{ReplicaPoint, replica_alone};
@@ -229,6 +229,10 @@ fn answered(
         return Err(Infeasible::PartReplica { accelerators, each });
     }
     draft_fits(serving, layout)?;
+    let adapters = serving.features.adapters.as_ref();
+    if serving.prefill.is_some() && adapters.is_some_and(|set| set.routing == AdapterRouting::Aware) {
+        return Err(Infeasible::RoutedPools);
+    }
     let holding = Holding::new(serving, cluster.main_nodes());
     let usable = holding.usable;
     let (input, output) = (serving.input.mean, serving.output.mean);
@@ -239,16 +243,21 @@ fn answered(
     let request = Request { input: input * (1.0 - hit), cached: input * hit, output, beyond };
     let room = holding.room(&layout, &request, &found);
     let shapes = &bound.shapes;
-    let adapters = shapes.swaps(serving, &layout);
-    let (room, wait) =
-        adapters.map_or((room, reuse.wait), |adapters| (adapters.within(room), reuse.wait + adapters.wait));
+    let engines = if serving.prefill.is_none() { site.whole(layout).saturating_sub(spares) } else { 1 };
+    let adapters = shapes.swaps(serving, &layout, engines as f64);
+    let wait = adapters.map_or(reuse.wait, |adapters| reuse.wait + adapters.wait);
+    // Requests that go to where their adapter is do not go by what of their prompt is where.
+    let busiest = adapters.map_or(reuse.busiest, |adapters| reuse.busiest * adapters.uneven);
     let joined_decode = bound.decode.after(wait);
-    let features = shapes.features(serving, layout, serving.prefill.is_none());
+    let features = shapes.features(serving, layout, serving.prefill.is_none(), engines as f64);
     let replica = Replica::new(&shapes.model, &joined_decode, Spread::from(layout)).with(features);
     let cached_share = 1.0 - replica.prefill(request.input, 0.0) / replica.prefill(request.input, request.cached);
     let coming = coming(serving, &request, hit);
     let too_few = Infeasible::NoReplicaLeft { accelerators, each, spares };
-    let largest = Largest::new(room, layout.attention_data).beside_sessions(reuse.at_most);
+    let places = adapters.map_or(f64::INFINITY, |adapters| adapters.sequences);
+    let largest = Largest::new(room, layout.attention_data)
+        .at_most(places, BatchBound::Adapters)
+        .at_most(reuse.at_most, BatchBound::Sessions);
     let (mut pool, mut joined_prefill, mut takes_in) = (None, None, replica);
     let (replicas, most, batch_bound, mut state, latencies) =
         if let Some((wanted, between)) = serving.prefill.as_ref().zip(bound.between) {
@@ -266,7 +275,7 @@ fn answered(
             sides.room = largest.room;
             let split = Split { serving, pool: wanted, places: &places, sides: &sides };
             let (workers, all, pools, (state, latencies)) = split.chosen(&request, |pools, all| {
-                apart(pools, serving, &request, (all - spares, reuse.busiest), (&coming, &mut *scratch))
+                apart(pools, serving, &request, (largest, all - spares, busiest), (&coming, &mut *scratch))
             })?;
             pool = Some(PoolPoint {
                 layout: wanted.layout,
@@ -286,11 +295,11 @@ fn answered(
             }
             let replicas = all.checked_sub(spares).filter(|replicas| *replicas > 0).ok_or(too_few)?;
             let (most, bound, (state, latencies)) =
-                together(&replica, serving, &request, largest, (replicas, reuse.busiest), (&coming, scratch))?;
+                together(&replica, serving, &request, largest, (replicas, busiest), (&coming, scratch))?;
             (replicas, most.over(Seconds::new(1.0)) * all as f64, bound, state, latencies)
         };
-    state.requests_per_second /= reuse.busiest;
-    let shares = TimeShares::of(&state, matches!(serving.arrivals, Arrivals::Rate(_))).beside_idle(reuse.busiest);
+    state.requests_per_second /= busiest;
+    let shares = TimeShares::of(&state, matches!(serving.arrivals, Arrivals::Rate(_))).beside_idle(busiest);
     let engine = EnginePoint::new(&replica, &takes_in, &request, &state);
     let block_waste = holding.block_waste(&layout, request.context());
     let max_concurrency = found.requests * replicas;
@@ -299,7 +308,7 @@ fn answered(
         replicas,
         spares,
         accelerators: cluster.accelerators.into(),
-        most: RequestRate::new(most / reuse.busiest),
+        most: RequestRate::new(most / busiest),
         peak_to_mean: serving.peak_to_mean,
         pool,
         memory,

@@ -67,6 +67,8 @@ pub enum Short {
     Prefill,
     /// Links between pools, for the caches that one hands to the other.
     Transfer,
+    /// Places for different adapters in memory: more requests in decode would bring others.
+    Adapters,
     /// Room for sessions that wait beside requests that run: prompts of the others are computed again.
     Sessions,
 }

@@ -43,6 +43,7 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         Infeasible::NoWorker { .. } => {
             "Give a larger one by serving.layout = { prefill = {...}, decode = {...} }, or choose a cluster.prefill.node with more memory."
         }
+        Infeasible::RoutedPools => "Use one layout for both, or serving.adapters.routing = \"balanced\".",
         Infeasible::SlicedRanks { .. } => "Leave serving.slice out, or use one rank.",
         Infeasible::Draft(_) => "Change the degrees of serving.layout, or serving.speculation.draft.",
         Infeasible::PartReplica { .. } | Infeasible::Straddling { .. } => {
@@ -53,6 +54,9 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
         }
         Infeasible::Overload { short: Short::Transfer, .. } => {
             "More or faster network cards for each accelerator of the pool with fewer, more accelerators of it, a cache in fewer bits, shorter prompts, or pools in one scale-up domain would do; cached prompts are handed over all the same."
+        }
+        Infeasible::Overload { short: Short::Adapters, .. } => {
+            "A larger serving.adapters.resident, routing = \"adapter-aware\" in serving.adapters, or more replicas would do."
         }
         Infeasible::Overload { .. } => {
             "More accelerators, a layout that serves more, shorter requests or a larger share of cached prompts would do."

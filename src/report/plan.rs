@@ -32,6 +32,7 @@ fn in_words(binding: &Binding) -> String {
     match binding {
         Binding::Limit(key) => format!("serving.limits.{key}"),
         Binding::Throughput(Short::Cache) => "requests served: memory for their caches".to_owned(),
+        Binding::Throughput(Short::Adapters) => "requests served: places for different adapters".to_owned(),
         Binding::Throughput(Short::Sessions) => "requests served: memory for sessions that wait".to_owned(),
         Binding::Throughput(Short::Prefill) => "requests served: time for their prompts".to_owned(),
         Binding::Throughput(Short::Transfer) => {

@@ -251,6 +251,7 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
             ("serving.adapters.targets", set.targets.to_string()),
             ("serving.adapters.popularity", set.popularity.to_string()),
             ("serving.adapters.from", set.tier.id.clone()),
+            ("serving.adapters.routing", set.routing.to_string()),
         ]
     }));
     all.extend(features.tenants.iter().flat_map(|tenants| {

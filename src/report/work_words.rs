@@ -27,6 +27,7 @@ fn batch_in_words(point: &ServingPoint) -> Option<String> {
     let bound = match point.batch_bound {
         BatchBound::Memory => "memory holds".to_owned(),
         BatchBound::Sequences => "an engine takes at once".to_owned(),
+        BatchBound::Adapters => "bring no more different adapters than memory keeps (max_loras)".to_owned(),
         BatchBound::Sessions => "leave most of use to sessions that wait".to_owned(),
         BatchBound::Limit(key) => format!("{} lets", limit_key(key)?),
         BatchBound::Prefill => "prefill's pool takes prompts in for".to_owned(),

@@ -135,6 +135,7 @@ pub const KEYS: &[&str] = &[
     "serving.adapters.targets",
     "serving.adapters.popularity",
     "serving.adapters.from",
+    "serving.adapters.routing",
     "serving.slice",
     "serving.tenants",
     "serving.tenants.count",

@@ -9,10 +9,10 @@ mod software;
 
 pub use file::Amortisation;
 pub use file::{
-    AdapterTargets, ArrivalTerms, Arrivals, AxisFile, CatalogField, Choice, CompareFile, CorrelationFile, Counts,
-    Drawn, Lengths, Limits, MOST_SAMPLES, Minimise, NetworksFile, PlanFile, PlanLimits, PowerBudget, Routing,
-    ScenarioFile, ServingEngine, SoftwareDate, Spread, StageKind, SweepFile, Tenancy, TierCount, TokenPricesFile,
-    TopologyKind, UncertainFile, UncertaintyFile, ValuesFile, signs_of_unit, written,
+    AdapterRouting, AdapterTargets, ArrivalTerms, Arrivals, AxisFile, CatalogField, Choice, CompareFile,
+    CorrelationFile, Counts, Drawn, Lengths, Limits, MOST_SAMPLES, Minimise, NetworksFile, PlanFile, PlanLimits,
+    PowerBudget, Routing, ScenarioFile, ServingEngine, SoftwareDate, Spread, StageKind, SweepFile, Tenancy, TierCount,
+    TokenPricesFile, TopologyKind, UncertainFile, UncertaintyFile, ValuesFile, signs_of_unit, written,
 };
 pub use fits::{MANAGER_PART, check_adapter, check_fabric_prices, check_kind, check_site_prices};
 pub use keys::KEYS;

@@ -204,6 +204,66 @@ fn adapters_take_memory_time_and_loads() {
 }
 
 #[test]
+fn places_for_adapters_bind_by_their_name() {
+    let adapters = "serving.adapters={ count = 200, rank = 64, resident = 20 }";
+    let (code, json, _) = eval(&[adapters, "serving.arrivals={ rate = \"200 request/s\" }"]);
+    let reason = json["infeasible"]["reason"].as_str().unwrap_or_default().to_owned();
+    assert!(code == 1 && reason.contains("different adapters") && reason.contains("max_loras"), "{json}");
+    let bound = |adapters: &str, arrivals: &str| {
+        let (code, json, stderr) = eval(&[&format!("serving.adapters={adapters}"), arrivals]);
+        assert_eq!(code, 0, "{stderr}");
+        json["serving"]["batch_bound"].as_str().unwrap().to_owned()
+    };
+    let (open, most) = ("serving.arrivals={ concurrency = 2048 }", "serving.arrivals=\"max\"");
+    assert_eq!(bound("{ count = 200, rank = 16, resident = 1 }", open), "max_loras");
+    assert_eq!(bound("{ count = 200, rank = 16, resident = 1 }", most), "max_loras");
+    // With a place for each nothing else than without adapters binds.
+    assert_eq!(bound("{ count = 20, rank = 16 }", most), "memory");
+}
+
+#[test]
+fn requests_that_go_to_their_adapter_find_it_and_are_uneven() {
+    let of = |routing: &str| {
+        let adapters = format!(
+            "serving.adapters={{ count = 200, rank = 16, resident = 20, popularity = 0.8, routing = \"{routing}\" }}"
+        );
+        let (code, json, stderr) = eval(&[&adapters, "serving.arrivals={ rate = \"20 request/s\" }"]);
+        assert_eq!(code, 0, "{stderr}");
+        json
+    };
+    let (balanced, aware) = (of("balanced"), of("adapter-aware"));
+    for json in [&balanced, &aware] {
+        // Both ways are told, whichever is taken.
+        let [anywhere, sent] =
+            ["balanced", "adapter_aware"].map(|way| figure(json, &format!("adapter_hits.{way}_ratio")));
+        assert!(sent > anywhere && figure(json, "adapter_busiest_replica_ratio") > 1.05, "{anywhere} {sent}");
+    }
+    let loads = |json: &Value| figure(json, "adapter_loads_ratio");
+    assert!((loads(&balanced) - (1.0 - figure(&balanced, "adapter_hits.balanced_ratio"))).abs() < 1e-12);
+    assert!((loads(&aware) - (1.0 - figure(&aware, "adapter_hits.adapter_aware_ratio"))).abs() < 1e-12);
+    // As many requests are served in all; the busiest replica, whose latencies are told, has more of them in decode, though
+    // fewer different adapters are read.
+    assert!((figure(&aware, "requests_per_s") - 20.0).abs() < 1e-6);
+    assert!(figure(&aware, "batch_count") > figure(&balanced, "batch_count"));
+    // Of one adapter, and of one replica, both are the same.
+    let one = |more: &str| {
+        let of = |routing: &str| {
+            let adapters = format!("serving.adapters={{ count = 20, rank = 16, routing = \"{routing}\" }}");
+            let (code, json, stderr) =
+                eval(&[&adapters, more, "serving.arrivals={ rate = \"1 request/s\" }", "cluster.accelerators=8"]);
+            assert_eq!(code, 0, "{stderr}");
+            figure(&json, "ttft_s")
+        };
+        (of("balanced"), of("adapter-aware"))
+    };
+    let (anywhere, sent) = one("serving.layout={ tensor = 8 }");
+    assert_eq!(anywhere.to_bits(), sent.to_bits());
+    let pools = "serving.layout={ prefill = { tensor = 4 }, decode = { tensor = 4 }, prefill_accelerators = 16 }";
+    let (code, _, stderr) = eval(&[pools, "serving.adapters={ count = 20, rank = 16, routing = \"adapter-aware\" }"]);
+    assert!(code == 2 && stderr.contains("pools of prefill and decode"), "{stderr}");
+}
+
+#[test]
 fn without_graphs_steps_take_as_long_as_their_launches() {
     let of = |settings: &[&str]| {
         let (code, json, stderr) = eval(settings);

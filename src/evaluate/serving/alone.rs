@@ -1,6 +1,6 @@
 //! A replica by itself, so that those which others beat need not be tried.
 
-use super::batch::Largest;
+use super::batch::{BatchBound, Largest};
 use super::engine::Shapes;
 use super::holding::Holding;
 use super::joined::joined;
@@ -87,15 +87,17 @@ pub fn replica_alone(serving: &Serving, cluster: &Cluster, layout: ServingLayout
     let found = fitting(&serving, &holding)?;
     let shapes = Shapes::new(&serving);
     let hardware = joined(layout, &serving, cluster, nodes)?;
-    let features = shapes.features(&serving, layout, true);
+    // No matter how many others share adapters out with it.
+    let engines = f64::from(u32::MAX);
+    let features = shapes.features(&serving, layout, true, engines);
     let replica = Replica::new(&shapes.model, &hardware, Spread::from(layout)).with(features);
     let (hit, beyond) = (serving.prefix_hit.get(), serving.requests.beyond);
     let input = serving.input.mean;
     let request = Request { input: input * (1.0 - hit), cached: input * hit, output: serving.output.mean, beyond };
     let room = holding.room(&layout, &request, &found);
-    let room = shapes.swaps(&serving, &layout).map_or(room, |adapters| adapters.within(room));
+    let places = shapes.swaps(&serving, &layout, engines).map_or(f64::INFINITY, |adapters| adapters.sequences);
     let ranks = layout.ranks() as f64;
-    let most = Largest::new(room, layout.attention_data).room.requests;
+    let most = Largest::new(room, layout.attention_data).at_most(places, BatchBound::Adapters).room.requests;
     let pace = std::array::from_fn(|index| {
         let batch = most.powf(index as f64 / (BATCHES - 1) as f64);
         let pace = replica.token_step(batch, request.context()).0.total();

@@ -20,6 +20,8 @@ pub enum BatchBound {
     Memory,
     /// The most that an engine takes at once in an attention group.
     Sequences,
+    /// Places for different adapters in memory.
+    Adapters,
     /// Room for sessions of agents that wait, whose prompts would else be computed again.
     Sessions,
     /// A limit of a latency, by its key.
@@ -49,12 +51,20 @@ impl Largest {
         Self { room: Room { requests: memory.requests.min(taken).max(1.0) }, bound }
     }
 
-    /// The same where so many are to be taken at most.
-    pub(super) fn beside_sessions(self, at_most: f64) -> Self {
-        if at_most >= self.room.requests {
+    /// The same where so many are taken at most, for another reason.
+    pub(super) fn at_most(self, requests: f64, bound: BatchBound) -> Self {
+        if requests >= self.room.requests {
             return self;
         }
-        Self { room: Room { requests: at_most.max(1.0) }, bound: BatchBound::Sessions }
+        Self { room: Room { requests: requests.max(1.0) }, bound }
+    }
+
+    /// What runs out as more requests come, where that is known to be something of all replicas.
+    pub(super) fn short(self, of_replicas: Short) -> Short {
+        match (of_replicas, self.bound) {
+            (Short::Cache, BatchBound::Adapters) => Short::Adapters,
+            _ => of_replicas,
+        }
     }
 
     /// The same with which limits are kept where replicas choose how many they take at once, to within a part of a request:
@@ -110,7 +120,7 @@ impl Largest {
             Arrivals::Rate(_) => BatchBound::Rate,
             Arrivals::Concurrency(_) if !full() => BatchBound::Open,
             Arrivals::Most | Arrivals::Concurrency(_) => match pools.short(request) {
-                Short::Cache | Short::Sessions => self.bound,
+                Short::Cache | Short::Adapters | Short::Sessions => self.bound,
                 Short::Prefill => BatchBound::Prefill,
                 Short::Transfer => BatchBound::Transfer,
             },

@@ -122,6 +122,7 @@ pub(super) fn recompute(
         serving,
         layout,
         serving.prefill.is_none(),
+        1.0,
     ));
     let behind = |cached: f64| engine.prefill(prompt - cached, cached);
     behind(there).saturating_sub(behind(there + again))

@@ -2,11 +2,10 @@
 
 use super::holding::adapter_numbers;
 use crate::inference::{
-    Adapters, Chunks, Features, Hardware, ModelShape, Popularity, Replica, Request, Room, Speculation, Spread,
-    SteadyState,
+    Adapters, Chunks, Features, Hardware, ModelShape, Popularity, Replica, Request, Speculation, Spread, SteadyState,
 };
 use crate::memory::serving::ServingLayout;
-use crate::scenario::Serving;
+use crate::scenario::{AdapterRouting, AdapterSet, Serving};
 use crate::units::{Bytes, RequestRate, Seconds};
 use crate::workload::{Tenants, prediction_inputs};
 
@@ -32,14 +31,21 @@ impl Shapes {
         Self { model: ModelShape::new(&serving.model), draft, popularity }
     }
 
-    /// What engines of a scenario do beside; `decodes` where prompts share steps with sequences in decode.
-    pub(super) fn features<'a>(&'a self, serving: &'a Serving, layout: ServingLayout, decodes: bool) -> Features<'a> {
+    /// What engines of a scenario do beside, one of so many; `decodes` where prompts share steps with sequences in decode.
+    pub(super) fn features<'a>(
+        &'a self,
+        serving: &'a Serving,
+        layout: ServingLayout,
+        decodes: bool,
+        engines: f64,
+    ) -> Features<'a> {
         let asked = &serving.features;
         let speculation = asked.speculation.as_ref().zip(self.draft.as_ref());
         let speculation = speculation.map(|(asked, draft)| Speculation { draft, acceptance: &asked.acceptance });
         let chunks = asked.chunk_tokens.map(|tokens| Chunks { tokens: f64::from(tokens), shared: decodes });
         let adapters = asked.adapters.as_ref().zip(self.popularity.as_ref()).map(|(set, popularity)| Adapters {
             popularity,
+            parts: shared_out(set, engines),
             parameters: adapter_numbers(set, &layout),
             projections: set.parameters.projections,
             kernel: serving.efficiency.adapter_kernel,
@@ -56,14 +62,20 @@ impl Shapes {
         hardware: &'a Hardware,
         layout: ServingLayout,
     ) -> Replica<'a> {
-        Replica::new(&self.model, hardware, Spread::from(layout)).with(self.features(serving, layout, false))
+        Replica::new(&self.model, hardware, Spread::from(layout)).with(self.features(serving, layout, false, 1.0))
     }
 
-    /// What becomes of requests whose adapter is not in the accelerators' memory.
-    pub(super) fn swaps(&self, serving: &Serving, layout: &ServingLayout) -> Option<AdapterPoint> {
+    /// What becomes of requests whose adapter is not in the memory of the one of so many engines that they come to.
+    ///
+    /// Where each adapter has one engine, that keeps of its part what all together would keep of the whole, and requests differ
+    /// as much from each other as so many times as many of all.
+    pub(super) fn swaps(&self, serving: &Serving, layout: &ServingLayout, engines: f64) -> Option<AdapterPoint> {
         let (set, popularity) = (serving.features.adapters.as_ref()?, self.popularity.as_ref()?);
         let resident = f64::from(set.resident);
-        let missed = 1.0 - popularity.found(resident);
+        let parts = shared_out(set, engines);
+        let [anywhere, sent] = [1.0, engines].map(|parts| popularity.found(resident * parts));
+        let missed = 1.0 - popularity.found(resident * parts);
+        let busiest = popularity.busiest(engines);
         let bytes = Adapters::held(set.parameters.whole + set.parameters.split, 1.0);
         let ranks = f64::from(layout.tensor) * f64::from(layout.pipeline);
         let load = set.tier.latency.value + bytes / (set.tier.read_bandwidth.value * ranks);
@@ -72,8 +84,19 @@ impl Shapes {
             held: Adapters::held(adapter_numbers(set, layout) / f64::from(layout.pipeline), resident),
             missed,
             wait: load * missed,
-            sequences: popularity.requests_of(resident) * f64::from(layout.attention_data),
+            sequences: popularity.requests_of(resident * parts) / parts * f64::from(layout.attention_data),
+            found: [anywhere, sent],
+            busiest,
+            uneven: if parts > 1.0 { busiest } else { 1.0 },
         })
+    }
+}
+
+/// Engines of which each has adapters of its own, of so many.
+fn shared_out(set: &AdapterSet, engines: f64) -> f64 {
+    match set.routing {
+        AdapterRouting::Aware => engines.max(1.0),
+        AdapterRouting::Balanced => 1.0,
     }
 }
 
@@ -90,13 +113,12 @@ pub struct AdapterPoint {
     pub wait: Seconds,
     /// Sequences at once of which no more adapters are different than there are in memory.
     pub sequences: f64,
-}
-
-impl AdapterPoint {
-    /// Room for sequences, of which no more bring different adapters than there are in memory.
-    pub(super) fn within(&self, room: Room) -> Room {
-        Room { requests: room.requests.min(self.sequences) }
-    }
+    /// Share of requests that find theirs in memory where they are sent anywhere, and where they are sent to it.
+    pub found: [f64; 2],
+    /// Requests of the busiest replica over the mean where they are sent to their adapter.
+    pub busiest: f64,
+    /// The same as they are sent.
+    pub uneven: f64,
 }
 
 /// Replicas that tenants take.

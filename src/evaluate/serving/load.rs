@@ -44,7 +44,7 @@ pub(super) fn together(
                     asked: all,
                     most: over.most * (per_replica / busiest),
                     replicas,
-                    short: over.short,
+                    short: largest.short(over.short),
                 })?;
             (state, Some(latencies))
         }
@@ -57,7 +57,7 @@ pub(super) fn apart(
     pools: &Separate<'_>,
     serving: &Serving,
     request: &Request,
-    (replicas, busiest): (u64, f64),
+    (largest, replicas, busiest): (Largest, u64, f64),
     (coming, scratch): (&Coming<'_>, &mut Scratch),
 ) -> Result<Served, Infeasible> {
     Ok(match serving.arrivals {
@@ -65,7 +65,8 @@ pub(super) fn apart(
         Arrivals::Concurrency(open) => (pools.closed(request, f64::from(open), waves(serving, open), coming), None),
         Arrivals::Rate(asked) => {
             let (state, latencies) = pools.at_rate(request, asked * busiest, coming, scratch).map_err(|over| {
-                Infeasible::Overload { asked, most: over.most / busiest, replicas, short: over.short }
+                let short = largest.short(over.short);
+                Infeasible::Overload { asked, most: over.most / busiest, replicas, short }
             })?;
             (state, Some(latencies))
         }

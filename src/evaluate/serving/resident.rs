@@ -14,9 +14,10 @@ use crate::scenario::{Agents, Arrivals, Cluster, Serving};
 use crate::units::{Fraction, RequestRate, Seconds};
 use crate::workload::{Requests, Reuse as Shares, Task};
 
-/// Rounds in which what is found settles with what is left free, at most, and how near that is brought.
+/// Rounds in which what is found settles with what is left free, at most, how near that is brought, and how near is enough.
 const ROUNDS: u32 = 60;
 const NEAR: f64 = 1e-8;
+const ENOUGH: f64 = 1e-4;
 /// Rounds after which a limit is reckoned from the last ones, and the share of a step that the next one may be for it.
 const REACH: u32 = 4;
 const SLOW: f64 = 0.98;
@@ -35,8 +36,7 @@ pub struct ResidentPoint {
 }
 
 /// Why those that come are not served where sessions have lost their caches.
-fn crowded_out(why: Infeasible, scratch: &mut Scratch) -> Infeasible {
-    scratch.forget();
+fn crowded_out(why: Infeasible) -> Infeasible {
     match why {
         Infeasible::Overload { asked, most, replicas, .. } => {
             Infeasible::Overload { asked, most, replicas, short: Short::Sessions }
@@ -121,51 +121,80 @@ impl Asked<'_> {
     }
 
     /// With so many requests at once in a replica at most.
+    ///
+    /// Those that find more of their sessions leave more room for others, so that several shares may settle: it is the highest.
     fn within(
         &self,
         at_most: f64,
         (bound, scratch): (&BoundServing, &mut Scratch),
     ) -> Result<ServingPoint, Infeasible> {
-        let Self { serving, agents, cluster, .. } = *self;
-        let task = &agents.task;
-        let said = task.reuse.session;
-        let (mut session, mut hit, mut with) = (said, serving.prefix_hit.get(), None);
-        let (mut rounds, mut before) = (0, 0.0);
-        loop {
-            let reuse = Reuse { hit, wait: Seconds::ZERO, busiest: 1.0, at_most };
-            let found = answered(with.as_ref().unwrap_or(serving), cluster, &reuse, (bound, scratch));
-            let mut point = found.map_err(|why| if with.is_some() { crowded_out(why, scratch) } else { why })?;
-            let calls = Task { reuse: Shares { session, ..task.reuse }, ..*task }.tokens().calls;
-            let fit = self.fit(&point);
-            let found = resumed(&waits_of(agents, point.request_rate() / calls), fit);
-            let next = Fraction::new(said.get() * found).unwrap_or(said);
-            rounds += 1;
-            if (next.get() - session.get()).abs() <= NEAR || rounds == ROUNDS {
-                if with.is_some() {
-                    // The next answer may be of other prompts.
-                    scratch.forget();
-                }
-                point.resident = Some(ResidentPoint { fit, session });
+        let said = self.agents.task.reuse.session;
+        // More that come at a given rate only leave less: it is gone down to where both agree. What is served without end, or
+        // by so many at once, rises as more is found, which is gone half of the way to.
+        let rate = match self.serving.arrivals {
+            Arrivals::Rate(rate) => Some(rate),
+            Arrivals::Most | Arrivals::Concurrency(_) => None,
+        };
+        let (mut session, mut before) = (said, 0.0);
+        for round in 1..=ROUNDS {
+            let (point, next) = self.with(session, at_most, (bound, scratch))?;
+            let off = (next.get() - session.get()).abs();
+            if off <= NEAR || round == ROUNDS && off <= ENOUGH {
                 return Ok(point);
             }
-            // More that come at a given rate only leave less: it is gone down to where both agree. What is served without end, or
-            // by so many at once, rises as more is found, which is gone half of the way to.
-            let rate = matches!(serving.arrivals, Arrivals::Rate(_));
+            if let (ROUNDS, Some(asked)) = (round, rate) {
+                // It goes on to fall: each session that is lost costs another its room.
+                let (replicas, short) = (point.replicas, Short::Sessions);
+                return Err(Infeasible::Overload { asked, most: asked, replicas, short });
+            }
             let between = Fraction::new(f64::midpoint(session.get(), next.get())).unwrap_or(next);
-            let onwards = if rate { next } else { between };
+            let onwards = if rate.is_some() { next } else { between };
             // Steps that shrink by a share each come to a limit (Aitken's).
             let step = onwards.get() - session.get();
             let shrinks = step / before;
             let reached = onwards.get() + step * shrinks / (1.0 - shrinks);
-            let reckoned = (rounds % REACH == 0 && shrinks > 0.0 && shrinks < SLOW).then(|| Fraction::new(reached));
+            let reckoned = (round % REACH == 0 && shrinks > 0.0 && shrinks < SLOW).then(|| Fraction::new(reached));
             session = reckoned.flatten().unwrap_or(onwards);
             before = step;
-            let task = Task { reuse: Shares { session, ..task.reuse }, ..*task };
-            hit = task.tokens().hit();
-            let requests = Arc::new(Requests::of_calls(task.calls(), serving.output.mean));
-            with = Some(Serving { requests, ..serving.clone() });
-            scratch.forget();
         }
+        // Below what was gone down to, and above none of it.
+        let (mut low, mut high) = (0.0, session.get());
+        loop {
+            let middle = Fraction::new(f64::midpoint(low, high)).unwrap_or_default();
+            let (point, next) = self.with(middle, at_most, (bound, scratch))?;
+            if high - low <= NEAR {
+                return Ok(point);
+            }
+            if next < middle { high = middle.get() } else { low = middle.get() }
+        }
+    }
+
+    /// With so large a share of further steps that find their session, and the share for which the rest of the memory has room.
+    fn with(
+        &self,
+        session: Fraction,
+        at_most: f64,
+        (bound, scratch): (&BoundServing, &mut Scratch),
+    ) -> Result<(ServingPoint, Fraction), Infeasible> {
+        let Self { serving, agents, cluster, .. } = *self;
+        let said = agents.task.reuse.session;
+        let task = Task { reuse: Shares { session, ..agents.task.reuse }, ..agents.task };
+        let reuse = |hit| Reuse { hit, wait: Seconds::ZERO, busiest: 1.0, at_most };
+        let mut point = if session == said {
+            answered(serving, cluster, &reuse(serving.prefix_hit.get()), (bound, &mut *scratch))?
+        } else {
+            // Neither those before nor those after are of the same prompts.
+            scratch.forget();
+            let requests = Arc::new(Requests::of_calls(task.calls(), serving.output.mean));
+            let with = Serving { requests, ..serving.clone() };
+            let found = answered(&with, cluster, &reuse(task.tokens().hit()), (bound, &mut *scratch));
+            scratch.forget();
+            found.map_err(crowded_out)?
+        };
+        let fit = self.fit(&point);
+        let found = resumed(&waits_of(agents, point.request_rate() / task.tokens().calls), fit);
+        point.resident = Some(ResidentPoint { fit, session });
+        Ok((point, Fraction::new(said.get() * found).unwrap_or(said)))
     }
 
     /// Sessions whose caches fit in all groups beside what runs there: where prefill has a pool, in that.

@@ -113,6 +113,15 @@ figures! {
     "serving.adapter_wait_s": Seconds, "Wait for adapters", "The mean over all requests, in the time to the first token.";
         "share that loads x (latency + bytes / bandwidth of the group's links)" from ["serving.adapter_loads_ratio", "serving.adapter_bytes", "memory_tiers.read_bandwidth"]
         => |e| e.serving?.adapters?.wait;
+    "serving.adapter_hits.balanced_ratio": Ratio, "Adapters in memory with requests sent anywhere", "Share of requests that find theirs there where every replica keeps what is popular.";
+        "found by a cache of as many last used adapters as one replica keeps" from ["serving.adapters.count", "serving.adapters.resident", "serving.adapters.popularity"]
+        => |e| e.serving?.adapters?.found[0];
+    "serving.adapter_hits.adapter_aware_ratio": Ratio, "Adapters in memory with requests sent to them", "The same where each adapter has one replica.";
+        "found by a cache of as many last used adapters as all replicas keep together" from ["serving.adapters.count", "serving.adapters.resident", "serving.adapters.popularity", "serving.replicas_count"]
+        => |e| e.serving?.adapters?.found[1];
+    "serving.adapter_busiest_replica_ratio": Ratio, "Busiest replica then", "Requests of the busiest over the mean where requests are sent to their adapter.";
+        "1 + sqrt(2 ln n (n - 1) sum of p^2)" from ["serving.adapters.popularity", "serving.adapters.count", "serving.replicas_count"]
+        => |e| e.serving?.adapters?.busiest;
     "serving.slices_per_gpu_count": Count, "Parts of a GPU", "Each with a replica of its own, where GPUs are cut.";
         "instances of the slice" from ["serving.slice", "accelerators.slice"]
         => |e| { let point = e.serving?; e.scenario.serving.as_ref()?.features.slice.as_ref()?; point.slices };
@@ -234,6 +243,7 @@ fn bound_word(bound: BatchBound) -> &'static str {
     match bound {
         BatchBound::Memory => "memory",
         BatchBound::Sequences => "max_num_seqs",
+        BatchBound::Adapters => "max_loras",
         BatchBound::Sessions => "sessions",
         BatchBound::Limit(key) => limit_key(key).unwrap_or(key),
         BatchBound::Prefill => "prefill",

@@ -52,6 +52,16 @@ choices! {
     }
 }
 
+choices! {
+    /// Where a router sends requests of an adapter.
+    pub enum AdapterRouting {
+        /// Anywhere, as the load is least: every replica keeps what is popular.
+        Balanced = "balanced",
+        /// To the replica that keeps their adapter: each has a part of them.
+        Aware = "adapter-aware",
+    }
+}
+
 /// Adapters, and their ranks.
 const ADAPTERS: std::ops::RangeInclusive<u32> = 1..=10_000_000;
 const RANKS: std::ops::RangeInclusive<u32> = 1..=4_096;
@@ -76,6 +86,8 @@ pub(in crate::scenario) struct AdaptersFile {
     pub(in crate::scenario) popularity: Option<Factor>,
     /// Memory tier that the others wait in.
     pub(in crate::scenario) from: Option<Reference>,
+    /// Where requests go.
+    pub(in crate::scenario) routing: Option<AdapterRouting>,
     /// Place of the table.
     pub(in crate::scenario) at: Span,
 }
@@ -89,6 +101,7 @@ impl AdaptersFile {
             targets: r.optional("targets"),
             popularity: r.optional("popularity"),
             from: r.optional("from"),
+            routing: r.optional("routing"),
             at: r.at().clone(),
         }
     }

@@ -45,7 +45,8 @@ pub(super) struct Requests {
 pub(super) fn bind(wanted: &AgentsFile, defaults: &mut Defaults, sink: &Sink) -> Option<Agents> {
     // What could not be read stands as none, and has been told.
     let read = |least: f64, given: Option<f64>| given.is_none_or(|given| given >= least);
-    if !read(1.0, wanted.run.steps) || !read(1.0, wanted.run.output_tokens) || wanted.prompt_tokens < 1.0 {
+    let all_read = [&wanted.run, &wanted.failed].iter().all(|run| read(1.0, run.steps) && read(1.0, run.output_tokens));
+    if !all_read || wanted.prompt_tokens < 1.0 {
         return None;
     }
     let mut share = |key, given: Option<Fraction>| defaults.or(key, given.map(Share), Share(Fraction::ONE)).0;

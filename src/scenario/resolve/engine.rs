@@ -9,7 +9,7 @@ use crate::catalog::{Accelerator, Catalog, Entry, MemoryTier, Reference};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::parallelism::ServingLayout;
 use crate::scenario::file::{
-    Acceptance, AdapterTargets, AdaptersFile, EngineFile, SpeculationFile, TenantFile, TenantsFile,
+    Acceptance, AdapterRouting, AdapterTargets, AdaptersFile, EngineFile, SpeculationFile, TenantFile, TenantsFile,
 };
 use crate::units::{Factor, Fraction};
 use crate::workload::{AdapterParameters, TenantClass, Tenants, adapter_parameters, prediction_layer};
@@ -59,6 +59,8 @@ pub struct AdapterSet {
     pub popularity: f64,
     /// Parameters of one.
     pub parameters: AdapterParameters,
+    /// Where requests go.
+    pub routing: AdapterRouting,
     /// Where the others wait.
     pub tier: Arc<Entry<MemoryTier>>,
 }
@@ -214,6 +216,7 @@ fn adapters(
         targets,
         resident,
         popularity: defaults.or("serving.adapters.popularity", wanted.popularity.map(Factor::get), 0.0),
+        routing: defaults.or("serving.adapters.routing", wanted.routing, AdapterRouting::Balanced),
         parameters,
         tier: catalog.memory_tiers.find(&tier, &tier.at, sink)?,
     })

@@ -13,7 +13,9 @@ use crate::catalog::model::{Format, Formats, Model, Module};
 use crate::catalog::{Catalog, Entry, MemoryAllowance, ServingEfficiency};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::parallelism::ServingLayout;
-use crate::scenario::file::{ArrivalTerms, Arrivals, Lengths, Limits, ServingEngine, ServingFile, ServingLayoutFile};
+use crate::scenario::file::{
+    AdapterRouting, ArrivalTerms, Arrivals, Lengths, Limits, Routing, ServingEngine, ServingFile, ServingLayoutFile,
+};
 use crate::units::Fraction;
 use crate::workload::{LengthShapes, Moments, Requests, requantise};
 
@@ -161,6 +163,7 @@ pub(super) fn bind(
         Some(wanted) => Some(cache::bind(wanted, asked, cluster, catalog, defaults, sink)?),
         None => None,
     };
+    adapters_or_prefixes(wanted, prefill.is_some(), sink);
     let limits = wanted.limits.unwrap_or_default();
     if limits.of_shares() && !matches!(asked.arrivals, Some(Arrivals::Rate(_))) {
         let message = "limits of a share of requests need requests that come at a rate";
@@ -214,6 +217,22 @@ pub(super) fn bind(
         features,
         efficiency,
     })
+}
+
+/// Whether requests are sent to their adapter where they cannot be, or are sent elsewhere.
+fn adapters_or_prefixes(wanted: &ServingFile, pools: bool, sink: &Sink) {
+    let adapters = wanted.features.adapters.as_ref();
+    let Some(adapters) = adapters.filter(|adapters| adapters.routing == Some(AdapterRouting::Aware)) else { return };
+    let of_cache = wanted.cache.as_ref().and_then(|cache| cache.routing) == Some(Routing::Aware);
+    let (message, hint) = if of_cache {
+        ("a request goes to the replica of its adapter or to that of its prefix", "leave one of both routings out")
+    } else if pools {
+        let hint = "use one layout for prefill and decode, or routing = \"balanced\"";
+        ("requests are not sent to their adapters in pools of prefill and decode", hint)
+    } else {
+        return;
+    };
+    sink.push(Diagnostic::new(Code::Inconsistent, message).at(&adapters.at, "in this table").hint(hint));
 }
 
 /// Prompts and answers that scatter each for itself.
