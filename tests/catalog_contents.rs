@@ -337,6 +337,17 @@ fn parts_of_gpus_are_named_by_their_memory_and_fill_the_whole() {
 }
 
 #[test]
+fn every_model_says_how_long_its_requests_may_be() {
+    let catalog = &*CATALOG;
+    let silent: Vec<&str> =
+        catalog.models.iter().filter(|entry| entry.part.context().is_none()).map(|entry| &*entry.id).collect();
+    assert!(silent.is_empty(), "{silent:?}");
+    let of = |id: &str| catalog.models.get(id).and_then(|entry| entry.part.context());
+    let known = [("qwen3-32b", 40_960), ("llama-3.1-8b", 131_072), ("mixtral-8x7b", 32_768), ("gpt-3-175b", 2_048)];
+    assert!(known.iter().all(|(id, tokens)| of(id) == Some(*tokens)));
+}
+
+#[test]
 fn every_node_trains_and_serves_at_16_bits() {
     let catalog = &*CATALOG;
     let training = &catalog.training_efficiency.get("published-runs").unwrap().part;

@@ -46,6 +46,35 @@ fn published() -> Vec<(String, Node, Imported)> {
 }
 
 #[test]
+fn the_context_is_that_which_engines_take() {
+    let of = |more: &str| {
+        let text = format!(
+            r#"{{"model_type": "qwen2", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 8,
+            "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 100, "tie_word_embeddings": false{more}}}"#
+        );
+        imported(&text, None).unwrap().model.max_context
+    };
+    assert_eq!(of(""), None);
+    assert_eq!(of(r#", "max_position_embeddings": 40960, "rope_scaling": null"#), Some(40_960));
+    // YaRN: the original times its factor, whatever is stated beside them.
+    let yarn = r#""rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}"#;
+    assert_eq!(of(&format!(r#", "max_position_embeddings": 40960, {yarn}"#)), Some(131_072));
+    // A linear factor is not in the stated length, that of Llama 3 is.
+    let scaled = |kind: &str| {
+        of(&format!(r#", "max_position_embeddings": 16384, "rope_scaling": {{"rope_type": "{kind}", "factor": 4}}"#))
+    };
+    assert_eq!((scaled("linear"), scaled("llama3")), (Some(65_536), Some(16_384)));
+    // The least of several lengths; one that is stated for the model as a whole goes before (Command R).
+    assert_eq!(of(r#", "max_position_embeddings": 8192, "n_positions": 4096"#), Some(4_096));
+    assert_eq!(of(r#", "max_position_embeddings": 8192, "model_max_length": 131072"#), Some(131_072));
+    let nested = r#"{"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", "max_position_embeddings": 131072,
+        "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 8,
+        "intermediate_size": 128, "vocab_size": 100, "sliding_window": 32,
+        "rope_scaling": {"rope_type": "linear", "factor": 8.0}}}"#;
+    assert_eq!(imported(nested, None).unwrap().model.max_context, Some(131_072));
+}
+
+#[test]
 fn published_configurations_come_to_their_parameters_and_caches() {
     let all = published();
     assert!(all.len() >= 90);

@@ -29,6 +29,8 @@ use crate::workload::Layers;
 
 /// The most ranks of an axis that are taken.
 const MOST_RANKS: i64 = 65_536;
+/// Tokens of a request where none are given.
+const USUAL_CONTEXT: u64 = 8_192;
 /// The most tokens of a request, and the most requests, that are taken.
 const MOST_TOKENS: u64 = 1_000_000_000;
 
@@ -78,9 +80,12 @@ pub(super) struct Memory {
     /// How layers that keep different tokens share pages
     #[arg(long, value_parser = pagings(), default_value = "per-layer")]
     paging: Paging,
-    /// Tokens of a request at its longest, prompt and answer
-    #[arg(long, default_value_t = 8_192, value_parser = clap::value_parser!(u64).range(1..=MOST_TOKENS))]
-    context: u64,
+    /// Tokens of a request at its longest, prompt and answer [default: 8192, or what the engine takes where that is less]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=MOST_TOKENS))]
+    context: Option<u64>,
+    /// Tokens of a request that the engine takes at most, where it extends the model's positions [default: the model's]
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..))]
+    max_model_len: Option<u32>,
     /// Tokens at the beginning that all requests share
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MOST_TOKENS))]
     shared_prefix: u64,
@@ -144,7 +149,8 @@ impl Memory {
         }
         let usable = capacity.saturating_sub(allowance.driver_reserve.value);
         let formats = self.cache.formats(&model);
-        let request = (self.context.max(1), self.shared_prefix);
+        let context = self.context(&name, &model, session)?;
+        let request = (context, self.shared_prefix);
         let found = fits(&model, &layout, &engine, &formats, usable, request);
         let paging = engine.pages.paging;
         let mut with = |paging| {
@@ -157,7 +163,7 @@ impl Memory {
             model: name,
             accelerator,
             layout,
-            tokens: self.context,
+            tokens: context,
             shared_prefix: self.shared_prefix,
             wanted: self.requests,
             usable,
@@ -165,12 +171,27 @@ impl Memory {
             longest: largest_context(&model, &layout, &engine, &formats, found.pool),
             whole_windows,
             unified_pages,
-            fewest: smallest_tensor(&model, &layout, &engine, &formats, usable, self.context),
+            fewest: smallest_tensor(&model, &layout, &engine, &formats, usable, context),
             engine,
             vocabulary: (layout.padded_vocabulary(&model), layout.padding(&model)),
         };
         let page = serving_memory_page(&answer);
         Some(reply(session, answer.is_enough(), &page, || serving_memory_json(&answer)))
+    }
+
+    /// Tokens of a request at its longest; none where the engine takes fewer, which is told.
+    fn context(&self, name: &str, model: &Model, session: &Session) -> Option<u64> {
+        let most = self.max_model_len.or(model.context()).map(u64::from);
+        let context = self.context.unwrap_or_else(|| USUAL_CONTEXT.min(most.unwrap_or(u64::MAX)));
+        let Some(most) = most.filter(|most| context > *most) else { return Some(context) };
+        let whose =
+            if self.max_model_len.is_some() { "--max-model-len says".to_owned() } else { format!("{name} takes") };
+        let message = format!("a request of {context} tokens is longer than the {most} that {whose}");
+        let hint = format!(
+            "a shorter --context, or --max-model-len {context} where the engine extends the model's positions (YaRN)"
+        );
+        session.sink.push(Diagnostic::new(Code::OutOfRange, message).hint(hint));
+        None
     }
 
     fn of_scenario(path: &std::path::Path, session: &mut Session) -> Option<Answer> {

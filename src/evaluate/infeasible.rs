@@ -15,6 +15,14 @@ pub enum Infeasible {
     /// The layout cannot be spread.
     #[error("{0}")]
     Layout(#[from] LayoutError),
+    /// Requests are longer than what the engine takes.
+    #[error("prompt and answer are {tokens} tokens, and the engine takes {most}")]
+    Context {
+        /// Tokens of prompt and answer.
+        tokens: u64,
+        /// The most that it takes.
+        most: u64,
+    },
     /// A stage needs more than an accelerator has.
     #[error("stage {stage} needs {} a GPU, {} of them usable: short by {}", footprint.total(), usable, footprint.total() - *usable)]
     Memory {

@@ -235,7 +235,7 @@ fn answered(
     }
     let holding = Holding::new(serving, cluster.main_nodes());
     let usable = holding.usable;
-    let (input, output) = (serving.input.mean, serving.output.mean);
+    let (input, output) = serving.mean_lengths();
     let found = fitting(serving, &holding)?;
     let memory = footprint(&found);
     let hit = reuse.hit;
@@ -333,12 +333,17 @@ fn answered(
 
 /// What a rank of a replica holds of requests of the asked length, whose layers share pages as the engine's do, or otherwise.
 pub fn held_by_a_rank(serving: &Serving, nodes: NodeGroup<'_>, paging: Option<Paging>) -> HeldByRank {
-    Holding::new(serving, nodes).of_a_rank(tokens_up(serving.input.mean + serving.output.mean), paging)
+    let (input, output) = serving.mean_lengths();
+    Holding::new(serving, nodes).of_a_rank(tokens_up(input + output), paging)
 }
 
 /// What fits of requests of the asked length; the longest of a trace has to fit too.
 fn fitting(serving: &Serving, holding: &Holding<'_>) -> Result<Fits, Infeasible> {
-    let tokens = tokens_up(serving.input.mean + serving.output.mean);
+    let (input, output) = serving.mean_lengths();
+    let tokens = tokens_up(input + output);
+    if let Some(most) = serving.context.map(u64::from).filter(|most| tokens > *most) {
+        return Err(Infeasible::Context { tokens, most });
+    }
     let found = holding.fits(&serving.layout, tokens);
     holds(&found, tokens, holding.usable)?;
     if let Some(longest) = serving.requests.longest.map(tokens_up) {

@@ -101,6 +101,7 @@ pub fn model_json(sheet: &ModelSheet) -> String {
         "active_parameters_count": sheet.census.active(),
         "tower_parameters_count": sheet.census.towers,
         "layers_count": sheet.model.layers(),
+        "max_context_count": sheet.model.context(),
         "weight_bytes": bytes(sheet.weights()),
         "kv_format": sheet.formats.keys_values.to_string(),
         "state_format": sheet.formats.states.to_string(),
@@ -131,6 +132,9 @@ pub fn model_grid(sheet: &ModelSheet) -> Grid {
     row("parameters_count", sheet.census.total().to_string());
     row("active_parameters_count", sheet.census.active().to_string());
     row("tower_parameters_count", sheet.census.towers.to_string());
+    if let Some(tokens) = sheet.model.context() {
+        row("max_context_count", tokens.to_string());
+    }
     row("weight_bytes", sheet.weights().base().to_string());
     row("kv_bytes_per_token", sheet.per_token().base().to_string());
     row("state_bytes_per_sequence", (sheet.windows() + sheet.states()).base().to_string());
@@ -192,6 +196,9 @@ fn headlines(sheet: &ModelSheet) -> Grid {
     row("of which a token uses".to_owned(), grouped(sheet.census.active()));
     if sheet.census.towers > 0 {
         row("beside them, towers".to_owned(), grouped(sheet.census.towers));
+    }
+    if let Some(tokens) = sheet.model.context() {
+        row("tokens of prompt and answer, at most".to_owned(), grouped(tokens.into()));
     }
     row("weights".to_owned(), size(sheet.weights()));
     row(format!("cache a token ({})", sheet.formats.keys_values), exact(sheet.per_token()));

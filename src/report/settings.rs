@@ -206,6 +206,7 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         ("serving.kv_cache", formats.kv_cache.unwrap_or(formats.base).to_string()),
         ("serving.input_tokens", lengths(serving.input)),
         ("serving.output_tokens", lengths(serving.output)),
+        ("serving.max_model_len", serving.context.map_or_else(|| "not known".to_owned(), |tokens| tokens.to_string())),
         ("serving.arrivals", serving.asked().to_string()),
         ("serving.peak_to_mean", serving.peak_to_mean.to_string()),
         ("serving.spare_replicas", serving.spare_replicas.to_string()),

@@ -91,6 +91,7 @@ pub const KEYS: &[&str] = &[
     "serving.input_tokens.mean",
     "serving.input_tokens.cv",
     "serving.output_tokens",
+    "serving.max_model_len",
     "serving.output_tokens.mean",
     "serving.output_tokens.cv",
     "serving.arrivals",

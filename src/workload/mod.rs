@@ -33,7 +33,7 @@ pub use hf::{Fill, Imported, import};
 pub use inference::{TokenFlops, token_flops};
 pub use mixed::{Layers, Mixed};
 pub use prediction::{prediction_inputs, prediction_layer};
-pub use requests::{Answers, Call, LengthShapes, Moments, Point, Recorded, Requests, moments};
+pub use requests::{Answers, Call, Cut, LengthShapes, Moments, Point, Recorded, Requests, moments};
 pub use tenants::{TenantClass, Tenants};
 pub use training::{CheckpointMode, GradientPrecision, Offload, Optimizer, Precision, TrainingJob};
 pub use transformer::{AttentionCount, Experts, LayerFlops, LayerKind, LayerParameters, Parameters, Transformer};

@@ -1,5 +1,7 @@
 //! How long requests are, and when they came where that was recorded.
 
+mod cut;
+
 use statrs::function::erf::erfc;
 
 use crate::units::{RequestRate, Seconds};
@@ -101,6 +103,19 @@ pub struct Requests {
     pub recorded: Vec<Recorded>,
     /// The most tokens of prompt and answer, where that is known.
     pub longest: Option<f64>,
+    /// What an engine's context leaves of the lengths asked for, where it is not all.
+    pub cut: Option<Cut>,
+}
+
+/// Lengths of which an engine takes a part: a request whose prompt and answer are longer than its context is refused.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cut {
+    /// Share that is refused.
+    pub refused: f64,
+    /// Tokens of a prompt that is taken, on average.
+    pub input: f64,
+    /// Tokens of its answer.
+    pub output: f64,
 }
 
 impl Requests {
@@ -114,13 +129,22 @@ impl Requests {
             overlap: 0.0,
             recorded: Vec::new(),
             longest: None,
+            cut: None,
         };
-        requests.set_lognormal(input, output, &mut LengthShapes::default());
+        requests.set_lognormal(input, output, None, &mut LengthShapes::default());
         requests
     }
 
-    /// Gives requests other lengths, as [`Requests::lognormal`] has them. Nothing is allocated for as many points as there were.
-    pub fn set_lognormal(&mut self, input: Moments, output: Moments, shapes: &mut LengthShapes) {
+    /// The same of those that an engine takes whose context is so many tokens of prompt and answer.
+    pub fn lognormal_within(input: Moments, output: Moments, context: Option<f64>) -> Self {
+        let mut requests = Self::lognormal(input, output);
+        requests.set_lognormal(input, output, context, &mut LengthShapes::default());
+        requests
+    }
+
+    /// Gives requests other lengths, as [`Requests::lognormal_within`] has them. Nothing is allocated for as many points as there
+    /// were.
+    pub fn set_lognormal(&mut self, input: Moments, output: Moments, context: Option<f64>, shapes: &mut LengthShapes) {
         self.answers = Answers::lognormal(output);
         shapes.prompts.of(input, self.answers, &mut self.prompts);
         // The mean of answers met in decode is that of their squares over that of them: m (1 + cv^2).
@@ -130,6 +154,7 @@ impl Requests {
         self.calls.clear();
         self.recorded.clear();
         self.longest = None;
+        self.cut = context.and_then(|context| self.cut_at(context, input, output));
     }
 
     /// Calls of agents, whose answers are of one length.
@@ -167,7 +192,7 @@ impl Requests {
             };
             times.iter().zip(inputs).zip(outputs).map(of).collect()
         });
-        Self { prompts, answers, calls: Vec::new(), beyond, overlap, recorded, longest: Some(longest) }
+        Self { prompts, answers, calls: Vec::new(), beyond, overlap, recorded, longest: Some(longest), cut: None }
     }
 
     /// The rate of a trace, as it came; none where its times are not known, or all are the same.
@@ -325,7 +350,7 @@ mod tests {
         let (mut shapes, mut again) = (LengthShapes::default(), Requests::lognormal(of(7.0, 0.1), of(9.0, 0.2)));
         for (index, (first, second)) in lengths.into_iter().enumerate() {
             let (input, output) = (of(100.0 * (index + 1) as f64, first), of(50.0, second));
-            again.set_lognormal(input, output, &mut shapes);
+            again.set_lognormal(input, output, None, &mut shapes);
             assert_eq!(again, Requests::lognormal(input, output));
         }
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{SCENARIO, eval, figure, program, serving};
 
 /// A file of a scenario beside a trace.
-fn with_trace(rows: &str, settings: &[&str]) -> (i32, Value, String) {
+pub(super) fn with_trace(rows: &str, settings: &[&str]) -> (i32, Value, String) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("trace.csv"), rows).unwrap();
     let text = std::fs::read_to_string(SCENARIO).unwrap();
@@ -220,9 +220,9 @@ fn mistakes_of_a_trace_are_told_with_their_rows() {
     // The place is the row's line of the trace.
     let (_, _, stderr) = with_trace("# a note\ninput_tokens,output_tokens\n100,20\n-4,20\n", &[]);
     assert!(stderr.contains("trace.csv:4:1") && stderr.contains("-4,20"), "{stderr}");
-    // The longest has to fit.
+    // The longest that the engine takes has to fit.
     let long = trace((0..100).map(|row| (f64::from(row), if row == 50 { 3e6 } else { 100.0 }, 20.0)));
-    let (code, json, _) = with_trace(&long, &[]);
+    let (code, json, _) = with_trace(&long, &["serving.max_model_len=4000000"]);
     assert_eq!(code, 1);
     assert!(json["infeasible"]["reason"].as_str().unwrap().contains("3000020 tokens"), "{json}");
 }

@@ -57,6 +57,9 @@ pub struct Model {
     pub embedding_norm: bool,
     /// Learned position embeddings; absent with rotary or no positions.
     pub learned_positions: Option<u32>,
+    /// Tokens of prompt and answer that it takes at most, as its publisher states, extended positions among them; where it has
+    /// learned positions, and none is stated, as many as those.
+    pub max_context: Option<u32>,
     /// The layers, by kind.
     pub blocks: Vec<Block>,
     /// The block of each layer, from the first layer on, by its place among them: 1 is the first block. Empty where the source
@@ -85,6 +88,7 @@ impl Model {
             norm: reader.get("norm"),
             embedding_norm: reader.or("embedding_norm", false),
             learned_positions: reader.optional("learned_positions"),
+            max_context: reader.optional("max_context"),
             blocks,
             order: reader.optional("order").unwrap_or_default(),
             towers: reader
@@ -99,6 +103,11 @@ impl Model {
             }
         }
         model
+    }
+
+    /// Tokens of prompt and answer that it takes at most, where that is known.
+    pub fn context(&self) -> Option<u32> {
+        self.max_context.or(self.learned_positions)
     }
 
     /// Layers of all blocks.

@@ -16,6 +16,7 @@ impl Model {
         if_set(&mut text, "embedding_norm", self.embedding_norm);
         let positions = self.learned_positions.unwrap_or(0);
         if_above(&mut text, "learned_positions", positions, 0);
+        if_above(&mut text, "max_context", self.max_context.unwrap_or(0), 0);
         for (key, count) in [
             ("published_parameters", self.published_parameters),
             ("published_active_parameters", self.published_active_parameters),
@@ -45,6 +46,7 @@ impl Model {
             ("head_bias", self.head_bias),
             ("embedding_norm", self.embedding_norm),
             ("learned_positions", self.learned_positions.is_some()),
+            ("max_context", self.max_context.is_some()),
             ("published_parameters", self.published_parameters.is_some()),
             ("published_active_parameters", self.published_active_parameters.is_some()),
             ("order", !self.order.is_empty()),

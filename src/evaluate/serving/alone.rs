@@ -92,8 +92,8 @@ pub fn replica_alone(serving: &Serving, cluster: &Cluster, layout: ServingLayout
     let features = shapes.features(&serving, layout, true, engines);
     let replica = Replica::new(&shapes.model, &hardware, Spread::from(layout)).with(features);
     let (hit, beyond) = (serving.prefix_hit.get(), serving.requests.beyond);
-    let input = serving.input.mean;
-    let request = Request { input: input * (1.0 - hit), cached: input * hit, output: serving.output.mean, beyond };
+    let (input, output) = serving.mean_lengths();
+    let request = Request { input: input * (1.0 - hit), cached: input * hit, output, beyond };
     let room = holding.room(&layout, &request, &found);
     let places = shapes.swaps(&serving, &layout, engines).map_or(f64::INFINITY, |adapters| adapters.sequences);
     let ranks = layout.ranks() as f64;

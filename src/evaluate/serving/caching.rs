@@ -61,7 +61,7 @@ fn prefixes(
 ) -> Result<ServingPoint, Infeasible> {
     let layout = serving.prefill.map_or(serving.layout, |pool| pool.layout);
     let mut groups = groups_of(layout, u64::from(cluster.nodes_of_prefill().accelerators) / layout.ranks());
-    let recompute = recompute(serving, layout, bound, (serving.input.mean, 0.0, tokens));
+    let recompute = recompute(serving, layout, bound, (serving.mean_lengths().0, 0.0, tokens));
     let (own, tiers) = room(serving, caching, layout, cluster, tokens);
     let links = TierLinks { tiers, recompute, scatter: 0.0 };
     let mut settling = Settling::default();
@@ -71,7 +71,7 @@ fn prefixes(
         let busiest = popularity.busiest(groups);
         let (hits, uneven) = if caching.routing == Routing::Aware { (aware, busiest) } else { (balanced, 1.0) };
         let reused = links.reuse(hits, settling.each);
-        let hit = reused.share * tokens / serving.input.mean;
+        let hit = reused.share * tokens / serving.mean_lengths().0;
         let reuse = Reuse { hit, wait: reused.wait, busiest: uneven, at_most: f64::INFINITY };
         // As much of prompts is at hand as was found in this round.
         scratch.forget();

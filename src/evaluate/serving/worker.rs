@@ -44,8 +44,8 @@ pub fn prefill_worker(serving: &Serving, cluster: &Cluster, layout: ServingLayou
     let shapes = Shapes::new(serving);
     let hardware = joined(layout, serving, cluster, cluster.nodes_of_prefill())?;
     let prefill = shapes.worker(serving, &hardware, layout);
-    let (input, hit) = (serving.input.mean, serving.prefix_hit.get());
-    let request = Request { input: input * (1.0 - hit), cached: input * hit, output: serving.output.mean, beyond: 0.0 };
+    let ((input, output), hit) = (serving.mean_lengths(), serving.prefix_hit.get());
+    let request = Request { input: input * (1.0 - hit), cached: input * hit, output, beyond: 0.0 };
     let alone = Serving { layout, ..serving.clone() };
     // The network is the same for all.
     let transfer = Between::near(&alone, cluster, &PrefillPool { layout, accelerators: None }).hand_over(&alone, input);
@@ -65,7 +65,7 @@ pub fn prefill_worker(serving: &Serving, cluster: &Cluster, layout: ServingLayou
 /// # Errors
 /// When it does not.
 pub(super) fn fits(serving: &Serving, cluster: &Cluster, layout: ServingLayout) -> Result<(), Infeasible> {
-    let (holding, prompt) = (Holding::new(serving, cluster.nodes_of_prefill()), tokens_up(serving.input.mean));
+    let (holding, prompt) = (Holding::new(serving, cluster.nodes_of_prefill()), tokens_up(serving.mean_lengths().0));
     let held = draft_fits(serving, layout).and_then(|()| holds(&holding.fits(&layout, prompt), prompt, holding.usable));
     held.map_err(|reason| Infeasible::Prefill(Box::new(reason)))
 }

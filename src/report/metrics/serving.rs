@@ -195,6 +195,10 @@ figures! {
         from ["serving.batch_count", "serving.replicas_count", "serving.output_tokens", "serving.tpot_s"] => |e| e.serving?.request_rate();
     "serving.mean_requests_per_s": PerSecond, "Requests a second, mean of a day", "The others are of its peak.";
         "requests a second / peak to mean" from ["serving.requests_per_s", "serving.peak_to_mean"] => |e| e.serving?.mean_rate();
+    "serving.refused_ratio": Ratio, "Refused as too long", "Share of requests whose prompt and answer are longer than the engine takes. Rates, lengths and latencies are of the others.";
+        "share of lengths, or of a trace's rows, with prompt + answer beyond the most tokens"
+        from ["serving.max_model_len", "serving.input_tokens", "serving.output_tokens", "serving.trace"]
+        => |e| { let serving = e.scenario.serving.as_ref()?; serving.requests.cut.map(|cut| cut.refused)? };
     "serving.most_requests_per_s": PerSecond, "Requests a second, at most", "Of those that come by themselves, by all replicas, those to spare too, with limits kept; without limits, whatever latencies that takes.";
         "sequences that caches hold, or limits let in, x replicas / tokens of an answer / time between tokens then; at a rate, that up to which limits are kept"
         from ["memory.kv_cache_bytes", "serving.limits", "serving.replicas_count", "serving.output_tokens"] => |e| e.most_served()?;

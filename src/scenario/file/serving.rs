@@ -13,6 +13,8 @@ use crate::units::{Factor, Fraction, Seconds};
 
 /// The most tokens of a request, more than any context.
 const MOST_TOKENS: f64 = 100e6;
+/// Tokens of prompt and answer together.
+const CONTEXT: std::ops::RangeInclusive<u32> = 2..=200_000_000;
 /// The most ranks of one axis of a replica.
 const MOST_RANKS: u32 = 100_000;
 /// The most that a peak is over the mean of a day: all requests of a day within a minute and a half.
@@ -51,6 +53,10 @@ pub(crate) struct ServingFile {
     pub input_tokens: Option<Lengths>,
     /// Tokens of an answer.
     pub output_tokens: Option<Lengths>,
+    /// Tokens of prompt and answer that the engine takes at most, where that is not what the model says.
+    pub max_model_len: Option<u32>,
+    /// Place of the lengths of prompts.
+    pub lengths_at: Span,
     /// Requests that were recorded, in place of both.
     pub trace: Option<TraceFile>,
     /// How requests come.
@@ -252,6 +258,8 @@ impl ServingFile {
             kv_cache: r.optional("kv_cache"),
             input_tokens: r.optional("input_tokens"),
             output_tokens: r.optional("output_tokens"),
+            max_model_len: r.optional_within("max_model_len", &CONTEXT),
+            lengths_at: r.place("input_tokens"),
             trace: r.optional("trace"),
             arrivals: r.optional("arrivals"),
             peak_to_mean: r.optional_within("peak_to_mean", &(1.0..=MOST_PEAK)),

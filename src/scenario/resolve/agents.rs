@@ -1,5 +1,6 @@
 //! Binding of `[agents]`, and the requests that it means for an engine.
 
+use super::context::{Context, Taken};
 use super::{Defaults, Share};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::scenario::file::{AgentsFile, ArrivalTerms, Arrivals, Lengths, RunFile, ServingFile, TraceFile};
@@ -40,6 +41,10 @@ pub(super) struct Requests {
     pub(super) hit: Option<Fraction>,
     pub(super) arrivals: Option<Arrivals>,
     pub(super) terms: ArrivalTerms,
+    /// Tokens of prompt and answer that the engine takes at most, where that is known.
+    pub(super) context: Option<u32>,
+    /// Those of a trace that the engine takes.
+    pub(super) taken: Option<Taken>,
 }
 
 pub(super) fn bind(wanted: &AgentsFile, defaults: &mut Defaults, sink: &Sink) -> Option<Agents> {
@@ -122,6 +127,7 @@ impl Agents {
             hit: Fraction::new(tokens.hit()),
             arrivals: self.fleet.map(|fleet| Arrivals::Rate(fleet.tasks() * tokens.calls)),
             terms: ArrivalTerms::default(),
+            ..Requests::default()
         }
     }
 }
@@ -138,6 +144,7 @@ pub(super) fn requests(
     wanted: &ServingFile,
     file: Option<&AgentsFile>,
     agents: Option<&Agents>,
+    context: &Context<'_>,
     sink: &Sink,
 ) -> Requests {
     let given = [
@@ -151,7 +158,7 @@ pub(super) fn requests(
     let terms = wanted.arrivals.unwrap_or_default().terms;
     let Some(file) = file else {
         if let Some(trace) = &wanted.trace {
-            return recorded(wanted, trace, sink);
+            return recorded(wanted, context.of_trace(trace, sink), trace, sink);
         }
         if terms.replay {
             let message = "requests come as in a trace, and there is no `serving.trace`";
@@ -173,6 +180,7 @@ pub(super) fn requests(
             hit: wanted.prefix_hit,
             arrivals,
             terms,
+            ..Requests::default()
         };
     };
     let asked = agents.map_or_else(|| Requests::of_refused(file), Agents::requests);
@@ -186,7 +194,7 @@ pub(super) fn requests(
 }
 
 /// Requests of a trace.
-fn recorded(wanted: &ServingFile, trace: &TraceFile, sink: &Sink) -> Requests {
+fn recorded(wanted: &ServingFile, taken: Taken, trace: &TraceFile, sink: &Sink) -> Requests {
     for (key, given) in
         [("input_tokens", wanted.input_tokens.is_some()), ("output_tokens", wanted.output_tokens.is_some())]
     {
@@ -203,7 +211,7 @@ fn recorded(wanted: &ServingFile, trace: &TraceFile, sink: &Sink) -> Requests {
     let arrivals = wanted.arrivals.unwrap_or_default();
     let mut kind = arrivals.kind;
     if arrivals.terms.replay {
-        let rate = trace.times.as_deref().and_then(|times| {
+        let rate = taken.times.as_deref().and_then(|times| {
             let span = times.last()?.saturating_sub(*times.first()?);
             (span > Seconds::ZERO).then(|| Arrivals::Rate(RequestRate::of((times.len() - 1) as f64, span)))
         });
@@ -218,10 +226,12 @@ fn recorded(wanted: &ServingFile, trace: &TraceFile, sink: &Sink) -> Requests {
     Requests {
         agents: None,
         calls: Vec::new(),
-        input: of(&trace.inputs),
-        output: of(&trace.outputs),
+        input: of(&taken.inputs),
+        output: of(&taken.outputs),
         hit: wanted.prefix_hit,
         arrivals: kind,
         terms: arrivals.terms,
+        taken: Some(taken),
+        context: None,
     }
 }

@@ -3,6 +3,7 @@
 mod agents;
 mod cache;
 mod cluster;
+mod context;
 mod engine;
 mod finance;
 mod memory;
@@ -18,6 +19,7 @@ pub use cache::{BoundTier, Kept, PrefixCaching};
 pub use cluster::{
     BoundFabric, BoundLongHaul, Cluster, FABRIC_SPARES, LinkParts, SiteChoice, TopologyChoice, USUAL_LONG_HAUL,
 };
+use context::Context;
 pub use engine::{AdapterSet, EngineFeatures, Slice, Speculation};
 pub use finance::{ByBook, Finance};
 pub use memory::MemoryJob;
@@ -144,7 +146,10 @@ impl Scenario {
             agents::bind(wanted, &mut defaults, sink)
         });
         let serving = file.serving.as_ref().and_then(|wanted| {
-            let asked = agents::requests(wanted, file.agents.as_ref(), agents.as_ref(), sink);
+            let context = Context::new(wanted, catalog);
+            let asked = agents::requests(wanted, file.agents.as_ref(), agents.as_ref(), &context, sink);
+            let asked = agents::Requests { context: context.tokens, ..asked };
+            context.check(wanted, &asked, file.agents.as_ref(), sink);
             serving::bind(wanted, &asked, cluster.as_ref(), &file.cluster.node, catalog, &mut defaults, sink)
         });
         let book = cluster.as_ref().map(|cluster| &**cluster.prices);

@@ -40,7 +40,9 @@ pub struct Serving {
     pub input: Lengths,
     /// Tokens of an answer.
     pub output: Lengths,
-    /// How long requests are, and when they came where that was recorded.
+    /// Tokens of prompt and answer that the engine takes at most, where that is known: the model's own, or what is given.
+    pub context: Option<u32>,
+    /// How long requests are that it takes, and when they came where that was recorded.
     pub requests: Arc<Requests>,
     /// The file in which they were recorded.
     pub trace: Option<String>,
@@ -170,11 +172,11 @@ pub(super) fn bind(
         let hint = "give `serving.arrivals = { rate = \"40 request/s\" }`, or limits of means: ttft, tpot";
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this table").hint(hint));
     }
-    let requests = match &wanted.trace {
-        Some(trace) if trace.inputs.is_empty() || trace.inputs.len() != trace.outputs.len() => return None,
-        Some(trace) => Requests::of_trace(&trace.inputs, &trace.outputs, trace.times.as_deref()),
+    let requests = match &asked.taken {
+        Some(taken) if taken.inputs.is_empty() || taken.inputs.len() != taken.outputs.len() => return None,
+        Some(taken) => taken.requests(),
         None if !asked.calls.is_empty() => Requests::of_calls(asked.calls.clone(), asked.output.mean),
-        None => lognormal(asked.input, asked.output),
+        None => lognormal(asked.input, asked.output, asked.context),
     };
     let mut arrivals = defaults.or("serving.arrivals", asked.arrivals, Arrivals::Most);
     let peak_to_mean = defaults.or("serving.peak_to_mean", wanted.peak_to_mean, 1.0);
@@ -197,6 +199,7 @@ pub(super) fn bind(
         memory,
         input: asked.input,
         output: asked.output,
+        context: asked.context,
         requests: Arc::new(requests),
         trace: wanted.trace.as_ref().map(|trace| trace.name.clone()),
         arrivals,
@@ -236,8 +239,8 @@ fn adapters_or_prefixes(wanted: &ServingFile, pools: bool, sink: &Sink) {
 }
 
 /// Prompts and answers that scatter each for itself.
-fn lognormal(input: Lengths, output: Lengths) -> Requests {
-    Requests::lognormal(moments(input), moments(output))
+fn lognormal(input: Lengths, output: Lengths, context: Option<u32>) -> Requests {
+    Requests::lognormal_within(moments(input), moments(output), context.map(f64::from))
 }
 
 fn moments(lengths: Lengths) -> Moments {
@@ -245,11 +248,17 @@ fn moments(lengths: Lengths) -> Moments {
 }
 
 impl Serving {
+    /// Tokens of a prompt and of its answer, on average over requests that the engine takes.
+    pub fn mean_lengths(&self) -> (f64, f64) {
+        self.requests.cut.map_or((self.input.mean, self.output.mean), |cut| (cut.input, cut.output))
+    }
+
     /// Sets how long prompts and answers are, where no trace says so. Nothing is allocated where nobody else has the requests.
     pub fn set_lengths(&mut self, input: Lengths, output: Lengths, shapes: &mut LengthShapes) {
         if (self.input, self.output) != (input, output) {
             (self.input, self.output) = (input, output);
-            Arc::make_mut(&mut self.requests).set_lognormal(moments(input), moments(output), shapes);
+            let context = self.context.map(f64::from);
+            Arc::make_mut(&mut self.requests).set_lognormal(moments(input), moments(output), context, shapes);
         }
     }
 }

@@ -73,6 +73,11 @@ impl Run {
         self.first_prompt() + self.growth() * (self.steps - 1.0)
     }
 
+    /// Tokens of the last step's prompt and answer.
+    pub fn longest(&self) -> Tokens {
+        self.last_prompt() + self.output
+    }
+
     /// Tokens of a prompt, the mean over steps.
     pub fn mean_prompt(&self) -> Tokens {
         (self.first_prompt() + self.last_prompt()) / 2.0

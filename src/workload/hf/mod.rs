@@ -7,6 +7,7 @@
 mod attention;
 mod catalog_file;
 mod config;
+mod context;
 mod family;
 mod feed;
 mod hybrid;
@@ -179,6 +180,7 @@ impl Importer<'_> {
             norm,
             embedding_norm: family.embedding_norm,
             learned_positions,
+            max_context: context::longest(config, outer, self.nested),
             blocks,
             order,
             towers,

@@ -1,0 +1,140 @@
+//! The longest requests that an engine takes.
+
+use super::agents::Requests as Asked;
+use crate::catalog::Catalog;
+use crate::diagnostics::{Code, Diagnostic, Sink, Span};
+use crate::scenario::file::{AgentsFile, ServingFile, TraceFile};
+use crate::units::Seconds;
+use crate::workload::{Cut, Requests};
+
+/// Tokens of prompt and answer together, at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Context<'a> {
+    /// How many, where that is known.
+    pub(super) tokens: Option<u32>,
+    /// The model whose they are; none where they are given.
+    model: Option<&'a str>,
+}
+
+/// Requests of a trace that are no longer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Taken {
+    pub(super) inputs: Vec<f64>,
+    pub(super) outputs: Vec<f64>,
+    pub(super) times: Option<Vec<Seconds>>,
+    /// Share of the trace that is longer.
+    refused: f64,
+}
+
+impl Taken {
+    pub(super) fn requests(&self) -> Requests {
+        let mut requests = Requests::of_trace(&self.inputs, &self.outputs, self.times.as_deref());
+        let mean = |lengths: &[f64]| lengths.iter().sum::<f64>() / lengths.len() as f64;
+        requests.cut = (self.refused > 0.0).then(|| Cut {
+            refused: self.refused,
+            input: mean(&self.inputs),
+            output: mean(&self.outputs),
+        });
+        requests
+    }
+}
+
+impl<'a> Context<'a> {
+    /// The model's own, or what is given: with positions that are extended (YaRN, say) an engine takes more than the model does.
+    pub(super) fn new(wanted: &ServingFile, catalog: &'a Catalog) -> Self {
+        if wanted.max_model_len.is_some() {
+            return Self { tokens: wanted.max_model_len, model: None };
+        }
+        let entry = catalog.models.get(&wanted.model);
+        Self { tokens: entry.and_then(|entry| entry.part.context()), model: entry.map(|entry| &*entry.name) }
+    }
+
+    /// Requests of a trace that are no longer.
+    pub(super) fn of_trace(&self, trace: &TraceFile, sink: &Sink) -> Taken {
+        let all = || Taken {
+            inputs: trace.inputs.clone(),
+            outputs: trace.outputs.clone(),
+            times: trace.times.clone(),
+            refused: 0.0,
+        };
+        let Some(most) = self.tokens.map(f64::from) else { return all() };
+        let fits: Vec<bool> =
+            trace.inputs.iter().zip(&trace.outputs).map(|(input, output)| input + output <= most).collect();
+        let count = fits.iter().filter(|fits| **fits).count();
+        if count == fits.len() {
+            return all();
+        }
+        if count == 0 {
+            let shortest = trace.inputs.iter().zip(&trace.outputs).map(|(input, output)| input + output);
+            let shortest = shortest.fold(f64::INFINITY, f64::min);
+            let message = format!("every request of {} is longer than {}", trace.name, self.words());
+            let hint = format!("the shortest has {} tokens; {}", shortest, self.hint(shortest));
+            sink.push(Diagnostic::new(Code::OutOfRange, message).at(&trace.at, "this trace").hint(hint));
+        }
+        fn kept<T: Copy>(of: &[T], fits: &[bool]) -> Vec<T> {
+            of.iter().zip(fits).filter(|(_, fits)| **fits).map(|(value, _)| *value).collect()
+        }
+        Taken {
+            inputs: kept(&trace.inputs, &fits),
+            outputs: kept(&trace.outputs, &fits),
+            times: trace.times.as_ref().map(|times| kept(times, &fits)),
+            refused: 1.0 - count as f64 / fits.len().max(1) as f64,
+        }
+    }
+
+    /// Reports requests that are longer on average, and agents whose last prompts are.
+    pub(super) fn check(&self, wanted: &ServingFile, asked: &Asked, agents: Option<&AgentsFile>, sink: &Sink) {
+        let Some(most) = self.tokens.map(f64::from) else { return };
+        if let Some(file) = agents {
+            let Some(agents) = asked.agents else { return };
+            let longest = |of: &crate::workload::Run| of.longest().value();
+            let tokens = longest(&agents.task.success).max(longest(&agents.task.failure));
+            if tokens > most {
+                let message = format!(
+                    "the last prompt of these agents and its answer are {} tokens, more than {}",
+                    tokens.ceil(),
+                    self.words()
+                );
+                let hint = format!(
+                    "fewer steps or tokens that each adds, as of agents that compact what came before; {}",
+                    self.hint(tokens)
+                );
+                sink.push(Diagnostic::new(Code::OutOfRange, message).at(&file.at, "in this table").hint(hint));
+            }
+            return;
+        }
+        let (input, output) = (asked.input.mean, asked.output.mean);
+        if wanted.trace.is_none() && input + output > most {
+            let scatter = if asked.input.cv > 0.0 || asked.output.cv > 0.0 { " on average" } else { "" };
+            let message = format!(
+                "a prompt of {} and an answer of {} tokens{scatter} are longer than {}",
+                input,
+                output,
+                self.words()
+            );
+            self.report(&message, &wanted.lengths_at, input + output, sink);
+        }
+    }
+
+    fn report(&self, message: &str, at: &Span, tokens: f64, sink: &Sink) {
+        sink.push(Diagnostic::new(Code::OutOfRange, message).at(at, "with this prompt").hint(self.hint(tokens)));
+    }
+
+    fn words(&self) -> String {
+        let tokens = self.tokens.unwrap_or_default();
+        match self.model {
+            Some(name) => format!("the {tokens} tokens that {name} takes"),
+            None => format!("`serving.max_model_len`, {tokens} tokens"),
+        }
+    }
+
+    fn hint(&self, tokens: f64) -> String {
+        match self.model {
+            Some(_) => format!(
+                "shorten them, or give `serving.max_model_len = {}` where the engine extends the model's positions (YaRN)",
+                tokens.ceil()
+            ),
+            None => format!("shorten them, or give `serving.max_model_len = {}`", tokens.ceil()),
+        }
+    }
+}
