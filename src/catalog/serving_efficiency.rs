@@ -91,6 +91,15 @@ pub struct ServingOverhead {
     pub expert: Ranged<Seconds>,
 }
 
+/// Processes that share an accelerator.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ServingSharing {
+    /// Time that switching between those that take turns takes, over the time that they compute.
+    pub switching: Factor,
+    /// How much longer those that compute at once may take beside each other than with the same share of multiprocessors alone.
+    pub interference: Factor,
+}
+
 /// Exchanges of tokens with experts over network cards.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServingNetwork {
@@ -150,6 +159,8 @@ pub struct ServingEfficiency {
     pub adapter_kernel: Seconds,
     /// The host's time to launch the kernels of a layer, or of its experts, one by one, without graphs.
     pub eager_unit: Seconds,
+    /// Processes on one accelerator.
+    pub sharing: ServingSharing,
     /// Batching.
     pub batching: ServingBatching,
     /// How unevenly experts are asked for.
@@ -195,6 +206,10 @@ impl ServingEfficiency {
                 .table("network", |r| ServingNetwork { exchange: r.get("exchange"), kernel: r.get("kernel") }),
             adapter_kernel: reader.table("adapters", |r| r.get("kernel")),
             eager_unit: reader.table("eager", |r| r.get("unit")),
+            sharing: reader.table("sharing", |r| ServingSharing {
+                switching: r.get("switching"),
+                interference: r.get("interference"),
+            }),
             batching: reader.table("batching", |r| ServingBatching {
                 stall: r.get("stall"),
                 fixed_length: r.get("fixed_length"),

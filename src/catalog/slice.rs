@@ -2,6 +2,7 @@
 
 use super::Accelerator;
 use crate::document::Reader;
+use crate::units::Bytes;
 
 /// Slices of compute of a whole accelerator: what is sold as the largest has all of them.
 const COMPUTE: f64 = 7.0;
@@ -33,14 +34,21 @@ impl GpuSlice {
 
     /// The part as an accelerator of its own; slices do not reach each other's memory, so that it has no links.
     pub fn of(&self, whole: &Accelerator) -> Accelerator {
-        let (compute, memory) = (f64::from(self.compute) / COMPUTE, f64::from(self.memory) / MEMORY);
-        Accelerator {
-            peak_dense: whole.peak_dense.scaled(compute),
-            peak_sparse: whole.peak_sparse.scaled(compute),
-            memory_capacity: whole.memory_capacity * memory,
-            memory_bandwidth: whole.memory_bandwidth * memory,
+        let memory = f64::from(self.memory) / MEMORY;
+        whole.part(f64::from(self.compute) / COMPUTE, memory, whole.memory_capacity * memory)
+    }
+}
+
+impl Accelerator {
+    /// So large a share of the multiprocessors and of the memory's bandwidth, with so much of the memory and no links.
+    pub fn part(&self, compute: f64, bandwidth: f64, memory_capacity: Bytes) -> Self {
+        Self {
+            peak_dense: self.peak_dense.scaled(compute),
+            peak_sparse: self.peak_sparse.scaled(compute),
+            memory_capacity,
+            memory_bandwidth: self.memory_bandwidth * bandwidth,
             scale_up: None,
-            ..whole.clone()
+            ..self.clone()
         }
     }
 }

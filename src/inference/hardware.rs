@@ -4,11 +4,12 @@ use super::exchange::{Across, Reduction};
 use super::shape::Class;
 use super::stages::HandOvers;
 use crate::catalog::Accelerator;
+
 use crate::catalog::accelerator::DataType;
 use crate::catalog::serving_efficiency::{
     ServingBatching, ServingEfficiency, ServingKernels, ServingMessages, ServingOverhead,
 };
-use crate::units::{Bandwidth, FlopRate, Seconds};
+use crate::units::{Bandwidth, FlopRate, Ranged, Seconds};
 
 /// A constant that serving needs and the catalog lacks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -145,6 +146,16 @@ impl Hardware {
             messages: set.messages,
             batching: set.batching,
         })
+    }
+
+    /// The same whose turn it is so seldom that what has a time of its own takes so many times as long; its rates are those of such
+    /// turns already. The host goes on between them.
+    #[must_use]
+    pub fn stretched(self, turns: f64) -> Self {
+        let expert = self.overhead.expert;
+        let expert = Ranged { value: expert.value * turns, ..expert };
+        let overhead = ServingOverhead { expert, ..self.overhead };
+        Self { unit: self.unit * turns, prefill_layer: self.prefill_layer * turns, overhead, ..self }
     }
 
     /// What engines take to hand a cache over, beside its bytes.

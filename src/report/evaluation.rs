@@ -13,6 +13,7 @@ use super::work_words::work_in_words;
 use crate::catalog::Entry;
 use crate::evaluate::{Bases, BatchBound, Evaluation, PartLine};
 use crate::provenance::Source;
+use crate::scenario::SharedBy;
 use crate::topology::PartKind;
 use crate::units::{RequestRate, significant};
 
@@ -232,6 +233,7 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     ]);
     notes.extend(padding(evaluation));
     notes.extend(uncalibrated(evaluation));
+    notes.extend(shared(evaluation));
     notes.extend(uneven_experts(evaluation));
     notes.extend(missed(evaluation));
     notes.extend(in_step(evaluation));
@@ -276,6 +278,23 @@ fn uncalibrated(evaluation: &Evaluation) -> Option<String> {
         "uncalibrated: no published measurement covers {kind}{measured}; low and high ends are as far off again as the nearest kinds are missed. Measured are: {}.",
         if named.is_empty() { "none near".to_owned() } else { named.join(", ") }
     ))
+}
+
+/// What others on the same accelerator do to a replica.
+fn shared(evaluation: &Evaluation) -> Option<String> {
+    let slice = evaluation.scenario.serving.as_ref()?.features.slice.as_ref()?;
+    let all = slice.instances;
+    let apart = match slice.shared? {
+        SharedBy::Mps => {
+            "by MPS multiprocessors are limited by percentage and memory by size, bandwidth and caches are contended for, and a fault of one ends all"
+        }
+        SharedBy::Time => {
+            "a time slice is of all of it and switching costs, memory is divided and not protected, and each has a context of its own"
+        }
+    };
+    (all > 1).then(|| {
+        format!("Times are those of a replica while all {all} on its GPU are at work: {apart}. Where the others are idle, it is up to {all} times as fast. Profiles of MIG are apart in both.")
+    })
 }
 
 /// Requests without end that fill steps as those that come by themselves do not.

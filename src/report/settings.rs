@@ -243,7 +243,7 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
     all.extend(features.chunk_tokens.map(|tokens| ("serving.chunk_tokens", tokens.to_string())));
     all.extend(features.eager.then(|| ("serving.cuda_graphs", "false".to_owned())));
     all.extend(features.block_tokens.map(|tokens| ("serving.block_tokens", tokens.to_string())));
-    all.extend(features.slice.iter().map(|slice| ("serving.slice", slice.name.clone())));
+    all.extend(features.slice.iter().map(|slice| ("serving.slice", slice.asked.clone())));
     all.extend(features.adapters.iter().flat_map(|set| {
         [
             ("serving.adapters.count", set.count.to_string()),

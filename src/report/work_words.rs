@@ -50,8 +50,12 @@ pub(super) fn degrees(layout: &ServingLayout) -> String {
 
 /// What a replica stands on: so many GPUs, or slices of them.
 fn each_of(serving: &Serving, ranks: u64) -> String {
-    let of = serving.features.slice.as_ref().map_or_else(|| "GPU".to_owned(), |slice| format!("{} slice", slice.name));
-    if ranks == 1 { format!("one {of}") } else { format!("{ranks} {of}s") }
+    match &serving.features.slice {
+        Some(slice) if slice.shared.is_some() => slice.name.clone(),
+        Some(slice) => format!("one {}", slice.name),
+        None if ranks == 1 => "one GPU".to_owned(),
+        None => format!("{ranks} GPUs"),
+    }
 }
 
 fn serving_in_words(serving: &Serving, point: &ServingPoint, own: Option<&PrefillNodes>) -> String {

@@ -46,6 +46,92 @@ fn every_slice_is_cut_as_often_as_it_is() {
     }
 }
 
+/// A small model on shares of each GPU, with so many requests open on each of its replicas.
+fn shared(slice: &str, each: u32, replicas: u32) -> Value {
+    let open = format!("serving.arrivals={{ concurrency = {} }}", each * replicas);
+    let mut settings = vec!["serving.model=\"llama-3.1-8b\"", "serving.layout.tensor=1", open.as_str()];
+    let slice = format!("serving.slice={slice}");
+    settings.extend((!slice.ends_with('=')).then_some(slice.as_str()));
+    let (code, json, stderr) = eval(&settings);
+    assert_eq!(code, 0, "{stderr}");
+    json
+}
+
+#[test]
+fn shares_of_a_gpu_are_in_turns_or_side_by_side() {
+    let (whole, turns, beside) = (
+        shared("", 8, 64),
+        shared("{ share = 0.5, by = \"time-slicing\" }", 8, 128),
+        shared("{ share = 0.5, by = \"mps\" }", 8, 128),
+    );
+    for json in [&turns, &beside] {
+        assert_eq!(
+            (&json["serving"]["replicas_count"], &json["serving"]["slices_per_gpu_count"]),
+            (&128.into(), &2.into())
+        );
+        assert_eq!(json["serving"]["uncalibrated"], true);
+        let notes: Vec<&str> = json["notes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert!(notes.iter().any(|note| note.contains("all 2 on its GPU are at work")), "{notes:?}");
+        assert!(notes.iter().any(|note| note.contains("with shares of an accelerator;")), "{notes:?}");
+    }
+    // Half of the turns, and 10.9% for switching: all of a step but the host's part of it takes 2 x 1.109 times as long.
+    let step = |json: &Value| figure(json, "decode_step_s");
+    let (slow, plain) = (step(&turns), step(&whole));
+    assert!(slow > 1.7 * plain && slow < 2.0 * 1.109 * plain, "{slow} {plain}");
+    // Of a quarter four: the host's part is no longer, so that 2.218 times what the GPU does come on top of 1.218 times.
+    let fourth = step(&shared("{ share = 0.25, by = \"time-slicing\" }", 8, 256));
+    assert!(((fourth - slow) / (slow - plain) / (2.218 / 1.218) - 1.0).abs() < 0.02, "{fourth} {slow} {plain}");
+    // Side by side what has a time of its own takes no longer, and nothing switches: reading at half the bandwidth does.
+    assert!(step(&beside) > plain && step(&beside) < slow);
+    let ends = |json: &Value| figure(json, "tpot_high_s") / figure(json, "tpot_s");
+    assert!((ends(&beside) / ends(&turns) - 1.51).abs() < 1e-6);
+    // Memory is divided, and each process has a context of its own.
+    let usable = |json: &Value| json["memory"]["usable_bytes"].as_f64().unwrap();
+    assert!((usable(&whole) - usable(&turns) - 81_559.0 * 1_048_576.0 / 2.0).abs() < 1.0);
+    assert_eq!(usable(&turns).to_bits(), usable(&beside).to_bits());
+}
+
+#[test]
+fn all_of_a_gpu_is_a_gpu() {
+    let whole = shared("", 8, 64);
+    for by in ["mps", "time-slicing"] {
+        let all = shared(&format!("{{ share = 1, by = \"{by}\" }}"), 8, 64);
+        for group in ["serving", "memory", "cost"] {
+            assert_eq!(all[group], whole[group], "{by}");
+        }
+    }
+    // A third is a third however it is written.
+    for share in ["0.333", "0.3333333333", "0.33"] {
+        let thirds = shared(&format!("{{ share = {share}, by = \"mps\" }}"), 8, 192);
+        assert_eq!(thirds["serving"]["slices_per_gpu_count"], 3, "{share}");
+    }
+    // Less memory than its share leaves less for caches.
+    let less = shared("{ share = 0.5, by = \"mps\", memory = \"30 GB\" }", 8, 128);
+    let usual = shared("{ share = 0.5, by = \"mps\" }", 8, 128);
+    assert!(figure(&less, "max_concurrency_count") < figure(&usual, "max_concurrency_count"));
+}
+
+#[test]
+fn shares_that_cannot_be_are_refused_with_their_place() {
+    let small = "serving.layout={ tensor = 1 }";
+    for (slice, said) in [
+        ("{ share = 0, by = \"mps\" }", "takes 48 processes"),
+        ("{ share = 0.01, by = \"mps\" }", "takes 48 processes"),
+        ("{ share = 50, by = \"mps\" }", "50% is 0.5"),
+        ("{ share = 0.5, by = \"mig\" }", "mps"),
+        ("{ share = 0.5 }", "serving.slice.by"),
+        ("{ by = \"mps\" }", "serving.slice.share"),
+        ("{ share = 0.5, by = \"mps\", memory = \"60 GB\" }", "2 replicas on each"),
+        ("{ share = 0.5, by = \"mps\", memory = \"0 GB\" }", "no memory"),
+        ("0.5", "serving.slice"),
+    ] {
+        let (code, _, stderr) = eval(&["serving.model=\"llama-3.1-8b\"", small, &format!("serving.slice={slice}")]);
+        assert!(code == 2 && stderr.contains(said) && stderr.matches("error[").count() == 1, "{slice}: {stderr}");
+    }
+    let (code, _, stderr) = eval(&["serving.slice={ share = 0.5, by = \"mps\" }"]);
+    assert!(code == 2 && stderr.contains("each other's turns"), "{stderr}");
+}
+
 #[test]
 fn tenants_together_take_less_than_apart() {
     let tenants = "serving.tenants={ count = 40, mean = \"0.05 request/s\", peak = \"2 request/s\" }";
@@ -100,6 +186,7 @@ fn tenants_of_other_hours_take_the_parts_that_others_leave() {
 fn parts_and_adapters_that_cannot_be_are_refused_with_a_hint() {
     for (settings, said, hint) in [
         (&["serving.slice=\"5g.40gb\"", "serving.layout.tensor=1"][..], "has no slice \"5g.40gb\"", "3g.40gb"),
+        (&["serving.slice=\"0.5\"", "serving.layout.tensor=1"], "has no slice \"0.5\"", "share = 0.5"),
         (&["serving.slice=\"3g.40gb\""], "do not reach each other's memory", "tensor = 1"),
         (&["serving.adapters={ count = 10, rank = 16, resident = 20 }"], "20 of 10 adapters", "at most count"),
         (&["serving.tenants=[]"], "`serving.tenants` names nobody", "at least one"),

@@ -1,7 +1,7 @@
 //! How far figures of serving may be off: by what measurements of the same kind were missed, and wider where there are none.
 
 use crate::catalog::serving_coverage::{Architecture, ServingCoverage};
-use crate::scenario::{Cluster, Serving};
+use crate::scenario::{Cluster, Serving, SharedBy};
 use crate::units::Factor;
 
 /// Factors within which nine of ten figures are expected.
@@ -50,7 +50,11 @@ impl Bands {
             (if offline.1 || !tpot_known { offline } else { (tpot, tpot_known) }, true)
         };
         let uncalibrated = !(known && latencies);
-        Some(Self { tpot: tpot?, ttft: ttft?, throughput: throughput?, architecture, uncalibrated })
+        // Beside each other processes take longer than their share alone would make them.
+        let beside = serving.features.slice.as_ref().is_some_and(|slice| slice.shared == Some(SharedBy::Mps));
+        let wider = if beside { serving.efficiency.sharing.interference.get() } else { 1.0 };
+        let [tpot, ttft, throughput] = [tpot?, ttft?, throughput?].map(|band| band * wider);
+        Some(Self { tpot, ttft, throughput, architecture, uncalibrated })
     }
 }
 

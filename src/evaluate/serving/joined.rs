@@ -28,6 +28,7 @@ pub(super) fn joined(
 ) -> Result<Hardware, Infeasible> {
     let links = nodes.node.scale_up.bandwidth_per_direction;
     let hardware = Hardware::bind(&serving.efficiency, accelerator(serving, nodes), links, serving.engine.word())?;
+    let hardware = hardware.stretched(serving.features.slice.as_ref().map_or(1.0, |slice| slice.stretch));
     let stage = layout.tensor.saturating_mul(layout.attention_data);
     let spans = stage > nodes.node.scale_up.domain;
     if !spans && layout.pipeline == 1 {

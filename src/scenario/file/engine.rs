@@ -4,7 +4,7 @@ use super::training::expert_imbalance;
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{FromNode, Node, Reader, Schema, Value, choices};
-use crate::units::{Factor, Fraction, RequestRate};
+use crate::units::{Bytes, Factor, Fraction, RequestRate};
 
 /// Tokens of a chunk: at least a block of usual size, and no more than any context.
 const CHUNK: std::ops::RangeInclusive<u32> = 16..=100_000_000;
@@ -31,7 +31,7 @@ pub(in crate::scenario) struct EngineFile {
     /// Adapters of fine-tuned models.
     pub(in crate::scenario) adapters: Option<AdaptersFile>,
     /// The part of an accelerator that each replica has.
-    pub(in crate::scenario) slice: Option<Reference>,
+    pub(in crate::scenario) slice: Option<SliceFile>,
     /// Tenants that share the replicas.
     pub(in crate::scenario) tenants: Option<TenantsFile>,
     /// Tokens of the busiest of ranks that hold experts whole, over their mean.
@@ -49,6 +49,90 @@ choices! {
         Attention = "attention",
         /// Those of attention and of MLPs.
         All = "all",
+    }
+}
+
+choices! {
+    /// How processes share an accelerator.
+    pub enum SharedBy {
+        /// At once, each on a part of the multiprocessors (NVIDIA's multi-process service).
+        Mps = "mps",
+        /// In turns, each on all of it for a part of the time.
+        Time = "time-slicing",
+    }
+}
+
+/// Processes on an accelerator at most: clients of MPS (Volta and later; NVIDIA's Multi-Process Service, section 2.1).
+const MOST_SHARERS: f64 = 48.0;
+
+/// `serving.slice`: a part of an accelerator, by the name of its profile or by its share.
+#[derive(Clone, Debug)]
+pub(in crate::scenario) enum SliceFile {
+    /// A part with multiprocessors and memory of its own (multi-instance GPU).
+    Profile(Reference),
+    /// A share.
+    Shared(SharedFile),
+}
+
+impl Default for SliceFile {
+    fn default() -> Self {
+        Self::Shared(SharedFile::default())
+    }
+}
+
+/// A share of an accelerator.
+#[derive(Clone, Debug, Default)]
+pub(in crate::scenario) struct SharedFile {
+    /// Of its multiprocessors, or of its time.
+    pub(in crate::scenario) share: Fraction,
+    /// Which of both.
+    pub(in crate::scenario) by: SharedBy,
+    /// Memory of each, where it is not the same share.
+    pub(in crate::scenario) memory: Option<Bytes>,
+    /// Place of the table.
+    pub(in crate::scenario) at: Span,
+}
+
+impl SharedFile {
+    fn read(r: &mut Reader<'_>) -> Self {
+        let before = r.sink().len();
+        let read = Self { share: r.get("share"), by: r.get("by"), memory: r.optional("memory"), at: r.at().clone() };
+        if r.sink().len() == before && read.sharers().is_none() {
+            let message =
+                format!("`{}` is {}, and an accelerator takes 48 processes", r.path_of("share"), read.share.get());
+            r.report("share", Code::OutOfRange, message, "such as 0.5 for two replicas on each; 1 is all of it");
+        }
+        if r.sink().len() == before && read.memory == Some(Bytes::ZERO) {
+            r.report("memory", Code::OutOfRange, "a replica with no memory", "leave it out for the same share");
+        }
+        read
+    }
+}
+
+impl SharedFile {
+    /// How many have that share of an accelerator at once; none where it is too small for any number.
+    pub(in crate::scenario) fn sharers(&self) -> Option<u32> {
+        // As many as 1/3 and 0.3333 are meant to be, but for rounding.
+        let sharers = (1.0 / self.share.get() + 1e-3).floor();
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 48")]
+        (sharers <= MOST_SHARERS).then_some(sharers as u32)
+    }
+}
+
+impl FromNode for SliceFile {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        if node.as_str().is_some() {
+            return Self::Profile(Reference::from_node(node, path, sink));
+        }
+        if node.as_table().is_none() {
+            node.wrong_type(path, "the name of a profile such as \"3g.40gb\", or { share = 0.5, by = \"mps\" }", sink);
+            return Self::default();
+        }
+        Reader::new(node, path, sink).map_or_else(Self::default, |mut r| Self::Shared(SharedFile::read(&mut r)))
+    }
+
+    fn schema() -> Schema {
+        Schema::Either(Box::new(Reference::schema()), Box::new(Reader::describe(SharedFile::read)))
     }
 }
 

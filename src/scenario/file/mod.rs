@@ -24,8 +24,10 @@ pub(super) use cache::{CacheFile, CacheTierFile};
 pub(super) use cluster::{ClusterFile, PrefillFile, SitesFile, TopologyFile};
 pub use cluster::{NetworksFile, PowerBudget, Tenancy, TierCount, TopologyKind};
 pub use compare::CompareFile;
-pub(in crate::scenario) use engine::{Acceptance, AdaptersFile, EngineFile, SpeculationFile, TenantFile, TenantsFile};
-pub use engine::{AdapterRouting, AdapterTargets};
+pub(in crate::scenario) use engine::{
+    Acceptance, AdaptersFile, EngineFile, SharedFile, SliceFile, SpeculationFile, TenantFile, TenantsFile,
+};
+pub use engine::{AdapterRouting, AdapterTargets, SharedBy};
 pub use finance::Amortisation;
 pub(super) use finance::FinanceFile;
 pub use finance::TokenPricesFile;

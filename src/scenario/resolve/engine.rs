@@ -5,11 +5,13 @@ use std::sync::Arc;
 use super::{Cluster, Defaults};
 use crate::catalog::engine_memory::EngineMemory;
 use crate::catalog::model::Model;
-use crate::catalog::{Accelerator, Catalog, Entry, MemoryTier, Reference};
+use crate::catalog::serving_efficiency::ServingSharing;
+use crate::catalog::{Accelerator, Catalog, Entry, MemoryTier, Reference, ServingEfficiency};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::parallelism::ServingLayout;
 use crate::scenario::file::{
-    Acceptance, AdapterRouting, AdapterTargets, AdaptersFile, EngineFile, SpeculationFile, TenantFile, TenantsFile,
+    Acceptance, AdapterRouting, AdapterTargets, AdaptersFile, EngineFile, SharedBy, SharedFile, SliceFile,
+    SpeculationFile, TenantFile, TenantsFile,
 };
 use crate::units::{Factor, Fraction};
 use crate::workload::{AdapterParameters, TenantClass, Tenants, adapter_parameters, prediction_layer};
@@ -68,12 +70,18 @@ pub struct AdapterSet {
 /// A part of an accelerator, on which a replica runs as on one of its own.
 #[derive(Clone, Debug)]
 pub struct Slice {
-    /// Its name.
+    /// What it is called in a sentence.
     pub name: String,
+    /// What a scenario says for it.
+    pub asked: String,
     /// How many an accelerator has.
     pub instances: u32,
-    /// The part.
+    /// The part; of one that is shared, while all others on it are at work.
     pub accelerator: Arc<Accelerator>,
+    /// How it is shared, where it is no part with multiprocessors and memory of its own.
+    pub shared: Option<SharedBy>,
+    /// Time of what an accelerator does, over that of the part with no others on it; rates above have it in them.
+    pub stretch: f64,
 }
 
 impl EngineFeatures {
@@ -88,7 +96,8 @@ impl EngineFeatures {
             (self.speculation.is_some(), "drafts"),
             (self.two_batch_overlap, "two batches"),
             (self.adapters.is_some(), "adapters"),
-            (self.slice.is_some(), "slices of an accelerator"),
+            (self.slice.as_ref().is_some_and(|slice| slice.shared.is_none()), "slices of an accelerator"),
+            (self.slice.as_ref().is_some_and(|slice| slice.shared.is_some()), "shares of an accelerator"),
         ]
         .into_iter()
         .filter_map(|(asked, name)| asked.then_some(name))
@@ -122,7 +131,7 @@ pub(super) fn bind(
     model: &Model,
     layouts: &Layouts<'_>,
     memory: &mut EngineMemory,
-    (cluster, catalog): (Option<&Cluster>, &Catalog),
+    (cluster, catalog, efficiency): (Option<&Cluster>, &Catalog, &ServingEfficiency),
     defaults: &mut Defaults,
     sink: &Sink,
 ) -> Option<EngineFeatures> {
@@ -151,7 +160,10 @@ pub(super) fn bind(
         Some(wanted) => Some(adapters(wanted, model, catalog, defaults, sink)?),
         None => None,
     };
-    let slice = wanted.slice.as_ref().and_then(|wanted| slice(wanted, layouts, cluster?, sink));
+    let slice = wanted.slice.as_ref().and_then(|wanted| match wanted {
+        SliceFile::Profile(profile) => slice(profile, layouts, cluster?, sink),
+        SliceFile::Shared(shared) => share(shared, layouts, cluster?, &efficiency.sharing, sink),
+    });
     if let Some(chunk) = wanted.chunk_tokens {
         *memory = std::mem::take(memory).with_batched_tokens(chunk);
     }
@@ -231,7 +243,8 @@ fn slice(wanted: &Reference, layouts: &Layouts<'_>, cluster: &Cluster, sink: &Si
     let Some(found) = whole.slices.iter().find(|slice| slice.name == wanted.id) else {
         let known: Vec<&str> = whole.slices.iter().map(|slice| slice.name.as_str()).collect();
         let message = format!("{} has no slice \"{}\"", whole.name, wanted.id);
-        let hint = if known.is_empty() { "it is not known to be cut at all".to_owned() } else { known.join(", ") };
+        let known = if known.is_empty() { "it is not known to be cut at all".to_owned() } else { known.join(", ") };
+        let hint = format!("{known}; a share of any is {{ share = 0.5, by = \"mps\" }}");
         return refuse(Code::UnknownId, message, hint);
     };
     if layouts.given.len() > 1 || layouts.given.iter().any(|layout| layout.ranks() > 1) {
@@ -243,7 +256,67 @@ fn slice(wanted: &Reference, layouts: &Layouts<'_>, cluster: &Cluster, sink: &Si
         );
     }
     let accelerator = Arc::new(found.of(whole));
-    Some(Slice { name: found.name.clone(), instances: found.instances, accelerator })
+    Some(Slice {
+        name: format!("{} slice", found.name),
+        asked: found.name.clone(),
+        instances: found.instances,
+        accelerator,
+        shared: None,
+        stretch: 1.0,
+    })
+}
+
+/// A share of an accelerator, with as many others on it as there is room for; nothing for all of it.
+///
+/// By MPS each computes on its percentage of the multiprocessors and has a limit of memory; bandwidth and caches are contended for,
+/// so that each has its part of them while all are at work (NVIDIA, Multi-Process Service: `CUDA_MPS_ACTIVE_THREAD_PERCENTAGE`,
+/// `CUDA_MPS_PINNED_DEVICE_MEM_LIMIT`). In time slices each has all of both for its share of the time, less what switching
+/// takes, and memory is divided by what each takes (NVIDIA GPU Operator, Time-Slicing GPUs in Kubernetes; shares of Run:ai and
+/// HAMi are such).
+fn share(
+    wanted: &SharedFile,
+    layouts: &Layouts<'_>,
+    cluster: &Cluster,
+    sharing: &ServingSharing,
+    sink: &Sink,
+) -> Option<Slice> {
+    let (whole, share) = (&cluster.accelerator, wanted.share.get());
+    let refuse = |message: String, hint: &str| {
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "asked for here").hint(hint));
+        None
+    };
+    // What could not be read has been told.
+    let instances = wanted.sharers()?;
+    let memory = wanted.memory.unwrap_or(whole.memory_capacity * share);
+    if memory * f64::from(instances) > whole.memory_capacity * (1.0 + 1e-9) {
+        let (name, has) = (&whole.name, whole.memory_capacity);
+        let message = format!("{instances} replicas on each {name} take {memory} each, and it has {has}");
+        return refuse(
+            message,
+            "lower memory, or leave it out for the same share of it; a larger share has fewer beside it",
+        );
+    }
+    if layouts.given.len() > 1 || layouts.given.iter().any(|layout| layout.ranks() > 1) {
+        let message = "ranks on shares of accelerators would wait for each other's turns: a replica there has one rank";
+        return refuse(message.to_owned(), "use serving.layout = { tensor = 1 }, or leave slice out");
+    }
+    if share >= 1.0 && memory >= whole.memory_capacity {
+        return None;
+    }
+    let turns = 1.0 + if instances > 1 { sharing.switching.get() } else { 0.0 };
+    let (of, rate, stretch) = match wanted.by {
+        SharedBy::Mps => ("multiprocessors", share, 1.0),
+        SharedBy::Time => ("time", share / turns, turns / share),
+    };
+    let limit = wanted.memory.map_or_else(String::new, |memory| format!(", memory = \"{memory}\""));
+    Some(Slice {
+        name: format!("{share} of the {of} of a GPU"),
+        asked: format!("{{ share = {share}, by = \"{}\"{limit} }}", wanted.by),
+        instances,
+        accelerator: Arc::new(whole.part(rate, rate, memory)),
+        shared: Some(wanted.by),
+        stretch,
+    })
 }
 
 fn speculation(

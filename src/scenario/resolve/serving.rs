@@ -159,8 +159,15 @@ pub(super) fn bind(
     let prefill = prefill.map(|layout| PrefillPool { layout, accelerators: wanted.layout.prefill_accelerators });
     let given: Vec<ServingLayout> = [layout].into_iter().chain(prefill.map(|pool| pool.layout)).collect();
     let layouts = Layouts { given: &given, search: wanted.layout.search, at: &wanted.layout.at };
-    let features =
-        engine::bind(&wanted.features, &model, &layouts, &mut engine_memory, (cluster, catalog), defaults, sink)?;
+    let features = engine::bind(
+        &wanted.features,
+        &model,
+        &layouts,
+        &mut engine_memory,
+        (cluster, catalog, &efficiency.part),
+        defaults,
+        sink,
+    )?;
     let caching = match &wanted.cache {
         Some(wanted) => Some(cache::bind(wanted, asked, cluster, catalog, defaults, sink)?),
         None => None,
