@@ -17,6 +17,18 @@ pub struct ServingLayout {
     pub redundant_experts: u32,
 }
 
+impl std::fmt::Display for ServingLayout {
+    /// Its degrees, but for those of one.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "tensor {}", self.tensor)?;
+        let others = [("attention data", self.attention_data), ("expert", self.expert), ("pipeline", self.pipeline)];
+        for (axis, degree) in others.into_iter().filter(|(_, degree)| *degree > 1) {
+            write!(f, ", {axis} {degree}")?;
+        }
+        if self.redundant_experts > 0 { write!(f, ", {} redundant experts", self.redundant_experts) } else { Ok(()) }
+    }
+}
+
 impl ServingLayout {
     /// One rank.
     pub const SINGLE: Self = Self { tensor: 1, pipeline: 1, expert: 1, attention_data: 1, redundant_experts: 0 };

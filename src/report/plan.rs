@@ -7,11 +7,10 @@ use super::figure::{grouped, percent};
 use super::metrics::metric;
 use super::page::{Block, Grid, Page, Section};
 use super::settings::settings;
-use super::work_words::degrees;
 use crate::evaluate::Evaluation;
-use crate::inference::Short;
 use crate::scenario::{Cluster, TopologyChoice};
-use crate::search::{Binding, Plan, PlanAnswer};
+use crate::search::{Binding, Plan, PlanAnswer, PlanSize, Sizing};
+use crate::units::significant;
 
 /// The figures of an answer's row, with their heads.
 const COLUMNS: [(&str, &str); 10] = [
@@ -27,24 +26,49 @@ const COLUMNS: [(&str, &str); 10] = [
     ("Mtok of answers", "cost.usd_per_mtok_output"),
 ];
 
-/// What keeps an answer from being smaller, in words.
-fn in_words(binding: &Binding) -> String {
+/// What keeps an answer from being smaller, in a word or two.
+fn subject(binding: &Binding) -> String {
     match binding {
-        Binding::Limit(key) => format!("serving.limits.{key}"),
-        Binding::Throughput(Short::Cache) => "requests served: memory for their caches".to_owned(),
-        Binding::Throughput(Short::Adapters) => "requests served: places for different adapters".to_owned(),
-        Binding::Throughput(Short::Sessions) => "requests served: memory for sessions that wait".to_owned(),
-        Binding::Throughput(Short::Prefill) => "requests served: time for their prompts".to_owned(),
-        Binding::Throughput(Short::Transfer) => {
-            "requests served: the links that caches go over from prefill to decode".to_owned()
-        }
+        Binding::Refused(_, why) => why.subject(),
+        Binding::Spares(..) => "replicas to spare".to_owned(),
+        Binding::Whole { .. } => "racks that are bought whole".to_owned(),
         Binding::Node => "whole nodes and replicas: nothing smaller is bought".to_owned(),
-        Binding::Replica => "the layout: fewer GPUs hold no whole replica, or none beside those to spare".to_owned(),
-        Binding::Pools => "the layout: fewer GPUs do not hold both pools, with those to spare".to_owned(),
         Binding::Fewest => "the numbers of GPUs to choose from: none is smaller".to_owned(),
-        Binding::Of(pool, of) => format!("{pool}: {}", in_words(of)),
-        Binding::Time(what, share) => format!("{what}, {} of a replica's time", percent(*share)),
+        Binding::Of(pool, of) => format!("{pool}: {}", subject(of)),
+        Binding::Time(what, _) => (*what).to_owned(),
     }
+}
+
+/// The same with figures.
+fn in_words(binding: &Binding) -> String {
+    let fewer = |count: u64| format!("{} GPUs, the next fewer that are bought,", grouped(count));
+    let figures = match binding {
+        Binding::Refused(count, why) => format!("{} {why}", fewer(*count)),
+        Binding::Spares(count, why) => {
+            format!("{} do without; with them they {why} ({})", fewer(*count), why.subject())
+        }
+        Binding::Whole { enough, bought } => {
+            format!("{} of their {} GPUs would do", grouped(*enough), grouped(*bought))
+        }
+        Binding::Of(pool, of) => return format!("{pool}: {}", in_words(of)),
+        Binding::Time(what, share) => return format!("{what}, {} of a replica's time", percent(*share)),
+        Binding::Node | Binding::Fewest => return subject(binding),
+    };
+    format!("{}: {figures}", subject(binding))
+}
+
+/// What the band of an answer makes of it, in a sentence.
+fn sized(sizing: &Sizing) -> String {
+    let of = |size: &Result<PlanSize, String>| match size {
+        Ok(size) => format!("{} GPUs do", grouped(size.main + size.prefill)),
+        Err(why) => format!("no number of GPUs does ({why})"),
+    };
+    format!(
+        "Nine of ten measurements are within a factor of {} of such estimates. Planned for again, {} with everything as many times as fast, and {} with everything as many times slower.",
+        significant(sizing.factor, 3),
+        of(&sizing.faster),
+        of(&sizing.slower)
+    )
 }
 
 /// What people look for first, and the rest: all of it side by side is wider than a screen.
@@ -86,6 +110,7 @@ pub fn plan_page(plan: &Plan) -> Page {
         let blocks = vec![
             Block::Text(format!("The least {}: {count} GPUs, {node} on {fabric}, {layout}.", plan.minimise)),
             Block::Text(format!("What binds: {}.", bound.join("; "))),
+            Block::Text(best.sizing.as_ref().map_or_else(String::new, sized)),
             Block::Grid(part(&whole, &[&["Node", "On", "Topology"], &FIGURES[..]])),
             Block::Grid(part(&whole, &[&["Layout", "What binds"], &MORE[..]])),
         ];
@@ -93,7 +118,7 @@ pub fn plan_page(plan: &Plan) -> Page {
     }
     if !plan.rejected.is_empty() {
         let mut grid = Grid::new(&["Why not", "Ways"], 1);
-        grid.rows = plan.rejected.iter().map(|(why, count)| vec![why.clone(), grouped(*count)]).collect();
+        grid.rows = plan.rejected.iter().map(|rejected| vec![rejected.line(), grouped(rejected.count)]).collect();
         sections.push(Section::new("Rejected", Block::Grid(grid)));
     }
     Page { title: plan.title.clone(), sections }
@@ -115,10 +140,10 @@ fn layout(evaluation: &Evaluation, replicas: u64) -> String {
     let Some(point) = &evaluation.serving else { return String::new() };
     let layout = &point.layout;
     let spare = if point.spares > 0 { format!(" and {} to spare", grouped(point.spares)) } else { String::new() };
-    let mut ways = format!("{} replicas{spare} of {} GPUs: {}", grouped(replicas), layout.ranks(), degrees(layout));
+    let mut ways = format!("{} replicas{spare} of {} GPUs: {}", grouped(replicas), layout.ranks(), layout);
     if let Some(pool) = point.pool {
         let (workers, ranks) = (grouped(pool.workers - point.spares), pool.layout.ranks());
-        ways = format!("{ways}; {workers} prefill workers{spare} of {ranks}: {}", degrees(&pool.layout));
+        ways = format!("{ways}; {workers} prefill workers{spare} of {ranks}: {}", pool.layout);
     }
     if point.left_over() > 0 {
         ways = format!("{ways}; {} GPUs left over", grouped(point.left_over()));
@@ -156,10 +181,20 @@ pub fn plan_grid(plan: &Plan) -> Grid {
         row.push(ways.split_once(": ").map_or_else(String::new, |(_, ways)| ways.to_owned()));
         row.push(counts(cluster));
         row.extend(COLUMNS.iter().map(|(_, key)| figure(key).unwrap_or_default()));
-        row.push(answer.binding.first().map_or_else(String::new, in_words));
+        row.push(answer.binding.first().map_or_else(String::new, subject));
         grid.rows.push(row);
     }
     grid
+}
+
+/// Accelerators at the ends of a band.
+fn band(sizing: &Sizing) -> Json {
+    let of = |size: &Result<PlanSize, String>| size.as_ref().ok().map(|size| size.main + size.prefill);
+    json!({
+        "factor_ratio": sizing.factor,
+        "low_accelerators_count": of(&sizing.faster),
+        "high_accelerators_count": of(&sizing.slower),
+    })
 }
 
 /// A plan for programs.
@@ -170,17 +205,22 @@ pub fn plan_json(plan: &Plan) -> String {
             .map(|setting| (setting.key.to_owned(), setting.value.into()))
             .collect();
         let binding: Vec<String> = answer.binding.iter().map(in_words).collect();
-        json!({ "scenario": scenario, "binding": binding, "evaluation": evaluation_object(&answer.evaluation) })
+        json!({
+            "scenario": scenario,
+            "binding": binding,
+            "evaluation": evaluation_object(&answer.evaluation),
+        })
     };
     let mut answers = plan.answers.iter().map(answer);
     let best = answers.next().unwrap_or(Json::Null);
     let runners_up: Vec<Json> = answers.collect();
     let rejected: Vec<Json> =
-        plan.rejected.iter().map(|(reason, count)| json!({ "reason": reason, "count": count })).collect();
+        plan.rejected.iter().map(|why| json!({ "reason": why.line(), "count": why.count })).collect();
     let whole = json!({
         "title": plan.title,
         "minimise": plan.minimise.word(),
         "binding": best["binding"],
+        "band": plan.answers.first().and_then(|best| best.sizing.as_ref()).map(band),
         "best": best,
         "runners_up": runners_up,
         "rejected": rejected,

@@ -3,7 +3,7 @@
 use super::figure::grouped;
 use super::settings::limit_key;
 use crate::evaluate::{BatchBound, Evaluation, ServingPoint};
-use crate::parallelism::{Layout, ServingLayout};
+use crate::parallelism::Layout;
 use crate::scenario::{PrefillNodes, Serving, Training};
 use crate::units::significant;
 
@@ -37,17 +37,6 @@ fn batch_in_words(point: &ServingPoint) -> Option<String> {
     Some(format!("As many are in decode at once as {bound}: {} in each replica.", significant(point.state.batch, 4)))
 }
 
-/// The degrees of a serving layout, but for those of one.
-pub(super) fn degrees(layout: &ServingLayout) -> String {
-    let others = [("attention data", layout.attention_data), ("expert", layout.expert), ("pipeline", layout.pipeline)];
-    let others = others.iter().filter(|(_, degree)| *degree > 1).map(|(axis, degree)| format!(", {axis} {degree}"));
-    let copies = match layout.redundant_experts {
-        0 => String::new(),
-        copies => format!(", {copies} redundant experts"),
-    };
-    format!("tensor {}{}{copies}", layout.tensor, others.collect::<String>())
-}
-
 /// What a replica stands on: so many GPUs, or slices of them.
 fn each_of(serving: &Serving, ranks: u64) -> String {
     match &serving.features.slice {
@@ -64,7 +53,7 @@ fn serving_in_words(serving: &Serving, point: &ServingPoint, own: Option<&Prefil
     let workers = point.pool.map_or_else(String::new, |pool| {
         let (workers, ranks) = (grouped(pool.workers - point.spares), pool.layout.ranks());
         let on = own.map_or_else(String::new, |own| format!(" {}", own.accelerator.name));
-        format!(", {workers} prefill workers{spare} of {ranks}{on} ({})", degrees(&pool.layout))
+        format!(", {workers} prefill workers{spare} of {ranks}{on} ({})", pool.layout)
     });
     format!(
         "{} on {}: {} replicas{spare} of {} each ({}){workers}, {} requests at once at most, {} a replica.",
@@ -72,7 +61,7 @@ fn serving_in_words(serving: &Serving, point: &ServingPoint, own: Option<&Prefil
         serving.engine,
         grouped(point.replicas),
         each_of(serving, layout.ranks()),
-        degrees(layout),
+        layout,
         grouped(point.max_concurrency),
         grouped(point.max_concurrency / point.replicas),
     )

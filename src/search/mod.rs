@@ -5,10 +5,14 @@
 //! together again in order, so that any number of threads gives the same answer.
 
 mod answer;
+mod band;
+mod binding;
 mod front;
 mod layouts;
 mod nearest;
 mod plan;
+mod refusal;
+mod rejected;
 mod serving;
 mod shared;
 mod tried;
@@ -16,8 +20,12 @@ mod variants;
 mod walk;
 
 pub use answer::{evaluate, settle};
+pub use band::Sizing;
+pub use binding::Binding;
 pub use layouts::{Variant, Variants, search};
 pub use nearest::{Nearest, nearest};
 pub use plan::{Answer as PlanAnswer, Plan, plan};
+pub use refusal::Refusal;
+pub use rejected::Rejection;
 pub use serving::{Deployment, best_deployment, deployments, serving_layouts};
-pub use tried::Binding;
+pub use tried::Size as PlanSize;

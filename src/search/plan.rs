@@ -5,18 +5,19 @@
 //! of them as the best of these takes, the search that `eval` makes finds the way. What that says is held against the limits
 //! again before it is an answer.
 
-use std::collections::BTreeMap;
-
 use rayon::prelude::*;
 
-use super::serving::{Deployment, best_deployment, deployments, no_worker};
-use super::tried::{Binding, Known, Size, Tried};
+use super::band::Sizing;
+use super::binding::Binding;
+use super::rejected::{Rejected, Rejection};
+use super::serving::{Deployment, best_deployment, deployments, no_worker, out_of_reach};
+use super::tried::{Known, Size, Tried};
 use super::variants::{counts, variants};
 use crate::catalog::Catalog;
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::Node;
 use crate::evaluate::{BuiltCluster, Evaluation, ServingPoint, evaluate};
-use crate::scenario::{Arrivals, Cluster, Counts, Minimise, PlanFile, Scenario, ScenarioFile};
+use crate::scenario::{Arrivals, Cluster, Counts, Minimise, PlanFile, PlanLimits, Scenario, ScenarioFile, Serving};
 
 /// Runners-up that are shown.
 const RUNNERS_UP: usize = 9;
@@ -28,6 +29,8 @@ pub struct Answer {
     pub evaluation: Box<Evaluation>,
     /// What keeps it from being smaller.
     pub binding: Vec<Binding>,
+    /// Of the best, accelerators where estimates are as far off as they may be; none where nothing says how far that is.
+    pub sizing: Option<Sizing>,
 }
 
 /// What planning came to.
@@ -39,8 +42,8 @@ pub struct Plan {
     pub minimise: Minimise,
     /// The answers, the best first: one for each node, fabric, topology and node of prefill's own.
     pub answers: Vec<Answer>,
-    /// Why others are none, with how many.
-    pub rejected: Vec<(String, u64)>,
+    /// Why others are none, the most frequent first.
+    pub rejected: Vec<Rejection>,
     /// Whether topologies were chosen among.
     pub topologies: bool,
 }
@@ -60,27 +63,25 @@ pub fn plan(document: &Node, catalog: &Catalog, sink: &Sink) -> Option<Plan> {
     if !sink.is_empty() {
         return None;
     }
-    let found: Vec<Result<Answer, BTreeMap<String, u64>>> =
+    let found: Vec<Result<Answer, Rejected>> =
         variants.par_iter().map(|variant| solve(variant.as_ref(), &wanted, (minimise, &counts))).collect();
-    let mut rejected: BTreeMap<String, u64> = BTreeMap::new();
-    let mut answers = Vec::new();
-    for outcome in found {
+    let (mut rejected, mut answers) = (Rejected::default(), Vec::new());
+    for (outcome, variant) in found.into_iter().zip(&variants) {
         match outcome {
-            Ok(answer) => answers.push(answer),
-            Err(reasons) => {
-                for (reason, count) in reasons {
-                    *rejected.entry(reason).or_default() += count;
-                }
-            }
+            Ok(answer) => answers.push((answer, variant)),
+            Err(why) => rejected.join(why),
         }
     }
     let of = |answer: &Answer| merit(&answer.evaluation.scenario.cluster, &answer.evaluation.built, minimise);
-    answers.sort_by(|one, other| of(one).total_cmp(&of(other)));
+    answers.sort_by(|(one, _), (other, _)| of(one).total_cmp(&of(other)));
     answers.truncate(RUNNERS_UP + 1);
-    let mut rejected: Vec<(String, u64)> = rejected.into_iter().collect();
-    rejected.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    if let Some((best, Ok(scenario))) = answers.first_mut() {
+        let bands = best.evaluation.serving.and_then(|point| point.bands);
+        best.sizing = bands.map(|bands| Sizing::new(scenario, bands.throughput, (minimise, &counts)));
+    }
+    let answers = answers.into_iter().map(|(answer, _)| answer).collect();
     let topologies = !wanted.topology.is_empty();
-    Some(Plan { title: scenario.title, minimise, answers, rejected, topologies })
+    Some(Plan { title: scenario.title, minimise, answers, rejected: rejected.into_list(), topologies })
 }
 
 /// Reports what cannot be planned for.
@@ -118,20 +119,57 @@ fn solve(
     variant: Result<&Scenario, &String>,
     wanted: &PlanFile,
     (minimise, counts): (Minimise, &[u64]),
-) -> Result<Answer, BTreeMap<String, u64>> {
-    let one = |reason: String| BTreeMap::from([(reason, 1)]);
-    let scenario = variant.map_err(|why| one(why.clone()))?;
-    let Some(serving) = &scenario.serving else { return Err(BTreeMap::new()) };
+) -> Result<Answer, Rejected> {
+    let scenario = variant.map_err(|why| Rejection::new(why.clone()))?;
+    let Some(serving) = &scenario.serving else { return Err(Rejected::default()) };
+    let Best { mut size, tried, .. } = fewest(scenario, serving, (minimise, counts))?;
+    loop {
+        let mut asked = tried.on(size).ok_or_else(|| Rejection::new("too many accelerators"))?;
+        // Where the layout is left open, `eval` of the same cluster chooses as this does.
+        let deployment = if serving.search { best_deployment(serving, &asked.cluster).ok() } else { None };
+        let deployment = deployment.unwrap_or(tried.deployment);
+        asked.serving = Some(deployment.of(serving));
+        // On fewer accelerators with any split of them.
+        let tried = Tried { deployment: if serving.search { deployment.anywhere() } else { deployment }, ..tried };
+        let evaluation = evaluate(asked).map_err(|why| {
+            let why = why.to_string();
+            let instead = instead(&tried, size, |_| true);
+            Rejection::with(why, instead, 1.0)
+        })?;
+        // The answer is held against what was asked once more, from its own figures.
+        let Some(point) = &evaluation.serving else { return Err(Rejected::default()) };
+        if let Some((key, ..)) = point.missed(&serving.limits) {
+            return Err(Rejection::new(format!("serving.limits.{key} is missed")).into());
+        }
+        match tried.binding(size, point) {
+            Ok(binding) => {
+                within(&tried, size, &evaluation, &wanted.limits)?;
+                return Ok(Answer { evaluation: Box::new(evaluation), binding, sizing: None });
+            }
+            Err(fewer) => size = fewer,
+        }
+    }
+}
+
+/// The best way to serve what is asked, and the accelerators that it takes; or why there is none.
+pub(super) fn fewest<'a>(
+    scenario: &'a Scenario,
+    serving: &'a Serving,
+    (minimise, counts): (Minimise, &'a [u64]),
+) -> Result<Best<'a>, Rejected> {
+    if let Some(out_of_reach) = out_of_reach(serving, &scenario.cluster) {
+        return Err(out_of_reach.into());
+    }
     let ways = if serving.search {
         deployments(serving, &scenario.cluster, u32::MAX)
     } else {
         vec![Deployment::given(serving)]
     };
     if ways.is_empty() {
-        return Err(no_worker(serving, &scenario.cluster).map_or_else(BTreeMap::new, |why| one(why.to_string())));
+        let why = no_worker(serving, &scenario.cluster);
+        return Err(why.map_or_else(Rejected::default, |why| Rejection::new(why.to_string()).into()));
     }
-    let mut rejected: BTreeMap<String, u64> = BTreeMap::new();
-    let (mut best, mut known): (Option<Best<'_>>, _) = (None, Known::default());
+    let (mut best, mut known, mut rejected): (Option<Best<'_>>, _, _) = (None, Known::default(), Rejected::default());
     for deployment in ways {
         let tried = Tried { scenario, serving, deployment, counts };
         match tried.fewest(&mut known) {
@@ -141,37 +179,77 @@ fn solve(
                     best = Some(found);
                 }
             }
-            Err(reason) => *rejected.entry(reason).or_default() += 1,
+            Err(why) => rejected.add(why),
         }
     }
-    let Some(Best { size, tried, .. }) = best else { return Err(rejected) };
-    let Some(mut asked) = tried.on(size) else { return Err(rejected) };
-    // Where the layout is left open, `eval` of the same cluster chooses as this does.
-    let deployment = if serving.search { best_deployment(serving, &asked.cluster).ok() } else { None };
-    let deployment = deployment.unwrap_or(tried.deployment);
-    asked.serving = Some(deployment.of(serving));
-    // On fewer accelerators with any split of them.
-    let tried = Tried { deployment: if serving.search { deployment.anywhere() } else { deployment }, ..tried };
-    let evaluation = evaluate(asked).map_err(|infeasible| one(infeasible.to_string()))?;
-    // The answer is held against what was asked once more, from its own figures.
-    let missed = evaluation.serving.as_ref().and_then(|point| point.missed(&serving.limits));
-    if let Some((key, ..)) = missed {
-        return Err(one(format!("serving.limits.{key} is missed")));
+    best.ok_or(rejected)
+}
+
+/// Whether an answer keeps to what may be spent.
+fn within(tried: &Tried<'_>, size: Size, answer: &Evaluation, limits: &PlanLimits) -> Result<(), Rejection> {
+    let costs = |built: &BuiltCluster| built.costs.total;
+    let draws = |built: &BuiltCluster| built.facility.provisioned_total;
+    if let Some(budget) = limits.budget {
+        beyond(tried, size, answer, ("costs more than the budget over the horizon", budget, costs))?;
     }
-    if wanted.limits.budget.is_some_and(|budget| evaluation.built.costs.total > budget) {
-        return Err(one("costs more than the budget over the horizon".to_owned()));
+    if let Some(power) = limits.power {
+        beyond(tried, size, answer, ("takes more power than there is", power, draws))?;
     }
-    if wanted.limits.power.is_some_and(|power| evaluation.built.facility.provisioned_total > power) {
-        return Err(one("takes more power than there is".to_owned()));
+    Ok(())
+}
+
+/// By how much an answer is beyond what there is, and what gives way on as many accelerators as that is enough for.
+fn beyond<Q>(
+    tried: &Tried<'_>,
+    size: Size,
+    answer: &Evaluation,
+    (why, most, of): (&str, Q, impl Fn(&BuiltCluster) -> Q),
+) -> Result<(), Rejection>
+where
+    Q: Copy + PartialOrd + std::fmt::Display + std::ops::Sub<Output = Q> + std::ops::Div<Output = f64>,
+{
+    let least = of(&answer.built);
+    if least <= most {
+        return Ok(());
     }
-    let binding = tried.binding(size, &evaluation);
-    Ok(Answer { evaluation: Box::new(evaluation), binding })
+    let instead = instead(tried, size, |built| of(built) <= most);
+    let cluster = &answer.scenario.cluster;
+    let figures = format!(
+        "the least, {} GPUs of {} on {}, is {least}, {} or {:.1}% more than {most}; {instead}",
+        cluster.accelerators,
+        cluster.node.id,
+        cluster.fabric.entry.id,
+        least - most,
+        (least / most - 1.0) * 100.0
+    );
+    Err(Rejection::with(why, figures, least / most))
+}
+
+/// What the most accelerators that can be built, and keep within what may be spent, come to instead of so many.
+fn instead(tried: &Tried<'_>, size: Size, within: impl Fn(&BuiltCluster) -> bool) -> String {
+    let of = |steps: u64| Size { main: steps * tried.step(), ..size };
+    let can_be = |steps: u64| {
+        let Some(Scenario { cluster, finance, .. }) = tried.on(of(steps)) else { return false };
+        BuiltCluster::new(&cluster, &finance).is_ok_and(|built| within(&built))
+    };
+    let (mut enough, mut many) = (0, size.main / tried.step());
+    while many - enough > 1 {
+        let middle = enough + (many - enough) / 2;
+        if can_be(middle) { enough = middle } else { many = middle }
+    }
+    if enough == 0 {
+        return "not one node can be had instead".to_owned();
+    }
+    let most = of(enough);
+    let why = tried.tested(most, tried.serving.spare_replicas).1;
+    let why = why.map_or_else(|| "do".to_owned(), |why| format!("{why} ({})", why.subject()));
+    format!("{} GPUs can be had instead, and {why}", most.main + most.prefill)
 }
 
 /// The best way so far.
-struct Best<'a> {
+pub(super) struct Best<'a> {
     tried: Tried<'a>,
-    size: Size,
+    pub(super) size: Size,
     /// What is minimised, where accelerators are of two kinds; their number else, which all of that grows with.
     least: f64,
     /// Requests open at once: of equals, the way that answers sooner.

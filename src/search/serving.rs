@@ -1,11 +1,14 @@
 //! Ways to serve with a model: all that an engine can take, together or in pools, and the best of them on given accelerators.
 
+use super::rejected::Rejection;
+use super::tried::on_any_number;
 use crate::catalog::model::Model;
 use crate::evaluate::{
     Infeasible, ReplicaPoint, ServingPoint, WorkerPoint, prefill_worker, replica_alone, serving_point,
 };
 use crate::parallelism::ServingLayout;
 use crate::scenario::{Arrivals, Cluster, Limits, PrefillPool, Scenario, Serving};
+use crate::units::Seconds;
 
 /// The most ranks of a replica whose experts lie in several scale-up domains; models have no more experts.
 const MOST_RANKS: u32 = 512;
@@ -141,9 +144,13 @@ fn replicas(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<(ServingLayo
 
 /// Prefill workers that no other beats.
 fn workers(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<ServingLayout> {
+    unbeaten(&may_keep(serving, &all_workers(serving, cluster, most), WorkerPoint::serves_within), WorkerPoint::beats)
+}
+
+/// Prefill workers that hold a prompt.
+fn all_workers(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<(ServingLayout, WorkerPoint)> {
     let all = layouts(serving, cluster.nodes_of_prefill().node.scale_up.domain, most);
-    let all: Vec<_> = all.filter_map(|layout| Some((layout, worker_alone(serving, cluster, layout)?))).collect();
-    unbeaten(&may_keep(serving, &all, WorkerPoint::serves_within), WorkerPoint::beats)
+    all.filter_map(|layout| Some((layout, worker_alone(serving, cluster, layout)?))).collect()
 }
 
 /// Those that may keep the limits; all where none may, which then say why, or where hits of prefixes are not known yet.
@@ -179,6 +186,50 @@ pub(super) fn no_worker(serving: &Serving, cluster: &Cluster) -> Option<Infeasib
     let widest = layouts(serving, domain, MOST_RANKS).max_by_key(ServingLayout::ranks)?;
     let why = prefill_worker(serving, &around_worker(cluster, widest)?, widest).err()?;
     Some(Infeasible::NoWorker { node: node.id.clone(), most: widest.ranks(), widest: Box::new(why) })
+}
+
+/// A limit that no number of accelerators keeps, because with every layout a request by itself misses it, or with that which is
+/// given; and what it takes at least.
+pub(super) fn out_of_reach(serving: &Serving, cluster: &Cluster) -> Option<Rejection> {
+    let replicas = if serving.search {
+        replicas(serving, cluster, MOST_RANKS)
+    } else {
+        let alone = around_replica(cluster, serving.layout);
+        let alone = alone.and_then(|around| replica_alone(serving, &around, serving.layout).ok());
+        alone.map(|point| (serving.layout, point)).into_iter().collect()
+    };
+    let workers = match serving.prefill {
+        _ if serving.search && serving.features.slice.is_none() => all_workers(serving, cluster, MOST_RANKS),
+        Some(PrefillPool { layout, .. }) => {
+            worker_alone(serving, cluster, layout).map(|point| (layout, point)).into_iter().collect()
+        }
+        None => Vec::new(),
+    };
+    let tokens = replicas.iter().map(|(layout, point)| (point.token_alone(), *layout));
+    let together = cluster.prefill.is_none() && (serving.search || serving.prefill.is_none());
+    let prompts = replicas.iter().filter(|_| together).map(|(layout, point)| (point.prompt_alone(), *layout));
+    let prompts = prompts.chain(workers.iter().map(|(layout, worker)| (worker.alone, *layout)));
+    // Where hits of prefixes follow from what is kept, prompts may be nearly all at hand.
+    let prompts = prompts.filter(|_| serving.cache.is_none());
+    let of_tokens = beyond_limits(&serving.limits, "tpot", "a token", tokens);
+    of_tokens.or_else(|| beyond_limits(&serving.limits, "ttft", "the prompt", prompts))
+}
+
+/// The shortest limit of a kind that the least of some times is beyond.
+fn beyond_limits(
+    limits: &Limits,
+    kind: &str,
+    what: &str,
+    times: impl Iterator<Item = (Seconds, ServingLayout)>,
+) -> Option<Rejection> {
+    let limits = limits.named().into_iter().filter(|(key, _)| key.starts_with(kind));
+    let limits = limits.filter_map(|(key, limit)| Some((key, limit?)));
+    let (key, limit) = limits.reduce(|least, other| if other.1 < least.1 { other } else { least })?;
+    let (least, layout) = times.reduce(|least, other| if other.0 < least.0 { other } else { least })?;
+    let over = least.saturating_sub(limit);
+    let figures =
+        format!("{what} of a request by itself takes {least} at least ({layout}), {over} over the limit of {limit}");
+    (over > Seconds::ZERO).then(|| on_any_number(key, figures, least / limit))
 }
 
 /// The cluster with as few of the nodes that take prompts in as hold a worker of a layout.

@@ -1,8 +1,9 @@
 //! One way to serve on one choice of nodes and fabric: the fewest accelerators on which it keeps what is asked.
 
+use super::refusal::Refusal;
+use super::rejected::Rejection;
 use super::serving::{Deployment, worker_alone};
-use crate::evaluate::{Evaluation, Infeasible, ServingPoint, serving_point};
-use crate::inference::Short as RunsOut;
+use crate::evaluate::{ServingPoint, serving_point};
 use crate::parallelism::ServingLayout;
 use crate::scenario::{Arrivals, NodeGroup, Scenario, Serving};
 use crate::units::Seconds;
@@ -16,34 +17,13 @@ const HELPS: f64 = 1e-4;
 /// So many times the accelerators that take in what comes are plenty for prefill: prompts hardly wait.
 const PLENTY: f64 = 4.0;
 
-/// What keeps a cluster from being smaller.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Binding {
-    /// A limit of a latency, by its key, which one step fewer accelerators would miss.
-    Limit(&'static str),
-    /// Requests that one step fewer would not serve, and what runs out.
-    Throughput(RunsOut),
-    /// One step of whole nodes and replicas: nothing smaller is bought.
-    Node,
-    /// The layout: one step fewer accelerators hold no whole replica beside those to spare.
-    Replica,
-    /// The layouts of pools: one step fewer do not hold both.
-    Pools,
-    /// The counts of accelerators to choose from: there is no smaller one.
-    Fewest,
-    /// What a replica spends most of its time on, and the share.
-    Time(&'static str, f64),
-    /// The same of one of two kinds of nodes, by what they do.
-    Of(&'static str, Box<Self>),
-}
-
 /// Accelerators of each kind of node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size {
+pub struct Size {
     /// On the cluster's own kind.
-    pub(super) main: u64,
+    pub main: u64,
     /// On nodes that prefill has to itself.
-    pub(super) prefill: u64,
+    pub prefill: u64,
 }
 
 /// A way to serve on a choice of nodes and fabric.
@@ -67,11 +47,17 @@ impl Tried<'_> {
     }
 
     /// Accelerators in whole nodes; and in whole replicas, where the layout is given and none are to be left over.
-    fn step(&self) -> u64 {
+    pub(super) fn step(&self) -> u64 {
         let own = self.scenario.cluster.own_nodes_of_prefill();
         let shared = self.deployment.prefill.filter(|_| own.is_none());
         let step = self.step_of(self.scenario.cluster.main_nodes(), self.deployment.layout);
         shared.map_or(step, |pool| if self.serving.left_over { step } else { multiple(step, pool.layout.ranks()) })
+    }
+
+    /// The same on nodes that prefill has to itself; none where it has none.
+    pub(super) fn step_of_prefill(&self) -> Option<u64> {
+        let (own, pool) = self.scenario.cluster.own_nodes_of_prefill().zip(self.deployment.prefill)?;
+        Some(self.step_of(own, pool.layout))
     }
 
     fn step_of(&self, nodes: NodeGroup<'_>, layout: ServingLayout) -> u64 {
@@ -80,24 +66,14 @@ impl Tried<'_> {
     }
 
     /// Serving on so many accelerators, limits kept; or why not.
-    fn serves(&self, size: Size) -> Result<ServingPoint, Short> {
-        let Some(asked) = self.on(size) else { return Err(Short::Other("too many accelerators".to_owned())) };
-        let Some(serving) = &asked.serving else { return Err(Short::Other(String::new())) };
-        match serving_point(serving, &asked.cluster) {
-            Ok(point) => match point.missed(&serving.limits) {
-                Some((key, _, got)) => Err(Short::Limit(key, got)),
-                None => Ok(point),
-            },
-            Err(Infeasible::Overload { short, .. }) => Err(Short::Throughput(short)),
-            Err(
-                Infeasible::PartReplica { .. }
-                | Infeasible::PartPools { .. }
-                | Infeasible::PartPool { .. }
-                | Infeasible::NoReplicaLeft { .. },
-            ) => Err(Short::Replica),
-            Err(Infeasible::NoRequestFits { .. }) => Err(Short::Other("no request fits in a replica".to_owned())),
-            Err(Infeasible::Prefill(_)) => Err(Short::Other("no prompt fits in a prefill worker".to_owned())),
-            Err(other) => Err(Short::Other(other.to_string())),
+    fn serves(&self, size: Size) -> Result<ServingPoint, Refusal> {
+        let many = || Refusal::Other("too many accelerators".to_owned());
+        let asked = self.on(size).ok_or_else(many)?;
+        let serving = asked.serving.as_ref().ok_or_else(many)?;
+        let point = serving_point(serving, &asked.cluster)?;
+        match point.missed(&serving.limits) {
+            Some((key, limit, got)) => Err(Refusal::Limit { key, limit, got }),
+            None => Ok(point),
         }
     }
 
@@ -105,7 +81,7 @@ impl Tried<'_> {
     ///
     /// Of two kinds the fewest decode with plenty of prefill, and the fewest of prefill beside those: only the decode step of a
     /// first token hangs on both.
-    pub(super) fn fewest(&self, known: &mut Known) -> Result<(Size, ServingPoint), String> {
+    pub(super) fn fewest(&self, known: &mut Known) -> Result<(Size, ServingPoint), Rejection> {
         let (step, layout) = (self.step(), self.deployment.layout);
         // A replica of many nodes needs all of them.
         let few = layout.ranks().div_ceil(step);
@@ -128,8 +104,8 @@ impl Tried<'_> {
             return Ok((size, point));
         };
         let prefill_step = self.step_of(own, pool.layout);
-        let plenty =
-            self.plenty(pool.layout).ok_or("no prompt fits in a prefill worker")?.div_ceil(prefill_step).max(1);
+        let no_prompt = || Rejection::new("no prompt fits in a prefill worker");
+        let plenty = self.plenty(pool.layout).ok_or_else(no_prompt)?.div_ceil(prefill_step).max(1);
         let of = |main: u64, prefill: u64| Size { main: main * step, prefill: prefill * prefill_step };
         let first = known.of_decode(layout).map_or(First::Least(few), First::Guess);
         let (main, _) = least(first, Cap::Tried(MOST_ACCELERATORS / step), step, |main| self.serves(of(main, plenty)))?;
@@ -143,15 +119,12 @@ impl Tried<'_> {
     }
 
     /// The same of the numbers that may be chosen.
-    fn fewest_of_counts(&self, known: Option<u64>) -> Result<(u64, ServingPoint), String> {
-        let mut last = "needs more accelerators than another layout".to_owned();
+    fn fewest_of_counts(&self, known: Option<u64>) -> Result<(u64, ServingPoint), Rejection> {
+        let mut last = more_than_another();
         for &accelerators in self.counts.iter().filter(|count| known.is_none_or(|known| **count <= known)) {
             last = match self.serves(Size { main: accelerators, prefill: 0 }) {
                 Ok(point) => return Ok((accelerators, point)),
-                Err(Short::Limit(key, _)) => format!("serving.limits.{key} is missed by {accelerators} accelerators"),
-                Err(Short::Throughput(_)) => format!("not served by {accelerators} accelerators"),
-                Err(Short::Replica) => format!("no replicas share out {accelerators} accelerators"),
-                Err(Short::Other(why)) => why,
+                Err(why) => short_of(&why, accelerators, None),
             };
         }
         Err(last)
@@ -168,47 +141,6 @@ impl Tried<'_> {
         )]
         let ranks = (rate / worker.of_rank * PLENTY).ceil().min(MOST_ACCELERATORS as f64) as u64;
         Some(ranks.max(layout.ranks()) + u64::from(self.serving.spare_replicas) * layout.ranks())
-    }
-
-    /// What keeps that number from being smaller, and what a replica spends most time on.
-    pub(super) fn binding(&self, size: Size, evaluation: &Evaluation) -> Vec<Binding> {
-        let apart = self.scenario.cluster.prefill.is_some();
-        let fewer = |smaller: Result<Size, Binding>| match smaller.map(|size| self.serves(size)) {
-            Ok(Err(Short::Limit(key, _))) => Binding::Limit(key),
-            Ok(Err(Short::Throughput(short))) => Binding::Throughput(short),
-            Ok(_) if self.deployment.prefill.is_some() && !apart => Binding::Pools,
-            Ok(_) => Binding::Replica,
-            Err(binding) => binding,
-        };
-        let less = |from: u64, step: u64| {
-            if !self.counts.is_empty() {
-                return self.counts.iter().copied().rev().find(|count| *count < from).ok_or(Binding::Fewest);
-            }
-            from.checked_sub(step).filter(|left| *left > 0).ok_or(Binding::Node)
-        };
-        let main = fewer(less(size.main, self.step()).map(|main| Size { main, ..size }));
-        let own = self.scenario.cluster.own_nodes_of_prefill().zip(self.deployment.prefill);
-        let mut binding = match own {
-            None => vec![main],
-            Some((nodes, pool)) => {
-                let step = self.step_of(nodes, pool.layout);
-                let prefill = fewer(less(size.prefill, step).map(|prefill| Size { prefill, ..size }));
-                vec![Binding::Of("decode", Box::new(main)), Binding::Of("prefill", Box::new(prefill))]
-            }
-        };
-        if let Some(point) = &evaluation.serving {
-            let shares = point.shares;
-            let parts = [
-                ("reading weights", shares.weights),
-                ("reading caches", shares.cache),
-                ("arithmetic, prefill among it", shares.compute),
-                ("messages", shares.network),
-                ("waiting for the host, or for requests", shares.idle),
-            ];
-            let largest = parts.into_iter().fold(("", 0.0), |most, part| if part.1 > most.1 { part } else { most });
-            binding.push(Binding::Time(largest.0, largest.1));
-        }
-        binding
     }
 }
 
@@ -257,48 +189,52 @@ fn least(
     first: First,
     cap: Cap,
     step: u64,
-    serves: impl Fn(u64) -> Result<ServingPoint, Short>,
-) -> Result<(u64, ServingPoint), String> {
-    let (Cap::Other(most) | Cap::Tried(most)) = cap;
-    let more = || "needs more accelerators than another layout".to_owned();
+    serves: impl Fn(u64) -> Result<ServingPoint, Refusal>,
+) -> Result<(u64, ServingPoint), Rejection> {
+    let (Cap::Other(mut most) | Cap::Tried(mut most)) = cap;
     if most == 0 {
-        return Err(more());
+        return Err(more_than_another());
     }
     let (mut short, mut steps) = match first {
         First::Least(least) => (0, least.min(most)),
         First::Guess(steps) => {
             let fewer = steps.min(most) - 1;
-            match if fewer > 0 { serves(fewer) } else { Err(Short::Replica) } {
-                // Fewer than elsewhere may do.
-                Ok(_) => (0, 1),
-                Err(_) => (fewer, fewer + 1),
-            }
+            // Fewer than elsewhere may do.
+            if fewer > 0 && serves(fewer).is_ok() { (0, 1) } else { (fewer, fewer + 1) }
         }
         First::Most => (0, most),
     };
-    let mut before = None;
+    let mut before: Option<(&str, Seconds)> = None;
+    // The most that was short of something, and why more than the most cannot be.
+    let (mut last, mut wall): (Option<Refusal>, Option<String>) = (None, None);
     let (mut enough, mut point) = loop {
-        let why = match serves(steps) {
+        match serves(steps) {
             Ok(point) => break (steps, point),
-            Err(Short::Other(why)) => return Err(why),
-            Err(why) => why,
-        };
-        if let Short::Limit(key, got) = why {
-            let helped = before.is_none_or(|(missed, was): (&str, Seconds)| key != missed || got < was * (1.0 - HELPS));
-            if !helped {
-                return Err(format!("serving.limits.{key} is missed on any number of accelerators"));
+            Err(Refusal::Memory(why)) => return Err(Rejection::with("no request fits", why, 1.0)),
+            Err(Refusal::Other(why)) => {
+                most = steps - 1;
+                wall = Some(why);
             }
-            before = Some((key, got));
+            Err(why) => {
+                if let Refusal::Limit { key, got, .. } = why {
+                    let helped = before.is_none_or(|(missed, was)| key != missed || got < was * (1.0 - HELPS));
+                    if !helped {
+                        return Err(on_any_number(key, format!("{} GPUs {why}", steps * step), why.missed_by()));
+                    }
+                    before = Some((key, got));
+                }
+                (short, last) = (steps, Some(why));
+            }
         }
-        if steps == most {
-            return Err(match why {
-                _ if matches!(cap, Cap::Other(_)) => more(),
-                Short::Limit(key, _) => format!("serving.limits.{key} is missed by {} accelerators", most * step),
-                _ => format!("not served by {} accelerators", most * step),
+        if short >= most {
+            return Err(match (cap, last, wall) {
+                (Cap::Other(_), ..) => more_than_another(),
+                (_, Some(why), wall) => short_of(&why, short * step, wall.as_deref()),
+                (_, None, wall) => Rejection::new(wall.unwrap_or_default()),
             });
         }
-        short = steps;
-        steps = (steps * 2).min(most);
+        // Up to where more than can be built, half of the way.
+        steps = if wall.is_some() { short + (most - short).div_ceil(2) } else { (steps * 2).min(most) };
     };
     while enough - short > 1 {
         let middle = short + (enough - short) / 2;
@@ -310,15 +246,26 @@ fn least(
     Ok((enough, point))
 }
 
-/// Why a number of accelerators does not do.
-enum Short {
-    /// A latency is beyond its limit, by its key; and what it is.
-    Limit(&'static str, Seconds),
-    /// More requests come than are served.
-    Throughput(RunsOut),
-    /// Not enough for a replica, or for both pools.
-    Replica,
-    Other(String),
+fn more_than_another() -> Rejection {
+    Rejection::new("needs more accelerators than another layout")
+}
+
+/// A limit that more accelerators do not help to keep.
+pub(super) fn on_any_number(key: &str, figures: String, missed_by: f64) -> Rejection {
+    Rejection::with(format!("serving.limits.{key} is missed on any number of GPUs"), figures, missed_by)
+}
+
+/// What so many accelerators are short of; with why there cannot be more, where that is so.
+fn short_of(why: &Refusal, accelerators: u64, wall: Option<&str>) -> Rejection {
+    let kind = match why {
+        Refusal::Limit { key, .. } => format!("serving.limits.{key} is missed"),
+        Refusal::Throughput { .. } => "more requests come than are served".to_owned(),
+        Refusal::Layout(_) => "no replicas share the GPUs out".to_owned(),
+        Refusal::Memory(_) => "no request fits".to_owned(),
+        Refusal::Other(_) => "cannot be built".to_owned(),
+    };
+    let most = wall.map_or_else(String::new, |wall| format!(", the most that can be built ({wall}),"));
+    Rejection::with(kind, format!("{accelerators} GPUs{most} {why}"), why.missed_by())
 }
 
 /// The least that both divide.

@@ -43,10 +43,20 @@ impl ReplicaPoint {
             && other.pace.iter().all(|(rate, pace)| self.pace_at(*rate / share).is_some_and(|own| own <= *pace))
     }
 
+    /// The time between tokens of a sequence by itself.
+    pub fn token_alone(&self) -> Seconds {
+        let [(_, alone), ..] = self.pace;
+        alone
+    }
+
+    /// A prompt by itself.
+    pub fn prompt_alone(&self) -> Seconds {
+        self.prompt
+    }
+
     /// Whether decode may keep limits, as it does not where a sequence by itself is too slow.
     pub fn decodes_within(&self, limits: &Limits) -> bool {
-        let [(_, alone), ..] = self.pace;
-        limits.between_tokens().is_none_or(|limit| alone <= limit)
+        limits.between_tokens().is_none_or(|limit| self.token_alone() <= limit)
     }
 
     /// The same of replicas that prefill and decode.

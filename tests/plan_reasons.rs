@@ -1,0 +1,131 @@
+//! What `plan` says of its answers: what binds, what is beyond what there is, and how far estimates may be off.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod planned;
+mod program;
+
+use planned::{number, run, setting, wide};
+
+#[test]
+fn what_cannot_be_is_a_no_with_reasons_and_mistakes_are_told() {
+    let (code, plan, stderr) = run("plan", &["serving.limits={ tpot_p95 = \"2 ms\" }"]);
+    assert_eq!(code, 1);
+    assert!(plan["best"].is_null() && !plan["rejected"].as_array().unwrap().is_empty(), "{plan}");
+    // A token by itself takes longer with any layout: no doubling of GPUs is told.
+    let said = "serving.limits.tpot_p95 is missed on any number of GPUs: a token of a request by itself takes";
+    assert!(stderr.contains(said) && stderr.contains("over the limit of 2 ms"), "{stderr}");
+    for (setting, said) in [
+        ("serving.arrivals=\"max\"", "at a rate"),
+        ("plan.limits={ deadline = \"3 days\" }", "serving has no deadline"),
+        ("plan.vary={ \"cluster.site\" = \"any\" }", "`cluster.site` is nothing that a plan varies"),
+        ("plan.vary={ \"cluster.node\" = [\"hgx-h100\"] }", "no node has the id"),
+    ] {
+        let (code, _, stderr) = run("plan", &[setting]);
+        assert_eq!(code, 2, "{setting}");
+        assert!(stderr.contains(said), "{setting}: {stderr}");
+    }
+    // A model that one GPU holds is bound by the node that is bought, not by memory.
+    let small = ["serving.model=\"llama-3.1-8b\"", "serving.arrivals={ rate = \"5 request/s\" }"];
+    let (_, small, stderr) = run("plan", &small);
+    let binding = small["best"]["binding"].to_string();
+    assert!(binding.contains("whole nodes and replicas: nothing smaller is bought"), "{binding} {stderr}");
+    let (_, all, _) = run("plan", &[]);
+    let budget = number(&all["runners_up"][0], "cost", "total_usd").ceil();
+    let (code, plan, _) = run("plan", &[&format!("plan.limits={{ budget = \"${budget}\" }}")]);
+    assert_eq!(code, 0);
+    assert!(plan["rejected"].to_string().contains("budget"));
+}
+
+#[test]
+fn what_is_beyond_the_budget_or_the_power_is_told_with_what_gives_way() {
+    let one = "plan.vary={ \"cluster.node\" = [\"hgx-h100-8\"], \"cluster.fabric\" = [\"quantum-2-ndr\"] }";
+    let rate = "serving.arrivals={ rate = \"100 request/s\" }";
+    let (_, free, stderr) = run("plan", &[one, rate]);
+    let cost = number(&free["best"], "cost", "total_usd");
+    let power = number(&free["best"], "facility", "total_kw");
+    let gpus = setting(&free["best"], "cluster.accelerators");
+    assert!(gpus > 16, "{stderr}");
+    for (limit, why) in [
+        (format!("budget = \"${:.0}\"", cost * 0.8), "costs more than the budget"),
+        (format!("power = \"{:.3} kW\"", power * 0.8), "takes more power than there is"),
+    ] {
+        let (code, plan, _) = run("plan", &[one, rate, &format!("plan.limits={{ {limit} }}")]);
+        let reason = plan["rejected"][0]["reason"].as_str().unwrap();
+        assert!(code == 1 && reason.starts_with(why), "{reason}");
+        assert!(
+            reason.contains(&format!("the least, {gpus} GPUs of hgx-h100-8")) && reason.contains("25.0% more than")
+        );
+        // As many as are within it do not keep the limits, or serve what comes.
+        let instead = reason.split("; ").nth(1).unwrap();
+        let fewer: u32 = instead.split(' ').next().unwrap().parse().unwrap();
+        let (code, json, _) = run("eval", &[one, rate, &format!("cluster.accelerators={fewer}")]);
+        assert!(fewer < gpus && (code == 1 || json["serving"]["limits_kept"] == false), "{reason}");
+        assert_eq!(code == 1, instead.contains(" at most "), "{reason}");
+    }
+}
+
+#[test]
+fn counts_at_the_ends_of_the_band_are_planned_for_again() {
+    let one = "plan.vary={ \"cluster.accelerators\" = \"auto\" }";
+    let (code, plan, stderr) = run("plan", &[one]);
+    assert_eq!(code, 0, "{stderr}");
+    let band = |end: &str| plan["band"][end].as_f64().unwrap();
+    let gpus = f64::from(setting(&plan["best"], "cluster.accelerators"));
+    let factor = band("factor_ratio");
+    let serving = &plan["best"]["evaluation"]["serving"];
+    let rate = |key: &str| serving[key].as_f64().unwrap();
+    assert!((rate("tpot_high_s") / rate("tpot_s") / factor - 1.0).abs() < 1e-9, "the band of times between tokens");
+    assert!(band("low_accelerators_count") < gpus && gpus < band("high_accelerators_count"), "{}", plan["band"]);
+    // As many times the requests within as many times shorter limits: the same in another unit of time.
+    let asked = [
+        format!("serving.arrivals={{ rate = \"{} request/s\" }}", 40.0 * factor),
+        format!("serving.limits={{ ttft_p95 = \"{} ms\", tpot_p95 = \"{} ms\" }}", 1000.0 / factor, 40.0 / factor),
+    ];
+    let (_, slower, stderr) = run("plan", &[one, &asked[0], &asked[1]]);
+    assert_eq!(
+        f64::from(setting(&slower["best"], "cluster.accelerators")),
+        band("high_accelerators_count"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn racks_that_are_bought_whole_bind_where_fewer_of_their_gpus_do() {
+    let rack = "plan.vary={ \"cluster.node\" = [\"gb200-nvl72\"], \"cluster.accelerators\" = \"auto\" }";
+    let (code, plan, stderr) = wide("plan", &[rack]);
+    assert_eq!(code, 0, "{stderr}");
+    let binding = |place: usize| plan["binding"][place].as_str().unwrap();
+    let bought = setting(&plan["best"], "cluster.accelerators");
+    let enough = binding(0).strip_prefix("racks that are bought whole: ").unwrap();
+    let enough: u32 = enough.split(' ').next().unwrap().parse().unwrap();
+    let racks = bought / 72;
+    // What it says of GPUs at work in as many racks, and of a rack fewer.
+    let eval = |gpus: u32, spares: u32| {
+        let on = [
+            "cluster.node=\"gb200-nvl72\"".to_owned(),
+            format!("cluster.accelerators={gpus}"),
+            format!("serving.spare_replicas={spares}"),
+        ];
+        let (code, json, _) = wide("eval", &[&on[0], &on[1], &on[2]]);
+        code == 0 && json["serving"]["limits_kept"] == true
+    };
+    assert!(enough < bought && eval(enough, 1) && !eval(enough - 4 * racks, 1), "{}", binding(0));
+    let fewer = bought - 72;
+    assert!(binding(1).contains(&format!("{fewer} GPUs, the next fewer")) && !eval(fewer, 1), "{}", binding(1));
+    assert_eq!(binding(1).starts_with("replicas to spare"), eval(fewer, 0), "{}", binding(1));
+}
+
+#[test]
+fn one_node_fewer_would_not_do() {
+    let one = "plan.vary={ \"cluster.accelerators\" = \"auto\" }";
+    let (_, plan, _) = run("plan", &[one]);
+    let (best, binding) = (&plan["best"], plan["binding"][0].as_str().unwrap());
+    let of = |key: &str| best["scenario"][key].as_str().unwrap().parse::<u32>().unwrap();
+    let fewer = of("cluster.accelerators") - 8;
+    // In the best of all ways, as `eval` finds it.
+    let (code, json, _) = run("eval", &[&format!("cluster.accelerators={fewer}")]);
+    assert!(code == 1 || json["serving"]["limits_kept"] == false, "{binding}");
+    assert_eq!(code == 1, binding.starts_with("requests served: "), "{binding}");
+    assert!(binding.contains(&format!("{fewer} GPUs, the next fewer that are bought,")), "{binding}");
+}
