@@ -25,6 +25,7 @@ mod side;
 mod split;
 mod staged;
 mod step;
+mod tenants;
 mod tiers;
 mod token_costs;
 
@@ -50,4 +51,5 @@ pub use shares_of_prefill::SharesOfPrefill;
 pub use side::{Devices, SideBill, side_bills};
 pub use staged::{Staged, StagedServing};
 pub use step::{StepInputs, domain, reach, wires, wires_of_cards, with_efficiency};
+pub use tenants::{TenantBill, TenantShare};
 pub use token_costs::{CapacityCosts, CostElements, TokenCosts};

@@ -8,12 +8,13 @@ use super::metrics::{metric, of_group};
 use super::page::{Block, Grid, Page, Section};
 use super::settings::{Origin, Setting, limit_key, settings};
 use super::stages::stage_grid;
+use super::tenants::tenant_grid;
 use super::uneven_experts::uneven_experts;
 use super::work_words::work_in_words;
 use crate::catalog::Entry;
 use crate::evaluate::{Bases, BatchBound, Evaluation, PartLine};
 use crate::provenance::Source;
-use crate::scenario::SharedBy;
+use crate::scenario::{Limits, SharedBy};
 use crate::topology::PartKind;
 use crate::units::{RequestRate, significant};
 
@@ -74,6 +75,7 @@ pub fn evaluation_page(evaluation: &Evaluation) -> Page {
         let mut blocks = vec![Block::Grid(grid)];
         match group {
             Group::Training => blocks.extend(evaluation.run.as_ref().and_then(stage_grid).map(Block::Grid)),
+            Group::Serving => blocks.extend(tenant_grid(evaluation).map(Block::Grid)),
             Group::Fabric => {
                 blocks.push(Block::Grid(parts(&evaluation.built.parts)));
                 for network in evaluation.built.side.iter().filter(|network| !network.parts.is_empty()) {
@@ -234,6 +236,7 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     notes.extend(padding(evaluation));
     notes.extend(uncalibrated(evaluation));
     notes.extend(shared(evaluation));
+    notes.extend(full_for_tenants(evaluation));
     notes.extend(uneven_experts(evaluation));
     notes.extend(missed(evaluation));
     notes.extend(in_step(evaluation));
@@ -278,6 +281,14 @@ fn uncalibrated(evaluation: &Evaluation) -> Option<String> {
         "uncalibrated: no published measurement covers {kind}{measured}; low and high ends are as far off again as the nearest kinds are missed. Measured are: {}.",
         if named.is_empty() { "none near".to_owned() } else { named.join(", ") }
     ))
+}
+
+/// Tenants whose replicas are reckoned as full as they can be.
+fn full_for_tenants(evaluation: &Evaluation) -> Option<String> {
+    let serving = evaluation.scenario.serving.as_ref()?;
+    (serving.features.tenants.is_some() && serving.limits == Limits::default()).then(|| {
+        "Tenants have as few replicas as serve them at any latency: with `serving.limits` of P95 or P99 and requests at a rate they have as many as keep those.".to_owned()
+    })
 }
 
 /// What others on the same accelerator do to a replica.

@@ -14,6 +14,7 @@ use super::number::finite;
 use super::page::Grid;
 use super::settings::{Origin, settings};
 use super::stages::stage_objects;
+use super::tenants::tenant_objects;
 use crate::evaluate::{Evaluation, Infeasible, PartLine, SideBill};
 use crate::search::Nearest;
 use crate::study::{BreakEven, Comparison, Turn, Variable, Variant};
@@ -93,6 +94,7 @@ pub(super) fn evaluation_object(evaluation: &Evaluation) -> Json {
             Group::Training => {
                 fields.extend(evaluation.run.as_ref().map(|run| ("stages".to_owned(), stage_objects(run))));
             }
+            Group::Serving => fields.extend(tenant_objects(evaluation).map(|all| ("tenants".to_owned(), all))),
             Group::Fabric => {
                 fields.insert("parts".to_owned(), evaluation.built.parts.iter().map(part_object).collect());
                 fields.insert("side_networks".to_owned(), evaluation.built.side.iter().map(side_object).collect());

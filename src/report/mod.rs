@@ -30,6 +30,7 @@ mod sweep;
 mod sweep_break_even;
 mod sweep_words;
 mod table;
+mod tenants;
 mod training_plan;
 mod uncertainty;
 mod uneven_experts;

@@ -34,7 +34,7 @@ pub use inference::{TokenFlops, token_flops};
 pub use mixed::{Layers, Mixed};
 pub use prediction::{prediction_inputs, prediction_layer};
 pub use requests::{Answers, Call, Cut, LengthShapes, Moments, Point, Recorded, Requests, moments};
-pub use tenants::{TenantClass, Tenants};
+pub use tenants::{TenantClass, Tenants, replicas};
 pub use training::{CheckpointMode, GradientPrecision, Offload, Optimizer, Precision, TrainingJob};
 pub use transformer::{AttentionCount, Experts, LayerFlops, LayerKind, LayerParameters, Parameters, Transformer};
 pub use weights::{module_bits, requantise, weight_bytes};

@@ -54,6 +54,11 @@ impl TenantClass {
     }
 }
 
+/// Whole replicas for so many requests; what is reckoned to be a whole is one but for rounding.
+pub fn replicas(asked: RequestRate, each: RequestRate) -> f64 {
+    (asked / each - 1e-9).ceil().max(0.0)
+}
+
 impl Tenants {
     /// Those with an hour, with the form of their day.
     fn by_day(&self) -> Vec<(TenantClass, f64, f64)> {
@@ -63,7 +68,7 @@ impl Tenants {
 
     /// Replicas of so many requests a second each, where every tenant has its own for its busiest time.
     pub fn apart(&self, each: RequestRate) -> f64 {
-        self.0.iter().map(|class| f64::from(class.count) * (class.peak / each).ceil()).sum()
+        self.0.iter().map(|class| f64::from(class.count) * replicas(class.peak, each)).sum()
     }
 
     /// Replicas where every tenant has its own, as many as it needs at the time, at the hour at which that is most; none where an
@@ -72,13 +77,20 @@ impl Tenants {
         let days = self.by_day();
         let at = |hour: f64| -> f64 {
             let own = |(class, busiest, power): &(TenantClass, f64, f64)| {
-                let asked = class.peak * share(*power, hour - busiest);
-                // What is reckoned to be a whole is one but for rounding.
-                f64::from(class.count) * (asked / each - 1e-9).ceil().max(0.0)
+                f64::from(class.count) * replicas(class.peak * share(*power, hour - busiest), each)
             };
             days.iter().map(own).sum()
         };
         (days.len() == self.0.len()).then(|| looked_at(&days).map(at).fold(0.0, f64::max))
+    }
+
+    /// Of each class, what one tenant asks for through a day: none where its hour is not known.
+    pub fn days(&self) -> Option<Vec<Vec<RequestRate>>> {
+        let days = self.by_day();
+        let of = |(class, busiest, power): &(TenantClass, f64, f64)| {
+            looked_at(&days).map(|hour| class.peak * share(*power, hour - busiest)).collect()
+        };
+        (days.len() == self.0.len()).then(|| days.iter().map(of).collect())
     }
 
     /// What all together come to at their busiest: at each hour the sum of those that have one; of the others means add up, and

@@ -183,6 +183,71 @@ fn tenants_of_other_hours_take_the_parts_that_others_leave() {
 }
 
 #[test]
+fn each_tenant_has_a_bill_and_a_latency_in_each_arrangement() {
+    let (office, night) = (
+        "{ count = 20, mean = \"2 request/s\", peak = \"4 request/s\", busiest_hour = 14 }",
+        "{ count = 5, mean = \"6 request/s\", peak = \"20 request/s\", busiest_hour = 2 }",
+    );
+    let of = |tenants: &str, more: &[&str]| {
+        let tenants = format!("serving.tenants={tenants}");
+        let settings = [
+            "serving.model=\"llama-3.1-8b\"",
+            "serving.layout.tensor=1",
+            "serving.slice=\"1g.20gb\"",
+            "serving.arrivals={ rate = \"100 request/s\" }",
+            "serving.limits={ ttft_p95 = \"2 s\" }",
+            tenants.as_str(),
+        ];
+        let (code, json, stderr) = eval(&[&settings[..], more].concat());
+        assert_eq!(code, 0, "{stderr}");
+        json
+    };
+    let json = of(&format!("[{office}, {night}]"), &[]);
+    let bills = json["serving"]["tenants"].as_array().unwrap();
+    assert_eq!(bills.len(), 2);
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
+    let gpu = json["cost"]["usd_per_gpu_hour"].as_f64().unwrap();
+    for how in ["apart", "reallocated", "pooled"] {
+        // Bills add up to what the arrangement costs, and prices to what tokens of a request take.
+        let all: f64 = bills.iter().map(|bill| number(&bill["count"]) * number(&bill[how]["usd_per_hour"])).sum();
+        let gpus = figure(&json, &format!("tenants_{how}_count"));
+        assert!((all / (gpus * gpu) - 1.0).abs() < 1e-9, "{how}");
+        assert!((all / figure(&json, &format!("tenants_{how}_usd_per_hour")) - 1.0).abs() < 1e-9);
+        for bill in bills {
+            let tokens = number(&bill["mean_requests_per_s"]) * 3_600.0 * 2_560.0;
+            let price = number(&bill[how]["usd_per_hour"]) / tokens * 1e6;
+            assert!((number(&bill[how]["usd_per_mtok"]) / price - 1.0).abs() < 1e-9);
+            assert!((number(&bill[how]["usd_per_month"]) / number(&bill[how]["usd_per_hour"]) - 730.0).abs() < 1e-9);
+            // Replicas are as many as keep the limit at the worst quarter of an hour.
+            let late = number(&bill[how]["ttft"]["p95_s"]);
+            assert!(late <= 2.0 * (1.0 + 1e-6) && late > 0.0, "{how}: {late}");
+            assert!(number(&bill[how]["tpot"]["p99_s"]) >= number(&bill[how]["tpot"]["p50_s"]));
+        }
+        // Those whose day is flatter pay less for a token than those with a peak of three times the mean, unless all share.
+        let prices = [0, 1].map(|index: usize| number(&bills[index][how]["usd_per_mtok"]));
+        if how == "pooled" {
+            assert!((prices[0] / prices[1] - 1.0).abs() < 1e-9);
+        }
+    }
+    let saved = |how: &str| figure(&json, &format!("tenants_{how}_saves_ratio"));
+    assert!(saved("pooling") > saved("reallocation") && saved("reallocation") > 0.05, "{}", saved("reallocation"));
+    assert!(
+        (1.0 - saved("pooling") - figure(&json, "tenants_pooled_count") / figure(&json, "tenants_apart_count")).abs()
+            < 1e-9
+    );
+    // Whose hour is not known has no parts by the hour; one tenant alone pays the same however it is served.
+    let unknown = of("{ count = 3, mean = \"2 request/s\", peak = \"4 request/s\" }", &[]);
+    assert!(unknown["serving"]["tenants"][0].get("reallocated").is_none());
+    let alone = of("{ count = 1, mean = \"4 request/s\", peak = \"4 request/s\", busiest_hour = 3 }", &[]);
+    let bill = &alone["serving"]["tenants"][0];
+    for how in ["reallocated", "pooled"] {
+        for key in ["usd_per_hour", "usd_per_mtok", "ttft", "tpot"] {
+            assert_eq!(bill[how][key], bill["apart"][key], "{how} {key}");
+        }
+    }
+}
+
+#[test]
 fn parts_and_adapters_that_cannot_be_are_refused_with_a_hint() {
     for (settings, said, hint) in [
         (&["serving.slice=\"5g.40gb\"", "serving.layout.tensor=1"][..], "has no slice \"5g.40gb\"", "3g.40gb"),

@@ -134,6 +134,21 @@ figures! {
     "serving.tenants_pooled_count": Count, "GPUs with tenants pooled", "Where all share replicas: at their busiest hour together, or where hours are not known, as if busiest times were independent.";
         "most, over a day's hours, of all requests; or tenants x mean + sqrt(tenants) x (peak - mean), / most that a replica serves, in whole replicas" from ["serving.tenants.mean", "serving.tenants.peak", "serving.tenants.count", "serving.tenants.busiest_hour", "serving.slice"]
         => |e| e.tenants()?.pooled;
+    "serving.tenants_apart_usd_per_hour": UsdPerHour, "All tenants apart", "What their GPUs cost, owned.";
+        "GPUs x a GPU for an hour, owned" from ["serving.tenants_apart_count", "cost.usd_per_gpu_hour"]
+        => |e| e.cost_of_tenants(e.tenants()?.apart);
+    "serving.tenants_reallocated_usd_per_hour": UsdPerHour, "  with parts given by the hour", "The same.";
+        "GPUs x a GPU for an hour, owned" from ["serving.tenants_reallocated_count", "cost.usd_per_gpu_hour"]
+        => |e| e.cost_of_tenants(e.tenants()?.reallocated?);
+    "serving.tenants_pooled_usd_per_hour": UsdPerHour, "  pooled", "The same.";
+        "GPUs x a GPU for an hour, owned" from ["serving.tenants_pooled_count", "cost.usd_per_gpu_hour"]
+        => |e| e.cost_of_tenants(e.tenants()?.pooled);
+    "serving.tenants_reallocation_saves_ratio": Ratio, "Saved by giving parts by the hour", "Share of what tenants apart cost.";
+        "1 - reallocated / apart" from ["serving.tenants_reallocated_usd_per_hour", "serving.tenants_apart_usd_per_hour"]
+        => |e| { let all = e.tenants()?; 1.0 - all.reallocated? / all.apart };
+    "serving.tenants_pooling_saves_ratio": Ratio, "Saved by pooling", "The same.";
+        "1 - pooled / apart" from ["serving.tenants_pooled_usd_per_hour", "serving.tenants_apart_usd_per_hour"]
+        => |e| { let all = e.tenants()?; 1.0 - all.pooled / all.apart };
     "serving.block_waste_ratio": Ratio, "Cache in part-filled blocks", "Share of a sequence's cache that is the empty end of its last blocks.";
         "half a block / (tokens held on average + half a block)" from ["serving.block_tokens", "serving.input_tokens", "serving.output_tokens", "efficiency/memory.engines"]
         => |e| e.serving?.block_waste;
