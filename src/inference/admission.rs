@@ -81,7 +81,7 @@ impl Admission {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::separate::erlang_c;
+    use crate::inference::simulation::erlang_c;
 
     fn engine(rate: f64, room: f64, full: f64) -> Admission {
         Admission {

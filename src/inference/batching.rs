@@ -86,6 +86,13 @@ impl SteadyState {
     }
 }
 
+impl SteadyState {
+    /// The same with another prefill of a request in the time to the first token.
+    pub(super) fn with_prefill(self, prefill: Seconds) -> Self {
+        Self { ttft: self.ttft.saturating_sub(self.prefill) + prefill, prefill, ..self }
+    }
+}
+
 impl Replica<'_> {
     /// Time between tokens with so many sequences in decode and as many requests beginning as end, by its parts: the
     /// step, and the wait for prefills. `others` is the share of requests that prefills of others can hold up.

@@ -43,7 +43,6 @@ mod popularity;
 mod prefill;
 mod prefix_cache;
 mod prompt_queue;
-mod prompts;
 mod replay;
 mod replica;
 mod scattered;

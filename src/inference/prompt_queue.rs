@@ -1,4 +1,7 @@
-//! The wait of prompts for each other, where a step takes in all that have come.
+//! The wait of prompts for each other, where a step takes in all that have come: of engines that decode besides, and of workers that
+//! do nothing else.
+
+use statrs::function::gamma::gamma_lr;
 
 use super::scattered::Scattered;
 use super::waiting::Wait;
@@ -72,7 +75,8 @@ impl PromptQueue {
             whole * gathered.scatter[moment] + (1.0 - whole) * of_one
         });
         let share = part * gathered.share + (1.0 - part) * share_alone;
-        let (share, mean) = work.uneven(self.coming, part, share, (waiting, behind_it));
+        let found = work.uneven(self.coming, part, share, (waiting, behind_it));
+        let (share, mean) = work.even_steps(self.coming, part, found);
         if share <= 0.0 || mean <= 0.0 {
             return Wait::NONE;
         }
@@ -215,14 +219,107 @@ impl Work {
         let less = (-2.0 * free * (1.0 - coming).powi(2) / (3.0 * share * scatter)).exp();
         (waits, waiting * (scatter / (1.0 + serving)) * less * share / waits + behind * less)
     }
+
+    /// The share that waits and its mean, where prompts come more evenly than at random and steps take all that has come: found as
+    /// of a queue that serves one by one, which is right as far as a step grows with its prompts.
+    ///
+    /// As far as it does not, who comes during a step waits for its rest however evenly others come: evenness makes the steps
+    /// alike, and lets prompts by themselves find no step under way where the next comes after theirs (times between them as
+    /// of a gamma distribution).
+    fn even_steps(&self, coming: f64, part: f64, (share, mean): (f64, f64)) -> (f64, f64) {
+        let fixed = part * self.fixed / (1.0 + self.fixed);
+        if coming >= 1.0 || fixed <= 0.0 {
+            return (share, mean);
+        }
+        let serving = self.square - 1.0;
+        // Cumulants of the work that comes in a long time.
+        let skew = self.cube - 3.0 * self.square + 2.0;
+        let cumulants = [serving + coming, skew + 3.0 * coming * serving + coming * coming];
+        let (steps, _) = Self { coming: cumulants, ..*self }.gathered();
+        let during = self.load * (1.0 + self.fixed);
+        let comes = if coming > 1e-3 { gamma_lr(coming.recip(), during / coming) } else { f64::from(during >= 1.0) };
+        let waits = (steps.share * comes / (1.0 - (-during).exp())).min(1.0);
+        let all = fixed * waits * steps.mean + (1.0 - fixed) * share * mean;
+        let share = fixed * waits + (1.0 - fixed) * share;
+        if share > 1e-9 { (share, all / share) } else { (0.0, 0.0) }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inference::simulation::Draws;
+    use crate::inference::together::Together;
+    use crate::inference::{Replica, Request, Spread, fixture};
 
     fn queue(rate: f64, served: Scattered, most: f64) -> PromptQueue {
         PromptQueue { rate: RequestRate::new(rate), coming: 1.0, fixed: Seconds::ZERO, served, most }
+    }
+
+    /// Mean time until a prompt's step is done where every so manieth of those that come at random comes to one worker, step by step.
+    fn simulated(step: &[f64], rate: f64, workers: usize) -> f64 {
+        let (mut draws, mut at) = (Draws::new(), 0.0);
+        let coming: Vec<f64> = std::iter::repeat_with(|| {
+            at += (0..workers).map(|_| draws.exponential(rate.recip())).sum::<f64>();
+            at
+        })
+        .take(50_000)
+        .collect();
+        let (mut next, mut now, mut total) = (0, 0.0_f64, 0.0);
+        while next < coming.len() {
+            now = now.max(coming[next]);
+            let taken = coming[next..].iter().take(step.len()).take_while(|at| **at <= now).count();
+            now += step[taken - 1];
+            total += coming[next..next + taken].iter().map(|at| now - at).sum::<f64>();
+            next += taken;
+        }
+        total / coming.len() as f64
+    }
+
+    #[test]
+    fn workers_in_turn_take_prompts_in_as_step_by_step() {
+        let (experts, dense, hardware) =
+            (fixture::shape("deepseek-v3"), fixture::shape("llama-3.1-70b"), fixture::h100());
+        let groups = |count| {
+            let spread =
+                Spread { tensor: 1, attention_data: count, pipeline: 1, expert_parallel: true, redundant_experts: 0 };
+            Replica::new(&experts, &hardware, spread)
+        };
+        // Within a few percent up to 60% of what can be taken in; less well where steps are nearly always full.
+        let cases = [
+            (groups(8), 8_192.0, [0.02, 0.03, 0.1, 0.25]),
+            (groups(8), 2_048.0, [0.02, 0.02, 0.03, 0.14]),
+            (groups(32), 2_048.0, [0.08, 0.02, 0.03, 0.12]),
+            (Replica::new(&dense, &hardware, fixture::tensor(4)), 2_048.0, [0.01, 0.01, 0.02, 0.09]),
+            (Replica::new(&dense, &hardware, fixture::tensor(4)), 500.0, [0.01, 0.01, 0.05, 0.2]),
+            (Replica::new(&dense, &hardware, fixture::tensor(4)), 8_192.0, [0.01, 0.01, 0.03, 0.1]),
+        ];
+        for (engine, input, near) in cases {
+            let request = Request { input, cached: 0.0, output: 100.0, beyond: 0.0 };
+            let (groups, part) = Together::new(&engine, &request, f64::INFINITY).of_groups();
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of prompts")]
+            let most = engine.prompts_of_steps(input, 0.0) as u32;
+            let step: Vec<f64> =
+                (1..=most).map(|prompts| engine.prefill_together(prompts.into(), input, 0.0).value()).collect();
+            let (alone, all) = (engine.prefill(input, 0.0), *step.last().unwrap());
+            let each = all / f64::from(most);
+            for workers in [1, 4, 16] {
+                for (load, near) in [0.05, 0.3, 0.6, 0.9].into_iter().zip(near) {
+                    let rate = load / each;
+                    let queue = PromptQueue {
+                        coming: f64::from(workers).recip(),
+                        fixed: alone.saturating_sub(Seconds::new(each)),
+                        ..queue(rate, always(each), most.into())
+                    };
+                    let reckoned = (alone + queue.side_by_side(groups, part).over_all()).value();
+                    let found = simulated(&step, rate * f64::from(workers), workers as usize);
+                    assert!(
+                        (reckoned / found - 1.0).abs() < near,
+                        "{input} to {workers}, load {load}: {reckoned}, {found} step by step"
+                    );
+                }
+            }
+        }
     }
 
     fn always(time: f64) -> Scattered {

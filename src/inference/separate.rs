@@ -10,8 +10,9 @@ use super::links::{Cycle, messaging};
 use super::open_loop::{LEAST, Overload, Short, crossing};
 use super::pace::peakedness;
 use super::prefill::PromptCosts;
-use super::prompts::Takers;
+use super::prompt_queue::PromptQueue;
 use super::replay::{ByPrompt, Replayed, Servers, Times, replay};
+use super::scattered::Scattered;
 use super::together::Together;
 use super::waiting::Wait;
 use super::{Hardware, Replica, Room, Scratch, StepTime};
@@ -20,6 +21,8 @@ use crate::units::{RequestRate, Seconds};
 /// Halvings of what is sought.
 const HALVINGS: u32 = 50;
 const SECOND: Seconds = Seconds::new(1.0);
+/// How near a rate comes to the most that has a steady wait.
+const NEAR: f64 = 1e-10;
 
 /// Pools of prefill workers and of decode replicas; a request is prefilled by one, and its cache handed to another.
 #[derive(Clone, Copy, Debug)]
@@ -70,10 +73,14 @@ impl Separate<'_> {
 
     /// The same, the mean of prompts that come.
     pub fn served_on_average(&self, request: &Request, coming: &Coming<'_>, scratch: &mut Scratch) -> Seconds {
+        self.time_prompts(request, coming, scratch);
+        scratch.over_prompts(|timed| timed.served).mean
+    }
+
+    fn time_prompts(&self, request: &Request, coming: &Coming<'_>, scratch: &mut Scratch) {
         if !scratch.knows() {
             scratch.time(coming, self.times_of_prompts(request));
         }
-        scratch.over_prompts(|timed| timed.served).mean
     }
 
     /// Times of a prompt of so many new tokens behind cached ones: alone, and in a group of a worker that has the next one.
@@ -240,47 +247,75 @@ impl Separate<'_> {
         }
     }
 
-    /// So many open at once in all: those that are in neither pool's hands wait. Where prompts come in a number of rounds, the
-    /// first all at once, each of those waits for half of the others, side by side in all workers.
-    pub fn closed(&self, request: &Request, open: f64, waves: f64, coming: &Coming<'_>) -> SteadyState {
-        let scatter = scatter(coming);
+    /// Waits of prompts that come at such a rate, to workers in turn, each of which takes in with a step what has come to it.
+    fn prompts(
+        &self,
+        request: &Request,
+        coming: &Coming<'_>,
+        scratch: &Scratch,
+    ) -> impl Fn(RequestRate) -> Wait + use<> {
+        let served = scratch.over_prompts(|timed| timed.served);
+        let alone = scratch.over_prompts(|timed| timed.alone).mean;
         let hardware = self.busy_worker(&self.prompt(request));
         let worker = Replica { hardware: &hardware, ..self.prefill };
-        let takers = Takers {
-            steps: Together::new(&worker, request, f64::INFINITY),
-            workers: self.workers,
-            stages: f64::from(worker.spread.pipeline),
+        let stages = f64::from(worker.spread.pipeline);
+        let (groups, part) = Together::new(&worker, request, f64::INFINITY).of_groups();
+        let each = served.mean / (stages * f64::from(worker.spread.attention_data));
+        let of_worker = PromptQueue {
+            rate: RequestRate::ZERO,
+            // Times between prompts of one are sums of those between prompts of all.
+            coming: coming.cv * coming.cv / self.workers,
+            fixed: (alone / stages).saturating_sub(each),
+            served: Scattered { mean: each, ..served },
+            most: worker.prompts_of_steps(request.input, served.variance),
         };
-        let most = self.finished(request).min(self.taken_in(request)).min(takers.most());
+        let workers = self.workers;
+        move |rate| PromptQueue { rate: rate / workers, ..of_worker }.side_by_side(groups, part / stages)
+    }
+
+    /// So many open at once in all: those that are in neither pool's hands wait. Where prompts come in a number of rounds, the
+    /// first all at once, each of those waits for half of the others, side by side in all workers.
+    pub fn closed(
+        &self,
+        request: &Request,
+        (open, waves): (f64, f64),
+        coming: &Coming<'_>,
+        scratch: &mut Scratch,
+    ) -> SteadyState {
+        self.time_prompts(request, coming, scratch);
+        let scatter = scatter(coming);
+        let alone = scratch.over_prompts(|timed| timed.alone).mean;
+        let prompts = self.prompts(request, coming, scratch);
+        let hardware = self.busy_worker(&self.prompt(request));
+        let worker = Replica { hardware: &hardware, ..self.prefill };
+        let (decode, others) = (self.decoded(request), self.prefilled().min(self.handed_over(request)));
+        let most = decode.min(others);
+        // Decode that is full makes others wait for room; prompts and caches wait for each other without end before that.
+        let top = if decode < others { 1.0 } else { 1.0 - NEAR };
         let groups = f64::from(self.prefill.spread.attention_data);
         let in_turn = worker.prefill_together(groups, request.input, request.cached);
         let burst = in_turn * ((open - self.workers).max(0.0) / (2.0 * waves * self.servers()));
         let at = |rate: RequestRate| {
             let batch = self.batch_at(request, rate);
             let links = self.transfer.wait(rate, self.ends_of_links(request, rate, batch), scatter).over_all();
-            let met = takers.met(rate);
-            let mut state = self.state(request, rate, batch, Waited { queue: met.wait + burst, links });
-            let longer = met.step.saturating_sub(state.prefill);
-            state.queue += longer;
-            state.ttft += longer;
-            state
+            let queue = prompts(rate).over_all() + burst;
+            self.state(request, rate, batch, Waited { queue, links }).with_prefill(alone)
         };
         // By Little's law, as shares of the most: those that come, over those that end with so many open.
         let whole = |state: &SteadyState| state.ttft + state.tpot * request.output;
         let over = |share: f64| share - RequestRate::of(open, whole(&at(most * share))) / most;
-        if over(1.0) >= 0.0 {
-            return at(most * crossing(over, LEAST, 1.0));
+        if over(top) >= 0.0 {
+            return at(most * crossing(over, LEAST, top));
         }
-        let mut state = at(most);
+        let mut state = at(most * top);
         let queue = (SECOND * (open / most.over(SECOND))).saturating_sub(whole(&state));
         state.queue += queue;
         state.ttft += queue;
         state
     }
 
-    /// Requests that come by themselves, and how their latencies scatter. Prompts wait for a free prefill worker: the mean wait
-    /// of a G/G/k queue (Allen and Cunneen: that of M/M/k, by Erlang's C, times half the squared coefficients of variation of
-    /// arrivals and service), for the links that their caches are handed over on, and where decode's caches are nearly full, for
+    /// Requests that come by themselves, and how their latencies scatter. Prompts wait for those before them at the worker
+    /// that they go to, for the links that their caches are handed over on, and where decode's caches are nearly full, for
     /// room in them; or for prefill as long as a trace's own requests where it is replayed.
     ///
     /// # Errors
@@ -292,13 +327,8 @@ impl Separate<'_> {
         coming: &Coming<'_>,
         scratch: &mut Scratch,
     ) -> Result<(SteadyState, Latencies), Overload> {
-        if !scratch.knows() {
-            scratch.time(coming, self.times_of_prompts(request));
-        }
+        self.time_prompts(request, coming, scratch);
         let prefill = scratch.over_prompts(|timed| timed.alone).mean;
-        let served = scratch.over_prompts(|timed| timed.served);
-        let (least, serving) = (served.mean, served.variance);
-        let servers = self.servers();
         let (finished, taken_in) = (self.decoded(request), self.prefilled());
         let (pools, links) = (finished.min(taken_in), self.handed_over(request));
         if rate >= pools.min(links) {
@@ -306,10 +336,7 @@ impl Separate<'_> {
             let short = if links < pools { Short::Transfer } else { of_pools };
             return Err(Overload { most: pools.min(links), short });
         }
-        let offered = rate.over(least);
-        let waits = erlang_c(servers, offered);
         let squared_cv = coming.squared_cv(1.0);
-        let queue = least * (waits / (servers - offered) * (squared_cv + serving) / 2.0);
         let batch = self.batch_at(request, rate);
         let over_replicas = |together: f64| 1.0 + (together - 1.0) / self.replicas;
         let peaked = peakedness(over_replicas(squared_cv), coming, batch * self.replicas);
@@ -326,12 +353,10 @@ impl Separate<'_> {
         };
         let links = self.transfer.wait(rate, self.ends_of_links(request, rate, batch), scatter(coming));
         let admission = admission.wait(|| coming.requests.answers.scatter());
-        let prefills = Wait::exponential(waits, queue);
+        let prefills = self.prompts(request, coming, scratch)(rate);
         let waited = Waited { queue: prefills.over_all() + admission.over_all(), links: links.over_all() };
-        let mut state = self.state(request, rate, batch, waited);
+        let mut state = self.state(request, rate, batch, waited).with_prefill(prefill);
         let fixed = state.ttft.saturating_sub(state.queue + state.links + state.prefill);
-        state.prefill = prefill;
-        state.ttft = fixed + prefill + state.queue + state.links;
         let first = |_: f64, alone: Seconds| fixed + alone;
         let token = |batch: f64| self.step(request, batch.clamp(0.0, self.room.requests)).total();
         let room = self.room.requests;
@@ -346,7 +371,7 @@ impl Separate<'_> {
                 room,
             };
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of workers")]
-            let shared = Servers::Shared(servers as u32, self.replicas);
+            let shared = Servers::Shared(self.servers() as u32, self.replicas);
             if let Some(found) = replay(coming, rate, shared, &replayed) {
                 state.queue = found.wait;
                 state.ttft = fixed + prefill + state.queue + state.links;
@@ -384,31 +409,12 @@ fn served(worker: &Replica<'_>, costs: &PromptCosts, new: f64, cached: f64) -> S
     packed.min(worker.together_by(costs, groups, new, cached))
 }
 
-/// Erlang's C: the share of arrivals that find all of so many servers busy, at that many offered at once on average.
-pub(super) fn erlang_c(servers: f64, offered: f64) -> f64 {
-    let mut blocked = 1.0;
-    let mut count = 1.0;
-    while count <= servers {
-        blocked = offered * blocked / (count + offered * blocked);
-        count += 1.0;
-    }
-    let load = offered / servers;
-    blocked / (1.0 - load * (1.0 - blocked))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::inference::{Across, Links, Spread, fixture};
     use crate::topology::Pairs;
     use crate::units::Bandwidth;
-
-    #[test]
-    fn erlangs_c_is_met() {
-        // One server busy for 0.8 of the time: 0.8 wait. Two servers offered one at a time on average: 1/3 wait.
-        assert!((erlang_c(1.0, 0.8) - 0.8).abs() < 1e-12);
-        assert!((erlang_c(2.0, 1.0) - 1.0 / 3.0).abs() < 1e-12);
-    }
 
     #[test]
     fn caches_and_the_exchange_of_experts_share_the_cards() {

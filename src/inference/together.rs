@@ -37,24 +37,6 @@ impl Together {
         (prompts, time / prompts)
     }
 
-    /// The most prompts of a step.
-    pub(super) fn most(&self) -> f64 {
-        let [.., (prompts, _)] = self.0;
-        prompts
-    }
-
-    /// The time of a step that takes in so many, at most as many as it holds.
-    pub(super) fn time(&self, prompts: f64) -> Seconds {
-        let [first, .., last] = self.0;
-        for window in self.0.windows(2) {
-            let &[(from, low), (to, high)] = window else { continue };
-            if prompts < to {
-                return low + high.saturating_sub(low) * ((prompts - from) / (to - from)).max(0.0);
-            }
-        }
-        if prompts < last.0 { first.1 } else { last.1 }
-    }
-
     /// The same where a prompt alone takes so long.
     pub(super) fn over(&self, alone: Seconds) -> Self {
         let [(_, one), ..] = self.0;

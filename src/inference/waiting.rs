@@ -109,7 +109,7 @@ mod tests {
     fn transfers_share_a_link_as_many_servers_would() {
         // Ten at once, loaded by 0.8: Erlang's C of 10 servers at 8 is 0.409; C / (10 (1 - 0.8)) of the time alone is lost.
         let shared = |at_once: f64, load: f64| Wait::shared(Seconds::new(1.0), at_once, load).over_all().value();
-        let waits = crate::inference::separate::erlang_c(10.0, 8.0);
+        let waits = crate::inference::simulation::erlang_c(10.0, 8.0);
         assert!((waits - 0.409).abs() < 1e-3 && (shared(10.0, 0.8) - waits / 2.0).abs() < 1e-12);
         // One at once is M/G/1 with processor sharing, 1 / (1 - load) as long; half of one at a time twice that.
         assert!((shared(1.0, 0.8) - 4.0).abs() < 1e-12 && (shared(0.5, 0.8) - 9.0).abs() < 1e-12);

@@ -62,7 +62,10 @@ pub(super) fn apart(
 ) -> Result<Served, Infeasible> {
     Ok(match serving.arrivals {
         Arrivals::Most => (pools.most(request), None),
-        Arrivals::Concurrency(open) => (pools.closed(request, f64::from(open), waves(serving, open), coming), None),
+        Arrivals::Concurrency(open) => {
+            let open = (f64::from(open), waves(serving, open));
+            (pools.closed(request, open, coming, scratch), None)
+        }
         Arrivals::Rate(asked) => {
             let (state, latencies) = pools.at_rate(request, asked * busiest, coming, scratch).map_err(|over| {
                 let short = largest.short(over.short);

@@ -10,8 +10,8 @@ use crate::catalog::serving_coverage::ServingCoverage;
 use crate::catalog::serving_efficiency::ServingEfficiency;
 use crate::catalog::{Accelerator, Catalog, Entry, Node};
 use crate::inference::{
-    Coming, Features, HandOver, Hardware, Links, Load, MissingServing, ModelShape, Replica, Request, Room, Separate,
-    Speculation, Spread,
+    Coming, Features, HandOver, Hardware, Links, Load, MissingServing, ModelShape, Replica, Request, Room, Scratch,
+    Separate, Speculation, Spread,
 };
 use crate::memory::serving::{CacheFormats, Engine, Pages, Paging, fits};
 use crate::parallelism::ServingLayout;
@@ -191,7 +191,7 @@ impl Setup {
                 );
                 let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: false };
                 let open = load.concurrency * decode_workers;
-                let state = pools.closed(&load.request, open, load.waves, &coming);
+                let state = pools.closed(&load.request, (open, load.waves), &coming, &mut Scratch::default());
                 Predicted::of_latencies(state.ttft, state.tpot, load.concurrency, self.counted_output)
             }
         }
