@@ -129,7 +129,7 @@ fn elements_of_cost_add_up_in_pools_and_show_the_network() {
 const HANDED: [&str; 3] = ["serving.input_tokens=32000", "serving.output_tokens=16", "serving.prefix_hit=0.98"];
 
 #[test]
-fn the_fabric_bounds_and_delays_what_pools_hand_over() {
+fn the_fabric_bounds_what_pools_hand_over() {
     let at = |fabric: &str, arrivals: &str, kind: &str| {
         let fabric = format!("cluster.fabric=\"{fabric}\"");
         let (arrivals, kind) = (format!("serving.arrivals={arrivals}"), format!("cluster.topology.kind=\"{kind}\""));
@@ -139,19 +139,20 @@ fn the_fabric_bounds_and_delays_what_pools_hand_over() {
     let most = |fabric: &str| at(fabric, "\"max\"", "tor-fat-tree")("kv_transfer_most_requests_per_s");
     let [ndr, tuned, plain] = fabrics.map(most);
     assert!(ndr > tuned && tuned > 1.2 * plain, "{ndr} {tuned} {plain}");
-    // At one rate, which all carry, first tokens are the later the more caches meet on their way.
+    // At one rate, far below what any carries, links are the busier the less of them the fabric leaves; caches hardly meet yet.
     let rate = format!(
         "{{ rate = \"{} request/s\" }}",
         0.7 * plain.min(at("roce-400g-ecmp", "\"max\"", "tor-fat-tree")("requests_per_s"))
     );
     let [ndr, tuned, plain] = fabrics.map(|fabric| at(fabric, &rate, "tor-fat-tree"));
-    assert!(ndr("ttft_s") < tuned("ttft_s") && tuned("ttft_s") < plain("ttft_s"));
+    for fabric in [&ndr, &tuned, &plain] {
+        assert!(fabric("kv_transfer_wait_s") < 0.02 * fabric("kv_transfer_s"));
+    }
     assert!(ndr("kv_links_busy_ratio") < tuned("kv_links_busy_ratio"));
     assert!(tuned("kv_links_busy_ratio") < plain("kv_links_busy_ratio") && plain("kv_links_busy_ratio") < 1.0);
     // Rails that one leaf joins carry them without a spine.
     let rails = at("roce-400g-ecmp", &rate, "rail-fat-tree");
     assert!(rails("kv_links_busy_ratio") < 0.8 * plain("kv_links_busy_ratio"));
-    assert!(rails("ttft_s") < plain("ttft_s"));
     // Spines of which there are fewer carry less.
     let over = |share: &str| {
         let over = format!("cluster.topology.oversubscription=[1.0, {share}]");

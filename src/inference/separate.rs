@@ -247,7 +247,9 @@ impl Separate<'_> {
         }
     }
 
-    /// Waits of prompts that come at such a rate, to workers in turn, each of which takes in with a step what has come to it.
+    /// Waits of prompts that come at such a rate, to the worker that has least before it, each of which takes in with a step what has
+    /// come to it. So many workers share what makes prompts wait: times between those of one are sums of those between all, and
+    /// long prompts hold up only what the others cannot take (in heavy traffic the wait of one queue with as many servers).
     fn prompts(
         &self,
         request: &Request,
@@ -263,10 +265,13 @@ impl Separate<'_> {
         let each = served.mean / (stages * f64::from(worker.spread.attention_data));
         let of_worker = PromptQueue {
             rate: RequestRate::ZERO,
-            // Times between prompts of one are sums of those between prompts of all.
             coming: coming.cv * coming.cv / self.workers,
             fixed: (alone / stages).saturating_sub(each),
-            served: Scattered { mean: each, ..served },
+            served: Scattered {
+                mean: each,
+                variance: served.variance / self.workers,
+                third: served.third / (self.workers * self.workers),
+            },
             most: worker.prompts_of_steps(request.input, served.variance),
         };
         let workers = self.workers;

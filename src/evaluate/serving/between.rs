@@ -40,8 +40,8 @@ impl Between {
             let pairs = reach.pairs(ranks);
             Ok::<_, Infeasible>((pairs, (pairs.sharing / f64::from(ranks)).max(1.0)))
         };
-        let (sender, senders) = end(cluster.nodes_of_prefill(), pool.layout)?;
         let (receiver, receivers) = end(cluster.main_nodes(), serving.layout)?;
+        let (sender, senders) = end(cluster.nodes_of_prefill(), pool.layout)?;
         // The same network, of which the ends take as much as they have cards.
         let pairs = Pairs { lone: sender.lone.max(receiver.lone), all: sender.all.max(receiver.all), ..sender };
         Ok(Self { pairs, sharing: [senders, receivers], ..near })
