@@ -75,10 +75,11 @@ impl Run {
             expert: self.count("expert"),
             ..ServingLayout::SINGLE
         };
-        let capacity = CATALOG.accelerators.get(self.text("accelerator").unwrap()).unwrap().memory_capacity;
+        let accelerator = CATALOG.accelerators.get(self.text("accelerator").unwrap()).unwrap();
+        let capacity = accelerator.memory_capacity;
         let allowance = CATALOG.memory_allowances.get("cuda").unwrap();
         let memory = &allowance.engines[self.text("engine").unwrap()];
-        let engine = Engine::new(&memory.of_version(self.version()), capacity);
+        let engine = Engine::new(&memory.of_version(self.version()), &accelerator.name, capacity);
         let fraction = self.number("fraction").and_then(Fraction::new).or(engine.fraction);
         let batched_tokens =
             self.text("batched_tokens").map_or(engine.pages.batched_tokens, |text| text.parse().unwrap());
@@ -153,4 +154,18 @@ fn sglang_leaves_what_it_logs_for_the_cache() {
         let error = run.cache_error();
         assert!(error.abs() < 0.015, "{}: {error}", run.name());
     }
+}
+
+/// vLLM's defaults hang on the memory that the device reports, but for those of its name (vllm/engine/arg_utils.py).
+#[test]
+fn vllm_keeps_its_smaller_defaults_on_a100_of_any_memory() {
+    let memory = &CATALOG.memory_allowances.get("cuda").unwrap().engines["vllm"];
+    let defaults = |accelerator: &str| {
+        let accelerator = CATALOG.accelerators.get(accelerator).unwrap();
+        memory.on(&accelerator.name, accelerator.memory_capacity)
+    };
+    assert_eq!(defaults("h100-sxm-80gb"), (8_192, 1_024));
+    assert_eq!(defaults("a100-sxm-40gb"), (2_048, 256));
+    assert_eq!(defaults("a100-sxm-80gb"), (2_048, 256));
+    assert_eq!(defaults("a100-pcie-80gb"), (2_048, 256));
 }

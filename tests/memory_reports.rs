@@ -147,7 +147,7 @@ fn eight_bit_caches_take_half() {
 
 fn vllm(batched_tokens: u32, fraction: f64) -> Engine {
     let memory = CATALOG.memory_allowances.get("cuda").unwrap().engines["vllm"].clone();
-    let engine = Engine::new(&memory.with_batched_tokens(batched_tokens), Bytes::new(24.0 * GIB));
+    let engine = Engine::new(&memory.with_batched_tokens(batched_tokens), "", Bytes::new(24.0 * GIB));
     Engine { fraction: Fraction::new(fraction), ..engine }
 }
 
@@ -305,7 +305,7 @@ fn peaks_of_sampling_follow_the_vocabulary() {
     let peak = |id: &str, batched_tokens| {
         let memory = CATALOG.memory_allowances.get("cuda").unwrap().engines["vllm"].clone();
         let old = memory.of_version(EngineVersion::parse("0.16")).with_batched_tokens(batched_tokens);
-        let engine = Engine::new(&old, Bytes::new(80.0 * GIB));
+        let engine = Engine::new(&old, "", Bytes::new(80.0 * GIB));
         engine.activations(&model(id), 1) / Bytes::new(GIB)
     };
     for (id, logged) in [("llama-3.1-8b", 4.76), ("qwen3-0.6b", 5.56), ("gpt-oss-20b", 7.38)] {

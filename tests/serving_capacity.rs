@@ -86,6 +86,27 @@ fn what_bounds_a_batch_is_told() {
     // Short requests of a small model: as many as engines take at once.
     let small = ["serving.model=\"llama-3.1-8b\"", "serving.input_tokens=128", "serving.output_tokens=64", ENDLESS];
     assert_eq!(bound(DENSE, &small), "max_num_seqs");
+    // As given: with eight at once the rate at which as many end is the most, and the engine's limit is said to be what runs out.
+    let few = |arrivals: &str| {
+        let all = ["serving.max_num_seqs=8", "serving.layout={ tensor = 4 }", arrivals];
+        eval(DENSE, &all)
+    };
+    let (code, json, stderr) = few(ENDLESS);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!((json["serving"]["batch_bound"].as_str(), of(&json, "batch_count")), (Some("max_num_seqs"), 8.0));
+    let (code, json, _) = few("serving.arrivals={ concurrency = 100000 }");
+    assert!(code == 0 && json["serving"]["batch_bound"] == "max_num_seqs" && of(&json, "batch_count") <= 8.0, "{json}");
+    let (code, json, stderr) = few("serving.arrivals={ rate = \"500 request/s\" }");
+    let (reason, advice) = (json["infeasible"]["reason"].to_string(), json["infeasible"]["advice"].to_string());
+    assert!(code == 1 && reason.contains("(`max_num_seqs`)") && advice.contains("serving.max_num_seqs"), "{stderr}");
+    // Each request at once has a row of logits at the peak of vLLM's sampling: fewer leave the cache more.
+    let cache = |settings: &[&str]| {
+        let settings = [&["serving.engine=\"vllm\"", "serving.arrivals={ concurrency = 1 }"], settings].concat();
+        answered(DENSE, &settings)["memory"]["kv_cache_bytes"].as_f64().unwrap()
+    };
+    assert!(cache(&["serving.max_num_seqs=64"]) >= cache(&[]));
+    let (code, _, stderr) = eval(DENSE, &["serving.max_num_seqs=0"]);
+    assert!(code == 2 && stderr.contains("max_num_seqs") && stderr.contains("at least 1"), "{stderr}");
     assert_eq!(bound(DENSE, &[ENDLESS, "serving.limits={ tpot = \"20 ms\" }"]), "serving.limits.tpot");
     let long = ["serving.input_tokens=8000", "serving.output_tokens=16", ENDLESS, POOLS];
     assert_eq!(bound(DENSE, &long), "prefill");

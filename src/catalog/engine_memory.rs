@@ -88,10 +88,12 @@ impl Headroom {
 }
 
 /// Defaults on accelerators of at least that much memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LargeMemory {
     /// The memory.
     pub from: Bytes,
+    /// A word in the names of devices that keep the others all the same.
+    pub but: Option<String>,
     /// Tokens of a forward pass at most.
     pub batched_tokens: u32,
     /// Requests at most.
@@ -138,10 +140,18 @@ impl EngineMemory {
         found
     }
 
-    /// Tokens of a forward pass and requests at most on an accelerator that reports that much memory.
-    pub fn on(&self, memory: Bytes) -> (u32, u32) {
-        let large = self.large.filter(|large| memory >= large.from);
+    /// Tokens of a forward pass and requests at most on an accelerator of that name that reports that much memory.
+    pub fn on(&self, device: &str, memory: Bytes) -> (u32, u32) {
+        let kept = |large: &&LargeMemory| large.but.as_ref().is_some_and(|word| device.contains(word));
+        let large = self.large.as_ref().filter(|large| memory >= large.from && !kept(large));
         large.map_or((self.batched_tokens, self.requests), |large| (large.batched_tokens, large.requests))
+    }
+
+    /// The same with that many requests at most, on every accelerator.
+    #[must_use]
+    pub fn with_requests(self, requests: u32) -> Self {
+        let large = self.large.map(|large| LargeMemory { requests, ..large });
+        Self { requests, large, ..self }
     }
 
     /// The same with that many tokens of a forward pass, on every accelerator.
@@ -203,6 +213,7 @@ impl FromNode for LargeMemory {
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         Reader::new(node, path, sink).map_or_else(Self::default, |mut reader| Self {
             from: reader.get("from"),
+            but: reader.optional("but"),
             batched_tokens: reader.get("batched_tokens"),
             requests: reader.get("requests"),
         })

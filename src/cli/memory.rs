@@ -77,6 +77,9 @@ pub(super) struct Memory {
     /// Tokens of a forward pass at most [default: the engine's]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     batched_tokens: Option<u32>,
+    /// Requests that the engine takes at once at most, each with a row of logits [default: the engine's own]
+    #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    max_num_seqs: Option<u32>,
     /// How layers that keep different tokens share pages
     #[arg(long, value_parser = pagings(), default_value = "per-layer")]
     paging: Paging,
@@ -132,7 +135,7 @@ impl Memory {
         let catalog = session.catalog();
         let (accelerator, capacity) = accelerator(self.accelerator.as_deref()?, &catalog, session)?;
         let allowance = catalog.memory_allowances.get("cuda")?;
-        let mut engine = self.engine(&catalog, capacity, session)?;
+        let mut engine = self.engine(&catalog, (&accelerator, capacity), session)?;
         if let Some(format) = self.weights {
             requantise(&mut model, format);
         }
@@ -283,7 +286,7 @@ impl Memory {
         reply(session, fit.fits(), &page, || training_memory_json(&wanted.title, &fit))
     }
 
-    fn engine(&self, catalog: &Catalog, capacity: Bytes, session: &Session) -> Option<Engine> {
+    fn engine(&self, catalog: &Catalog, (device, capacity): (&str, Bytes), session: &Session) -> Option<Engine> {
         let allowance = catalog.memory_allowances.get("cuda")?;
         let Some(memory) = allowance.engines.get(&self.engine) else {
             let known: Vec<&str> = allowance.engines.keys().map(String::as_str).collect();
@@ -292,7 +295,7 @@ impl Memory {
             session.sink.push(Diagnostic::new(Code::UnknownWord, message).hint(hint));
             return None;
         };
-        let engine = Engine::new(&memory.of_version(self.engine_version), capacity);
+        let engine = Engine::new(&memory.of_version(self.engine_version), device, capacity);
         let fraction = match self.fraction {
             None => engine.fraction,
             Some(share) => Fraction::new(share).map(Some).or_else(|| {
@@ -306,7 +309,8 @@ impl Memory {
             block: self.block.unwrap_or(engine.pages.block).max(1),
             batched_tokens: self.batched_tokens.unwrap_or(engine.pages.batched_tokens),
         };
-        Some(Engine { fraction, pages, prompt_logprobs: self.prompt_logprobs, ..engine })
+        let requests = self.max_num_seqs.unwrap_or(engine.requests);
+        Some(Engine { fraction, pages, requests, prompt_logprobs: self.prompt_logprobs, ..engine })
     }
 }
 

@@ -293,6 +293,9 @@ pub enum Infeasible {
 const fn runs_out(short: Short) -> &'static str {
     match short {
         Short::Cache => "their caches are full",
+        Short::Sequences => {
+            "they run as many requests as their engines take at once (`max_num_seqs`), and others wait for a place"
+        }
         Short::Adapters => {
             "as many different adapters run as they keep in memory (`max_loras`, serving.adapters.resident), and others wait for a place"
         }

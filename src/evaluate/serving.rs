@@ -255,7 +255,7 @@ fn answered(
     let coming = coming(serving, &request, hit);
     let too_few = Infeasible::NoReplicaLeft { accelerators, each, spares };
     let places = adapters.map_or(f64::INFINITY, |adapters| adapters.sequences);
-    let largest = Largest::new(room, layout.attention_data)
+    let largest = Largest::new(room, layout.attention_data, serving.features.max_num_seqs)
         .at_most(places, BatchBound::Adapters)
         .at_most(reuse.at_most, BatchBound::Sessions);
     let (mut pool, mut joined_prefill, mut takes_in) = (None, None, replica);

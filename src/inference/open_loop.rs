@@ -63,6 +63,8 @@ pub struct Overload {
 pub enum Short {
     /// Room for caches: more requests in decode would each be served at nearly the time that they take now.
     Cache,
+    /// Places for requests in an engine, of which it takes so many at once.
+    Sequences,
     /// Time for prefills.
     Prefill,
     /// Links between pools, for the caches that one hands to the other.

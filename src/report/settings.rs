@@ -241,6 +241,7 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         ]
     }));
     all.extend(features.chunk_tokens.map(|tokens| ("serving.chunk_tokens", tokens.to_string())));
+    all.extend(features.max_num_seqs.map(|requests| ("serving.max_num_seqs", requests.to_string())));
     all.extend(features.eager.then(|| ("serving.cuda_graphs", "false".to_owned())));
     all.extend(features.block_tokens.map(|tokens| ("serving.block_tokens", tokens.to_string())));
     all.extend(features.slice.iter().map(|slice| ("serving.slice", slice.asked.clone())));

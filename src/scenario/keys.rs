@@ -124,6 +124,7 @@ pub const KEYS: &[&str] = &[
     "serving.speculation.tokens",
     "serving.speculation.acceptance",
     "serving.chunk_tokens",
+    "serving.max_num_seqs",
     "serving.two_batch_overlap",
     "serving.expert_imbalance",
     "serving.cuda_graphs",

@@ -79,6 +79,7 @@ impl Refusal {
 const fn resource(short: Short) -> &'static str {
     match short {
         Short::Cache => "memory for their caches",
+        Short::Sequences => "the engines' limit of requests at once",
         Short::Adapters => "places for different adapters",
         Short::Sessions => "memory for sessions that wait",
         Short::Prefill => "time for their prompts",

@@ -107,7 +107,10 @@ pub fn replica_alone(serving: &Serving, cluster: &Cluster, layout: ServingLayout
     let room = holding.room(&layout, &request, &found);
     let places = shapes.swaps(&serving, &layout, engines).map_or(f64::INFINITY, |adapters| adapters.sequences);
     let ranks = layout.ranks() as f64;
-    let most = Largest::new(room, layout.attention_data).at_most(places, BatchBound::Adapters).room.requests;
+    let most = Largest::new(room, layout.attention_data, serving.features.max_num_seqs)
+        .at_most(places, BatchBound::Adapters)
+        .room
+        .requests;
     let pace = std::array::from_fn(|index| {
         let batch = most.powf(index as f64 / (BATCHES - 1) as f64);
         let pace = replica.token_step(batch, request.context()).0.total();

@@ -44,9 +44,10 @@ pub(super) struct Largest {
 }
 
 impl Largest {
-    /// In a replica whose memory has so much room, in so many attention groups.
-    pub(super) fn new(memory: Room, groups: u32) -> Self {
-        let taken = MOST * f64::from(groups);
+    /// In a replica whose memory has so much room, in so many attention groups, each of which takes so many at once where that is
+    /// given.
+    pub(super) fn new(memory: Room, groups: u32, given: Option<u32>) -> Self {
+        let taken = given.map_or(MOST, f64::from) * f64::from(groups);
         let bound = if memory.requests > taken { BatchBound::Sequences } else { BatchBound::Memory };
         Self { room: Room { requests: memory.requests.min(taken).max(1.0) }, bound }
     }
@@ -63,6 +64,7 @@ impl Largest {
     pub(super) fn short(self, of_replicas: Short) -> Short {
         match (of_replicas, self.bound) {
             (Short::Cache, BatchBound::Adapters) => Short::Adapters,
+            (Short::Cache, BatchBound::Sequences) => Short::Sequences,
             _ => of_replicas,
         }
     }
@@ -120,7 +122,7 @@ impl Largest {
             Arrivals::Rate(_) => BatchBound::Rate,
             Arrivals::Concurrency(_) if !full() => BatchBound::Open,
             Arrivals::Most | Arrivals::Concurrency(_) => match pools.short(request) {
-                Short::Cache | Short::Adapters | Short::Sessions => self.bound,
+                Short::Cache | Short::Sequences | Short::Adapters | Short::Sessions => self.bound,
                 Short::Prefill => BatchBound::Prefill,
                 Short::Transfer => BatchBound::Transfer,
             },

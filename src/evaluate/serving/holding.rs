@@ -28,7 +28,7 @@ impl<'a> Holding<'a> {
     /// Of ranks on nodes of a kind.
     pub(super) fn new(serving: &'a Serving, nodes: NodeGroup<'_>) -> Self {
         let capacity = accelerator(serving, nodes).memory_capacity;
-        let engine = Engine::new(&serving.engine_memory, capacity);
+        let engine = Engine::new(&serving.engine_memory, &nodes.accelerator.name, capacity);
         Self {
             serving,
             engine: Engine { prompt_logprobs: serving.features.prompt_logprobs, ..engine },

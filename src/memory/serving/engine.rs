@@ -43,9 +43,9 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The engine by the catalog's typical values, on an accelerator that reports so much memory.
-    pub fn new(memory: &EngineMemory, capacity: Bytes) -> Self {
-        let (batched_tokens, requests) = memory.on(capacity);
+    /// The engine by the catalog's typical values, on an accelerator of that name that reports so much memory.
+    pub fn new(memory: &EngineMemory, device: &str, capacity: Bytes) -> Self {
+        let (batched_tokens, requests) = memory.on(device, capacity);
         Self {
             rule: memory.rule,
             fraction: memory.fraction,

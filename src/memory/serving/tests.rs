@@ -29,7 +29,7 @@ fn vllm() -> Engine {
         sampled: Bytes::new(38.5),
         ..EngineMemory::default()
     };
-    Engine::new(&memory, Bytes::new(80.0 * GIB))
+    Engine::new(&memory, "", Bytes::new(80.0 * GIB))
 }
 
 /// Equal but for rounding.

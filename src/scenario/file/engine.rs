@@ -8,6 +8,8 @@ use crate::units::{Bytes, Factor, Fraction, RequestRate};
 
 /// Tokens of a chunk: at least a block of usual size, and no more than any context.
 const CHUNK: std::ops::RangeInclusive<u32> = 16..=100_000_000;
+/// Requests of an attention group at once.
+const SEQUENCES: std::ops::RangeInclusive<u32> = 1..=1_000_000;
 /// Tokens of a block.
 const BLOCK: std::ops::RangeInclusive<u32> = 1..=1_000_000;
 /// Tokens drafted at once.
@@ -20,6 +22,8 @@ pub(in crate::scenario) struct EngineFile {
     pub(in crate::scenario) speculation: Option<SpeculationFile>,
     /// Prompts' tokens of a step, at most.
     pub(in crate::scenario) chunk_tokens: Option<u32>,
+    /// Requests that an engine takes at once in an attention group, at most.
+    pub(in crate::scenario) max_num_seqs: Option<u32>,
     /// Two halves of a decode batch that hide each other's exchange.
     pub(in crate::scenario) two_batch_overlap: Option<bool>,
     /// Whether steps of decode are replayed as graphs.
@@ -306,6 +310,7 @@ impl EngineFile {
                 at: r.at().clone(),
             }),
             chunk_tokens: r.optional_within("chunk_tokens", &CHUNK),
+            max_num_seqs: r.optional_within("max_num_seqs", &SEQUENCES),
             two_batch_overlap: r.optional("two_batch_overlap"),
             cuda_graphs: r.optional("cuda_graphs"),
             block_tokens: r.optional_within("block_tokens", &BLOCK),

@@ -28,6 +28,8 @@ pub struct EngineFeatures {
     pub speculation: Option<Speculation>,
     /// Prompts' tokens of a step, at most; all of a prompt at once where not given.
     pub chunk_tokens: Option<u32>,
+    /// Requests that an engine takes at once in an attention group, at most, where that is given.
+    pub max_num_seqs: Option<u32>,
     /// Whether two halves of a decode batch hide each other's exchange with experts.
     pub two_batch_overlap: bool,
     /// Tokens of the busiest of ranks that hold experts whole, over their mean.
@@ -167,12 +169,16 @@ pub(super) fn bind(
     if let Some(chunk) = wanted.chunk_tokens {
         *memory = std::mem::take(memory).with_batched_tokens(chunk);
     }
+    if let Some(requests) = wanted.max_num_seqs {
+        *memory = std::mem::take(memory).with_requests(requests);
+    }
     if let Some(block) = wanted.block_tokens {
         memory.block = block;
     }
     Some(EngineFeatures {
         speculation,
         chunk_tokens: wanted.chunk_tokens,
+        max_num_seqs: wanted.max_num_seqs,
         two_batch_overlap: overlap,
         expert_imbalance: wanted.expert_imbalance.unwrap_or(Factor::ONE),
         eager: wanted.cuda_graphs == Some(false),

@@ -369,7 +369,7 @@ impl Named {
             catalog.memory_allowances.get("cuda").ok_or_else(|| Unusable("no memory allowances".to_owned()))?;
         let memory =
             allowance.engines.get(engine).ok_or_else(|| Unusable(format!("no memory rules of engine {engine}")))?;
-        let engine = Engine::new(&memory.of_version(version), self.accelerator.memory_capacity);
+        let engine = Engine::new(&memory.of_version(version), &self.accelerator.name, self.accelerator.memory_capacity);
         let usable = self.accelerator.memory_capacity.saturating_sub(allowance.driver_reserve.value);
         let formats = CacheFormats::of(&self.model);
         let held = if memory.rule == crate::catalog::engine_memory::PoolRule::OfFree {
