@@ -325,6 +325,39 @@ fn a_model_beyond_a_node_is_served_over_two() {
 }
 
 #[test]
+fn a_model_of_three_nodes_takes_three() {
+    // 1.3 TB of weights in 16 bits: three nodes of 640 GB hold them, as stages of a node each.
+    let settings = [
+        "serving.weights=\"bf16\"",
+        "serving.kv_cache=\"bf16\"",
+        "serving.arrivals={ rate = \"0.2 request/s\" }",
+        "serving.limits={ ttft_p95 = \"20 s\", tpot_p95 = \"200 ms\" }",
+        "serving.spare_replicas=0",
+        "plan.vary={ \"cluster.node\" = [\"hgx-h100-8\"], \"cluster.accelerators\" = \"auto\" }",
+    ];
+    let (code, plan, stderr) = wide("plan", &settings);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(setting(&plan["best"], "cluster.accelerators"), 24);
+    assert_eq!(setting(&plan["best"], "serving.layout.pipeline"), 3);
+    let binding = plan["binding"][0].as_str().unwrap();
+    assert!(binding.starts_with("memory: 16 GPUs, the next fewer that are bought, hold no request"), "{binding}");
+}
+
+#[test]
+fn stages_have_tensor_ranks_over_nodes_where_that_serves_more() {
+    let rest = ["cluster.accelerators=32", "serving.arrivals=\"max\"", "serving.peak_to_mean=1"];
+    let full = [&rest[..], &["serving.limits={ tpot = \"35 ms\" }"]].concat();
+    let (code, json, stderr) = run("eval", &[&BIG[..], &full, &["serving.layout=\"auto\""]].concat());
+    assert_eq!(code, 0, "{stderr}");
+    let of = |key: &str| json["scenario"][key].as_str().unwrap();
+    assert_eq!((of("serving.layout.tensor"), of("serving.layout.pipeline")), ("16", "2"));
+    // Two replicas of a stage each would have less room than one of two.
+    let given = big("{ tensor = 16 }", &full);
+    let rate = |json: &Value| json["serving"]["requests_per_s"].as_f64().unwrap();
+    assert!(rate(&json) > rate(&given));
+}
+
+#[test]
 fn replicas_do_not_lie_in_two_racks_unasked() {
     let rack =
         ["cluster.node=\"gb200-nvl72\"", "cluster.accelerators=576", "serving.spare_replicas=0", "serving.limits={}"];

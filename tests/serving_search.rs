@@ -46,7 +46,7 @@ fn merit(serving: &Serving, point: &ServingPoint) -> (bool, f64) {
 fn all_ways(serving: &Serving, cluster: &Cluster) -> Vec<Deployment> {
     let domain = cluster.main_nodes().node.scale_up.domain;
     let of = |stages: u32| serving_layouts(&serving.model, stages, (domain, cluster.accelerators));
-    let layouts: Vec<ServingLayout> = [1, 2, 4, 8, 16].into_iter().flat_map(of).collect();
+    let layouts: Vec<ServingLayout> = [1, 2, 3, 4, 6, 8, 12, 16].into_iter().flat_map(of).collect();
     let pools = layouts.iter().flat_map(|&layout| {
         let pool = |&prefill: &ServingLayout| Some(PrefillPool { layout: prefill, accelerators: None });
         layouts.iter().map(move |prefill| Deployment { layout, prefill: pool(prefill), left_over: true })

@@ -12,8 +12,8 @@ use crate::units::Seconds;
 
 /// The most ranks of a replica whose experts lie in several scale-up domains; models have no more experts.
 const MOST_RANKS: u32 = 512;
-/// The most stages that are tried.
-const MOST_STAGES: u32 = 16;
+/// Numbers of stages that are tried: powers of two, and once and a half as many.
+const STAGES: [u32; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 /// The most scale-up domains that tensor ranks are tried over: each layer waits for two messages between all of them.
 const MOST_DOMAINS: u32 = 4;
 
@@ -61,7 +61,8 @@ impl Deployment {
 
 /// Layouts of a model on at most so many accelerators in scale-up domains of so many: tensor parallelism within a domain or over
 /// a few whole ones, and for models with experts also attention in groups of their own with the experts spread over all ranks,
-/// of several domains where they fill them; all of them in so many stages, of which each then lies within a domain.
+/// of several domains where they fill them; all of them in so many stages, each of which then lies within a domain or has tensor
+/// ranks alone over whole ones. Stages that are no power of two fill domains: they are for models that take as many nodes.
 ///
 /// Degrees are powers of two; ranks of experts are besides those that fill a domain, or a half or a quarter of it, where that
 /// is no power of two, as a rack of 72 is. Experts that do not split over their ranks get as few copies as make them.
@@ -76,8 +77,13 @@ pub fn serving_layouts(model: &Model, pipeline: u32, (domain, most): (u32, u32))
             let expert = if attention_data > 1 { ranks } else { 1 };
             let redundant_experts = experts.map_or(0, |experts| experts.next_multiple_of(expert) - experts);
             let layout = ServingLayout { tensor, pipeline, expert, attention_data, redundant_experts };
-            let within = ranks <= domain && (pipeline == 1 || ranks <= most);
-            let placed = within || (pipeline == 1 && ranks <= most && ranks.is_multiple_of(domain));
+            let (within, whole) = (ranks <= domain, ranks.is_multiple_of(domain));
+            let placed = match pipeline {
+                1 => within || (whole && ranks <= most),
+                _ if ranks > most => false,
+                _ if within => whole || pipeline.is_power_of_two(),
+                _ => whole && attention_data == 1,
+            };
             // Each rank holds another expert at least.
             if placed && experts.is_none_or(|experts| expert <= experts) && layout.check(model).is_ok() {
                 all.push(layout);
@@ -123,9 +129,10 @@ pub fn deployments(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<Deplo
     together.chain(pools).collect()
 }
 
-/// Layouts of one node kind and of any number of stages: a power of two up to the most that are tried.
+/// Layouts of one node kind and of any number of stages that is tried.
 fn layouts(serving: &Serving, domain: u32, most: u32) -> impl Iterator<Item = ServingLayout> + '_ {
-    powers_up_to(MOST_STAGES.min(most)).flat_map(move |stages| serving_layouts(&serving.model, stages, (domain, most)))
+    let stages = STAGES.into_iter().filter(move |stages| *stages <= most);
+    stages.flat_map(move |stages| serving_layouts(&serving.model, stages, (domain, most)))
 }
 
 /// The one of most ranks in one stage.
