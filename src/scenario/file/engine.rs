@@ -42,6 +42,8 @@ pub(in crate::scenario) struct EngineFile {
     pub(in crate::scenario) expert_imbalance: Option<Factor>,
     /// Place of the key of the overlap.
     pub(in crate::scenario) overlap_at: Span,
+    /// Place of that of graphs.
+    pub(in crate::scenario) graphs_at: Span,
     /// Place of that of the imbalance.
     pub(in crate::scenario) imbalance_at: Span,
 }
@@ -319,6 +321,7 @@ impl EngineFile {
             slice: r.optional("slice"),
             tenants: r.optional("tenants"),
             overlap_at: r.place("two_batch_overlap"),
+            graphs_at: r.place("cuda_graphs"),
             expert_imbalance: expert_imbalance(r),
             imbalance_at: r.place("expert_imbalance"),
         }

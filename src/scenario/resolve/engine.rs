@@ -97,6 +97,7 @@ impl EngineFeatures {
         [
             (self.speculation.is_some(), "drafts"),
             (self.two_batch_overlap, "two batches"),
+            (self.eager, "kernels launched one by one"),
             (self.adapters.is_some(), "adapters"),
             (self.slice.as_ref().is_some_and(|slice| slice.shared.is_none()), "slices of an accelerator"),
             (self.slice.as_ref().is_some_and(|slice| slice.shared.is_some()), "shares of an accelerator"),
@@ -154,6 +155,10 @@ pub(super) fn bind(
             );
         }
     }
+    let eager = wanted.cuda_graphs == Some(false);
+    if let Some(cluster) = cluster.filter(|_| eager) {
+        no_launches(cluster, &wanted.graphs_at, sink);
+    }
     let speculation = match &wanted.speculation {
         Some(wanted) => Some(speculation(wanted, model, layouts, catalog, sink)?),
         None => None,
@@ -181,13 +186,25 @@ pub(super) fn bind(
         max_num_seqs: wanted.max_num_seqs,
         two_batch_overlap: overlap,
         expert_imbalance: wanted.expert_imbalance.unwrap_or(Factor::ONE),
-        eager: wanted.cuda_graphs == Some(false),
+        eager,
         block_tokens: wanted.block_tokens,
         prompt_logprobs: wanted.prompt_logprobs.unwrap_or(false),
         adapters,
         slice,
         tenants: wanted.tenants.as_ref().map(tenants),
     })
+}
+
+/// Vendors of accelerators whose kernels a host launches one by one unless they are captured in graphs.
+const LAUNCHED: [&str; 2] = ["NVIDIA", "AMD"];
+
+/// Reports accelerators that run whole programs, of which nothing says what they would take kernel by kernel.
+fn no_launches(cluster: &Cluster, at: &Span, sink: &Sink) {
+    let others = cluster.kinds_of_nodes().map(|nodes| nodes.accelerator);
+    let Some(other) = others.into_iter().find(|other| !LAUNCHED.contains(&other.vendor.as_str())) else { return };
+    let message = format!("what kernels launched one by one take is known of GPUs, and not of `{}`", other.id);
+    let hint = format!("leave cuda_graphs out: {}'s accelerators are given compiled programs", other.vendor);
+    sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "asked for here").hint(hint));
 }
 
 fn tenants(wanted: &TenantsFile) -> Tenants {
