@@ -355,7 +355,8 @@ fn fitting(serving: &Serving, holding: &Holding<'_>) -> Result<Fits, Infeasible>
 /// How requests come, so much of whose prompts is at hand.
 fn coming<'a>(serving: &'a Serving, request: &Request, hit: f64) -> Coming<'a> {
     let terms = &serving.terms;
-    Coming { requests: &serving.requests, hit, cached: request.cached, cv: terms.cv, replay: terms.replay }
+    let (cv, replay, balancing) = (terms.cv, terms.replay, serving.balancing);
+    Coming { requests: &serving.requests, hit, cached: request.cached, cv, replay, balancing }
 }
 
 /// Parts that each accelerator is cut into.

@@ -1,5 +1,7 @@
 //! How requests come.
 
+use super::pace::peakedness;
+use crate::scenario::Balancing;
 use crate::workload::{Answers, Requests};
 
 /// How requests come, and how long they are.
@@ -16,13 +18,30 @@ pub struct Coming<'a> {
     pub cv: f64,
     /// Whether they come when they did in the trace, its time stretched to the rate.
     pub replay: bool,
+    /// Which replica each goes to.
+    pub balancing: Balancing,
 }
 
 impl Coming<'_> {
-    /// Squared coefficient of variation of the times between requests of one of so many replicas, each request sent to any
-    /// of them: a renewal process, thinned.
+    /// Squared coefficient of variation of the times between requests of one of so many replicas.
+    ///
+    /// Each sent to any of them, it is that of a renewal process, thinned. In turn each gets every so manieth, with times that are sums of
+    /// as many (of requests at random an Erlang distribution, 1 over the replicas). To the one with the fewest it is that of all together,
+    /// who wait for whichever is free.
     pub(super) fn squared_cv(&self, replicas: f64) -> f64 {
-        1.0 + (self.cv * self.cv - 1.0) / replicas
+        let together = self.cv * self.cv;
+        match self.balancing {
+            Balancing::Random => 1.0 + (together - 1.0) / replicas,
+            Balancing::RoundRobin => together / replicas,
+            Balancing::LeastLoaded => together,
+        }
+    }
+
+    /// Variance over mean of the sequences in decode of one of so many replicas, `open` of all are in decode: where they are kept
+    /// level, it is that of all together shared out.
+    pub(super) fn peakedness(&self, replicas: f64, open: f64) -> f64 {
+        let level = if self.balancing == Balancing::LeastLoaded { replicas } else { 1.0 };
+        peakedness(self.squared_cv(replicas), self, open) / level
     }
 
     /// Computed and cached tokens of a prompt, where a share is cached.

@@ -4,11 +4,11 @@ use super::admission::Admission;
 use super::batching::{Request, SteadyState};
 use super::coming::Coming;
 use super::latency::{Latencies, Sources, distribution};
-use super::pace::peakedness;
 use super::prompt_queue::PromptQueue;
 use super::replay::{ByPrompt, Replayed, Servers, Times, replay};
 use super::scattered::Scattered;
 use super::{Filled, Replica, Scratch};
+use crate::scenario::Balancing;
 use crate::units::{RequestRate, Seconds};
 
 /// Steps in which a batch is sought, at most, and how near it is found.
@@ -108,7 +108,7 @@ impl Replica<'_> {
         let batch = crossing(|batch| ends(batch) / rate - 1.0, LEAST, room.requests);
         let token = time(batch);
         let squared_cv = coming.squared_cv(f64::from(replicas));
-        let peaked = peakedness(squared_cv, coming, batch * f64::from(replicas));
+        let peaked = coming.peakedness(f64::from(replicas), batch * f64::from(replicas));
         // By Little's law; caches are held while prompts are taken in too.
         let in_decode = |batch: f64, rate: RequestRate| SECOND * (batch / rate.over(SECOND)) + least;
         let held = in_decode(room.requests, ends(room.requests));
@@ -132,6 +132,10 @@ impl Replica<'_> {
         };
         let (groups, part) = together.of_groups();
         let prefills = before.side_by_side(groups, part / f64::from(self.spread.pipeline));
+        let prefills = match coming.balancing {
+            Balancing::LeastLoaded => before.of_the_shortest(prefills, f64::from(replicas)),
+            Balancing::Random | Balancing::RoundRobin => prefills,
+        };
         let admission = admission.wait(|| coming.requests.answers.scatter());
         let queue = prefills.over_all() + admission.over_all();
         // A step of those in decode for each chunk of the prompt.
@@ -179,6 +183,7 @@ impl Replica<'_> {
 mod tests {
     use super::*;
     use crate::inference::features::{Chunks, Features};
+    use crate::inference::ordered::Ordered;
     use crate::inference::prefill::FULL_STEP;
     use crate::inference::simulation::{Draws, Engine, Found, Sent};
     use crate::inference::together::Together;
@@ -207,16 +212,32 @@ mod tests {
         chunk: None,
     };
 
+    /// Requests over so many engines, sent to them one way or another.
+    #[derive(Clone, Copy, Debug)]
+    struct Over {
+        engines: u32,
+        balancing: Balancing,
+    }
+
+    const ALONE: Over = Over { engines: 1, balancing: Balancing::Random };
+
     /// Mean time to the first token; half, 95% and 99% of first tokens, of tokens, and of whole requests: as reckoned, and as
     /// simulated request by request.
-    fn both(model: &ModelShape, spread: Spread, case: &Case, count: usize) -> [[f64; 10]; 2] {
+    fn both(model: &ModelShape, spread: Spread, case: &Case, over: Over, count: usize) -> [[f64; 10]; 2] {
         let hardware = fixture::h100();
         let chunks = case.chunk.map(|tokens| Chunks { tokens, shared: true });
         let engine = Replica::new(model, &hardware, spread).with(Features { chunks, ..Features::default() });
         let requests = Requests::lognormal(case.input, case.output);
         let request =
             Request { input: case.input.mean, cached: 0.0, output: case.output.mean, beyond: requests.beyond };
-        let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: case.cv, replay: false };
+        let coming = Coming {
+            requests: &requests,
+            hit: 0.0,
+            cached: 0.0,
+            cv: case.cv,
+            replay: false,
+            balancing: over.balancing,
+        };
         let room = Room { requests: f64::from(case.room) };
         let mut scratch = Scratch::default();
         engine.time_prompts(&coming, &mut scratch);
@@ -227,7 +248,8 @@ mod tests {
         let most = ends.min(RequestRate::of(1.0, scratch.over_prompts(|timed| timed.served).mean));
         let rate = most * case.load;
         let filled = Filled { most, ..engine.filled(&request, room, &coming, &mut scratch) };
-        let (state, latencies) = engine.open_loop(&request, rate, 1, &coming, &filled, &mut scratch).unwrap();
+        let (state, latencies) =
+            engine.open_loop(&request, rate, over.engines, &coming, &filled, &mut scratch).unwrap();
         let groups = f64::from(spread.attention_data);
         let simulated = Engine {
             places: case.room as usize,
@@ -254,12 +276,25 @@ mod tests {
         let mut at = 0.0;
         let sent: Vec<Sent> = (0..count)
             .map(|_| {
-                at += draws.gap(rate.value().recip(), case.cv);
+                at += draws.gap(rate.value().recip() / f64::from(over.engines), case.cv);
                 let input = draws.lognormal(case.input.mean, case.input.cv);
                 Sent { at, input, output: draws.lognormal(case.output.mean, case.output.cv) }
             })
             .collect();
-        let Found { mean, first, token, whole } = simulated.run(&sent);
+        let (engines, mut turn, mut chance) = (over.engines as usize, 0, Draws::new());
+        let mut route = |open: &mut dyn Iterator<Item = (usize, usize)>| match over.balancing {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one of a few engines")]
+            Balancing::Random => (chance.even() * engines as f64) as usize,
+            Balancing::RoundRobin => {
+                turn += 1;
+                turn % engines
+            }
+            // Those alike by chance.
+            Balancing::LeastLoaded => {
+                open.enumerate().map(|(index, open)| (open, Ordered(chance.even()), index)).min().unwrap().2
+            }
+        };
+        let Found { mean, first, token, whole } = simulated.run(&sent, engines, &mut route);
         let found = [&[mean][..], &first, &token, &whole].concat().try_into().unwrap();
         let three = |of: crate::inference::Quantiles| [of.p50, of.p95, of.p99].map(Seconds::value);
         let Latencies { first_token, token, whole } = latencies;
@@ -271,13 +306,17 @@ mod tests {
     type Near = [f64; 3];
 
     fn hold(model: &ModelShape, spread: Spread, cases: &[(Case, Near)]) {
+        hold_over(model, spread, ALONE, cases);
+    }
+
+    fn hold_over(model: &ModelShape, spread: Spread, over: Over, cases: &[(Case, Near)]) {
         for (case, near) in cases {
             let count = if case.load > 0.85 { 150_000 } else { 40_000 };
-            let [reckoned, found] = both(model, spread, case, count);
+            let [reckoned, found] = both(model, spread, case, over, count);
             let of = |index: usize| reckoned[index] / found[index] - 1.0;
             let off = std::array::from_fn::<f64, 10, _>(of);
             let allowed = |index: usize| if index == 0 { near[0] } else { near[(index - 1) / 3] };
-            assert!((0..10).all(|index| off[index].abs() < allowed(index)), "{case:?}: {off:.3?}");
+            assert!((0..10).all(|index| off[index].abs() < allowed(index)), "{case:?} {over:?}: {off:.3?}");
         }
     }
 
@@ -321,6 +360,42 @@ mod tests {
                 (Case { load: 0.9, ..some }, near),
             ],
         );
+    }
+
+    #[test]
+    fn requests_in_turn_and_to_the_shortest_queue_are_those_one_by_one() {
+        let model = fixture::shape("llama-3.1-70b");
+        let one = |mean, cv| Moments { mean, cv };
+        let some = Case { input: one(2_048.0, 0.5), output: one(256.0, 0.5), ..CASE };
+        for (balancing, near) in [
+            (Balancing::Random, [0.14, 0.12, 0.05]),
+            // Even times are met less well, the later the fuller.
+            (Balancing::RoundRobin, [0.25, 0.12, 0.05]),
+            (Balancing::LeastLoaded, [0.15, 0.08, 0.05]),
+        ] {
+            for engines in [2, 4, 16] {
+                let cases = [0.5, 0.8, 0.9].map(|load| (Case { load, ..some }, near));
+                hold_over(&model, fixture::tensor(4), Over { engines, balancing }, &cases);
+            }
+        }
+        // Fewer wait in turn than at random, and fewer still where it is shortest; of one engine all are the same.
+        let first = |engines, balancing| {
+            let case = Case { load: 0.8, ..some };
+            both(&model, fixture::tensor(4), &case, Over { engines, balancing }, 100)[0]
+        };
+        let [random, in_turn, least] =
+            [Balancing::Random, Balancing::RoundRobin, Balancing::LeastLoaded].map(|way| first(16, way));
+        assert!(random[0] > 2.0 * in_turn[0] && in_turn[0] > 1.2 * least[0], "{random:?} {in_turn:?} {least:?}");
+        assert_eq!(first(1, Balancing::Random).map(f64::to_bits), first(1, Balancing::RoundRobin).map(f64::to_bits));
+        assert_eq!(first(1, Balancing::Random).map(f64::to_bits), first(1, Balancing::LeastLoaded).map(f64::to_bits));
+        // In bursts and at even times, and where steps take many prompts.
+        let short = Case { input: one(300.0, 1.0), output: one(300.0, 1.0), ..CASE };
+        for balancing in [Balancing::RoundRobin, Balancing::LeastLoaded] {
+            let cases = [(2.0, 0.5), (2.0, 0.8), (0.5, 0.5), (0.5, 0.8)].map(|(cv, load)| Case { load, cv, ..some });
+            let cases = cases.into_iter().chain([Case { load: 0.6, ..short }, Case { load: 0.8, ..short }]);
+            let cases: Vec<(Case, Near)> = cases.map(|case| (case, [0.26, 0.12, 0.06])).collect();
+            hold_over(&model, fixture::tensor(4), Over { engines: 8, balancing }, &cases);
+        }
     }
 
     #[test]

@@ -140,6 +140,7 @@ pub(super) fn peakedness(squared_cv: f64, coming: &Coming<'_>, open: f64) -> f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Balancing;
     use crate::workload::{Moments, Requests};
 
     /// The time of a token that takes 10 ms with 100 in decode, and grows by so much of their growth.
@@ -205,7 +206,8 @@ mod tests {
     fn equal_answers_scatter_as_their_requests_come() {
         let one = |mean| Moments { mean, cv: 0.0 };
         let requests = Requests::lognormal(one(1.0), one(1.0));
-        let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 3.0, replay: false };
+        let coming =
+            Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 3.0, replay: false, balancing: Balancing::Random };
         assert!((peakedness(9.0, &coming, 1e9) - 9.0).abs() < 1e-6);
         // Five come within an answer: x = 1, and exp(-1) of the scatter is told.
         assert!((peakedness(9.0, &coming, 5.0) - (1.0 + 8.0 * (-1.0_f64).exp())).abs() < 1e-12);

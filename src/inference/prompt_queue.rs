@@ -4,6 +4,7 @@
 use statrs::function::gamma::gamma_lr;
 
 use super::scattered::Scattered;
+use super::separate::erlang_c;
 use super::waiting::Wait;
 use crate::units::{RequestRate, Seconds};
 
@@ -99,6 +100,24 @@ impl PromptQueue {
         let many = Self { fixed: all.saturating_sub(self.served.mean * groups), ..*self };
         let (few, many) = (few.wait(), many.wait());
         if few.over_all() > many.over_all() { few } else { many }
+    }
+}
+
+impl PromptQueue {
+    /// The wait of prompts that go to the engine of so many with the fewest, where one engine by itself has `alone`.
+    ///
+    /// They wait where all engines are at work, as often as in a queue with as many servers (Erlang's C over the load of one), and
+    /// then for the rest of a step at least; what one by itself has beyond that, a queue that all share has as a part (for one engine
+    /// the wait itself, under a load near the whole that of all pooled, as queues kept level come to: Foschini and Salz, Bell System Technical
+    /// Journal 57(6), 1978).
+    pub(super) fn of_the_shortest(&self, alone: Wait, engines: f64) -> Wait {
+        let load = self.rate.over(self.served.mean);
+        if engines <= 1.0 || alone.share <= 0.0 || load >= 1.0 {
+            return alone;
+        }
+        let rest = ((self.fixed + self.served.mean * (1.0 + self.served.variance)) / 2.0).min(alone.mean);
+        let share = alone.share * erlang_c(engines, engines * load) / load;
+        Wait { share, mean: rest + (alone.mean.saturating_sub(rest)) / engines, ..alone }
     }
 }
 

@@ -249,7 +249,14 @@ mod tests {
     /// Four requests of 2 s each that come at 0, 1, 1 and 10 s, as fast as recorded or slower, with answers of five tokens.
     fn of(slower: f64, servers: Servers, room: f64, token: &dyn Fn(f64) -> Seconds) -> Replayed {
         let requests = Requests::of_trace(&[100.0; 4], &[5.0; 4], Some(&times(&[0.0, 1.0, 1.0, 10.0])));
-        let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: true };
+        let coming = Coming {
+            requests: &requests,
+            hit: 0.0,
+            cached: 0.0,
+            cv: 1.0,
+            replay: true,
+            balancing: crate::scenario::Balancing::Random,
+        };
         let rate = requests.recorded_rate().unwrap() / slower;
         let times = Times { served: always(2.0), alone: always(2.0), first: always(2.0), token, room };
         replay(&coming, rate, servers, &times).unwrap()

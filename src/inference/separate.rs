@@ -8,7 +8,6 @@ use super::hand_over::{End, HandOver, scatter};
 use super::latency::{Latencies, Sources, distribution};
 use super::links::{Cycle, messaging};
 use super::open_loop::{LEAST, Overload, Short, crossing};
-use super::pace::peakedness;
 use super::prefill::PromptCosts;
 use super::prompt_queue::PromptQueue;
 use super::replay::{ByPrompt, Replayed, Servers, Times, replay};
@@ -343,8 +342,7 @@ impl Separate<'_> {
         }
         let squared_cv = coming.squared_cv(1.0);
         let batch = self.batch_at(request, rate);
-        let over_replicas = |together: f64| 1.0 + (together - 1.0) / self.replicas;
-        let peaked = peakedness(over_replicas(squared_cv), coming, batch * self.replicas);
+        let peaked = coming.peakedness(self.replicas, batch * self.replicas);
         // By Little's law.
         let in_decode = |batch: f64, rate: RequestRate| SECOND * (batch * self.replicas / rate.over(SECOND));
         let admission = Admission {

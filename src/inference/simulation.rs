@@ -78,67 +78,97 @@ pub(super) struct Found {
     pub(super) whole: [f64; 3],
 }
 
+/// One of several engines at work.
+#[derive(Default)]
+struct AtWork {
+    /// When it was looked at last, and tokens that one in decode since the beginning would have got.
+    now: f64,
+    passed: f64,
+    waiting: VecDeque<usize>,
+    step: Option<(f64, Vec<usize>)>,
+    decode: BinaryHeap<Reverse<(Ordered, usize)>>,
+}
+
+impl AtWork {
+    /// When something happens next in it, if nothing comes.
+    fn next(&self, tokens: &[f64]) -> f64 {
+        let pace = tokens[self.decode.len()];
+        let ends =
+            |Reverse((Ordered(until), _)): &Reverse<(Ordered, usize)>| self.now + (until - self.passed).max(0.0) * pace;
+        let ends = self.decode.peek().map_or(f64::INFINITY, ends);
+        ends.min(self.step.as_ref().map_or(f64::INFINITY, |step| step.0))
+    }
+
+    /// Prompts that are not in decode yet, and those that are.
+    fn open(&self) -> (usize, usize) {
+        (self.waiting.len() + self.step.as_ref().map_or(0, |step| step.1.len()), self.decode.len())
+    }
+}
+
 impl Engine<'_> {
-    pub(super) fn run(&self, sent: &[Sent]) -> Found {
+    /// Requests over several engines, sent to the one that is chosen by what each has open: prompts that wait or are taken in, and
+    /// sequences in decode.
+    pub(super) fn run(
+        &self,
+        sent: &[Sent],
+        engines: usize,
+        route: &mut dyn FnMut(&mut dyn Iterator<Item = (usize, usize)>) -> usize,
+    ) -> Found {
         let warm = sent.len() * WARM / 100;
-        let mut tokens: Vec<f64> = Vec::new();
-        // Time, and tokens that one in decode since the beginning would have got.
-        let (mut now, mut passed, mut next) = (0.0_f64, 0.0_f64, 0);
-        let mut waiting: VecDeque<usize> = VecDeque::new();
-        let mut step: Option<(f64, Vec<usize>)> = None;
-        let mut decode: BinaryHeap<Reverse<(Ordered, usize)>> = BinaryHeap::new();
+        let mut tokens: Vec<f64> = vec![(self.token)(0.0)];
+        let mut all: Vec<AtWork> = (0..engines).map(|_| AtWork::default()).collect();
         let (mut firsts, mut wholes) = (Vec::new(), Vec::new());
         // Tokens got with so many in decode.
-        let mut got: Vec<f64> = Vec::new();
-        let mut ended = 0;
+        let mut got: Vec<f64> = vec![0.0];
+        let (mut ended, mut next) = (0, 0);
         while ended < sent.len() {
-            while tokens.len() <= decode.len() {
-                tokens.push((self.token)(tokens.len() as f64));
-                got.push(0.0);
-            }
-            let pace = tokens[decode.len()];
-            let soonest = decode
-                .peek()
-                .map_or(f64::INFINITY, |Reverse((Ordered(until), _))| now + (until - passed).max(0.0) * pace);
+            let soonest = (0..engines).map(|index| (Ordered(all[index].next(&tokens)), index)).min().unwrap();
             let comes = sent.get(next).map_or(f64::INFINITY, |sent| sent.at);
-            let taken_in = step.as_ref().map_or(f64::INFINITY, |step| step.0);
-            let until = soonest.min(comes).min(taken_in);
-            got[decode.len()] += decode.len() as f64 * (until - now) / pace;
-            passed += (until - now) / pace;
-            now = until;
-            if comes <= until {
-                waiting.push_back(next);
+            let coming = comes <= soonest.0.0;
+            let index = if coming { route(&mut all.iter().map(AtWork::open)) } else { soonest.1 };
+            let (engine, until) = (&mut all[index], comes.min(soonest.0.0));
+            let pace = tokens[engine.decode.len()];
+            got[engine.decode.len()] += engine.decode.len() as f64 * (until - engine.now) / pace;
+            engine.passed += (until - engine.now) / pace;
+            engine.now = until;
+            let taken_in = engine.step.as_ref().is_some_and(|step| step.0 <= until);
+            if coming {
+                engine.waiting.push_back(next);
                 next += 1;
-            } else if taken_in <= until {
-                for index in step.take().unwrap().1 {
+            } else if taken_in {
+                for index in engine.step.take().unwrap().1 {
                     let request = sent[index];
-                    decode.push(Reverse((Ordered(passed + request.output), index)));
+                    engine.decode.push(Reverse((Ordered(engine.passed + request.output), index)));
                     if index >= warm {
-                        firsts.push(now - request.at + (self.behind)(request.input));
+                        firsts.push(until - request.at + (self.behind)(request.input));
                     }
                 }
             } else {
-                let Reverse((_, index)) = decode.pop().unwrap();
+                let Reverse((_, index)) = engine.decode.pop().unwrap();
                 ended += 1;
                 if index >= warm {
-                    wholes.push(now - sent[index].at + (self.behind)(sent[index].input));
+                    wholes.push(until - sent[index].at + (self.behind)(sent[index].input));
                 }
             }
-            if step.is_none() && decode.len() < self.places && !waiting.is_empty() {
+            while tokens.len() <= engine.decode.len() {
+                tokens.push((self.token)(tokens.len() as f64));
+                got.push(0.0);
+            }
+            if engine.step.is_none() && engine.decode.len() < self.places && !engine.waiting.is_empty() {
                 let (mut taken, mut lengths, mut all): (Vec<usize>, Vec<f64>, f64) = (Vec::new(), Vec::new(), 0.0);
-                while let Some(&index) = waiting.front() {
+                while let Some(&index) = engine.waiting.front() {
                     let length = sent[index].input;
                     let fits = self.tokens.is_some_and(|tokens| all + length <= tokens);
-                    let fits = fits && decode.len() + taken.len() < self.places;
+                    let fits = fits && engine.decode.len() + taken.len() < self.places;
                     if !taken.is_empty() && !fits {
                         break;
                     }
-                    waiting.pop_front();
+                    engine.waiting.pop_front();
                     taken.push(index);
                     lengths.push(length);
                     all += length;
                 }
-                step = Some((now + (self.prefill)(&lengths), taken));
+                engine.step = Some((until + (self.prefill)(&lengths), taken));
             }
         }
         let mean = firsts.iter().sum::<f64>() / firsts.len() as f64;

@@ -5,8 +5,8 @@ use crate::catalog::side_network::Purpose;
 use crate::evaluate::Evaluation;
 use crate::parallelism::{Layout, ServingLayout};
 use crate::scenario::{
-    Agents, KEYS, Kept, Lengths, PrefixCaching, RunPlan, Scenario, Serving, Software, TierCount, TokenPricesFile,
-    Training,
+    Agents, Balancing, KEYS, Kept, Lengths, PrefixCaching, RunPlan, Scenario, Serving, Software, TierCount,
+    TokenPricesFile, Training,
 };
 use crate::units::{Factor, Fraction, Tokens};
 use crate::workload::TenantClass;
@@ -278,6 +278,8 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
     all.extend(serving.trace.iter().map(|trace| ("serving.trace", trace.clone())));
     all.extend(terms.replay.then(|| ("serving.arrivals.replay", "true".to_owned())));
     all.extend((terms.cv.to_bits() != 1.0_f64.to_bits()).then(|| ("serving.arrivals.cv", terms.cv.to_string())));
+    let balancing = serving.balancing;
+    all.extend((balancing != Balancing::Random).then(|| ("serving.routing", balancing.to_string())));
     all.extend(terms.prompts.map(|all| ("serving.arrivals.prompts", all.to_string())));
     let limits =
         serving.limits.named().into_iter().filter_map(|(key, limit)| Some((limit_key(key)?, limit?.to_string())));

@@ -99,6 +99,7 @@ pub const KEYS: &[&str] = &[
     "serving.arrivals.concurrency",
     "serving.arrivals.cv",
     "serving.arrivals.replay",
+    "serving.routing",
     "serving.peak_to_mean",
     "serving.arrivals.prompts",
     "serving.spare_replicas",

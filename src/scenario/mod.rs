@@ -9,7 +9,7 @@ mod software;
 
 pub use file::Amortisation;
 pub use file::{
-    AdapterRouting, AdapterTargets, ArrivalTerms, Arrivals, AxisFile, CatalogField, Choice, CompareFile,
+    AdapterRouting, AdapterTargets, ArrivalTerms, Arrivals, AxisFile, Balancing, CatalogField, Choice, CompareFile,
     CorrelationFile, Counts, Drawn, Lengths, Limits, MOST_SAMPLES, Minimise, NetworksFile, PlanFile, PlanLimits,
     PowerBudget, Routing, ScenarioFile, ServingEngine, SharedBy, SoftwareDate, Spread, StageKind, SweepFile, Tenancy,
     TierCount, TokenPricesFile, TopologyKind, UncertainFile, UncertaintyFile, ValuesFile, signs_of_unit, written,

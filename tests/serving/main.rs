@@ -8,6 +8,7 @@ mod parts;
 mod pools;
 #[path = "../program/mod.rs"]
 mod program;
+mod routing;
 mod tiers;
 mod traces;
 

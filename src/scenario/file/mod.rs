@@ -34,7 +34,7 @@ pub use finance::TokenPricesFile;
 pub use plan::{Choice, Counts, Minimise, PlanFile, PlanLimits};
 pub use run::StageKind;
 pub(super) use run::{DataFile, RampFile, StageFile};
-pub use serving::{Lengths, Limits, ServingEngine};
+pub use serving::{Balancing, Lengths, Limits, ServingEngine};
 pub(super) use serving::{ServingFile, ServingLayoutFile};
 pub use software::SoftwareDate;
 pub(super) use software::SoftwareFile;

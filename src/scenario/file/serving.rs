@@ -34,6 +34,18 @@ choices! {
     }
 }
 
+choices! {
+    /// Which replica a router sends a request to.
+    pub enum Balancing {
+        /// Any, by chance.
+        Random = "random",
+        /// One after the other.
+        RoundRobin = "round-robin",
+        /// The one with the fewest prompts waiting, and of those the one with the fewest in decode.
+        LeastLoaded = "least-loaded",
+    }
+}
+
 /// `[serving]`
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServingFile {
@@ -61,6 +73,8 @@ pub(crate) struct ServingFile {
     pub trace: Option<TraceFile>,
     /// How requests come.
     pub arrivals: Option<ArrivalsFile>,
+    /// Which replica they go to.
+    pub balancing: Option<Balancing>,
     /// The most requests in a time over the mean of a day.
     pub peak_to_mean: Option<f64>,
     /// Replicas beyond those that serve the peak.
@@ -262,6 +276,7 @@ impl ServingFile {
             lengths_at: r.place("input_tokens"),
             trace: r.optional("trace"),
             arrivals: r.optional("arrivals"),
+            balancing: r.optional("routing"),
             peak_to_mean: r.optional_within("peak_to_mean", &(1.0..=MOST_PEAK)),
             spare_replicas: r.optional("spare_replicas"),
             prefix_hit: r.optional("prefix_hit"),

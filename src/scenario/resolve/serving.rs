@@ -14,7 +14,8 @@ use crate::catalog::{Catalog, Entry, MemoryAllowance, ServingEfficiency};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::parallelism::ServingLayout;
 use crate::scenario::file::{
-    AdapterRouting, ArrivalTerms, Arrivals, Lengths, Limits, Routing, ServingEngine, ServingFile, ServingLayoutFile,
+    AdapterRouting, ArrivalTerms, Arrivals, Balancing, Lengths, Limits, Routing, ServingEngine, ServingFile,
+    ServingLayoutFile,
 };
 use crate::units::Fraction;
 use crate::workload::{LengthShapes, Moments, Requests, requantise};
@@ -50,6 +51,8 @@ pub struct Serving {
     pub arrivals: Arrivals,
     /// What else is said of how they come.
     pub terms: ArrivalTerms,
+    /// Which replica they go to.
+    pub balancing: Balancing,
     /// That peak over the mean of a day. What is served, how soon, and how many replicas that takes is of the peak; what tokens
     /// cost is of the mean.
     pub peak_to_mean: f64,
@@ -173,6 +176,9 @@ pub(super) fn bind(
         None => None,
     };
     adapters_or_prefixes(wanted, prefill.is_some(), sink);
+    if let Some(balancing) = wanted.balancing {
+        balanced(wanted, balancing, caching.as_ref(), asked, sink);
+    }
     let limits = wanted.limits.unwrap_or_default();
     if limits.of_shares() && !matches!(asked.arrivals, Some(Arrivals::Rate(_))) {
         let message = "limits of a share of requests need requests that come at a rate";
@@ -211,6 +217,7 @@ pub(super) fn bind(
         trace: wanted.trace.as_ref().map(|trace| trace.name.clone()),
         arrivals,
         terms: asked.terms,
+        balancing: wanted.balancing.unwrap_or_default(),
         peak_to_mean,
         spare_replicas: defaults.or("serving.spare_replicas", wanted.spare_replicas.map(|spares| spares.0), 0),
         prefix_hit: match &caching {
@@ -227,6 +234,27 @@ pub(super) fn bind(
         features,
         efficiency,
     })
+}
+
+/// Refuses a way to send requests where another is taken, or none makes a difference.
+fn balanced(wanted: &ServingFile, balancing: Balancing, caching: Option<&PrefixCaching>, asked: &Asked, sink: &Sink) {
+    let adapters = wanted.features.adapters.as_ref().and_then(|adapters| adapters.routing);
+    let elsewhere =
+        caching.is_some_and(|caching| caching.routing == Routing::Aware) || adapters == Some(AdapterRouting::Aware);
+    let (message, hint) = if !matches!(asked.arrivals, Some(Arrivals::Rate(_))) {
+        let hint = "give `serving.arrivals = { rate = \"40 request/s\" }`, or leave it out";
+        ("`serving.routing` is of requests that come at a rate: of others replicas have as many each", hint)
+    } else if elsewhere && balancing != Balancing::Random {
+        (
+            "requests go to the replica of their prefix or adapter",
+            "use routing = \"balanced\" there, or leave `serving.routing` out",
+        )
+    } else if asked.terms.replay && balancing != Balancing::RoundRobin {
+        ("requests of a trace go to replicas in turn", "use \"round-robin\", or leave `serving.routing` out")
+    } else {
+        return;
+    };
+    sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "in this table").hint(hint));
 }
 
 /// Whether requests are sent to their adapter where they cannot be, or are sent elsewhere.

@@ -189,7 +189,14 @@ impl Setup {
                     Moments { mean: load.request.input, cv: 0.0 },
                     Moments { mean: load.request.output, cv: 0.0 },
                 );
-                let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: false };
+                let coming = Coming {
+                    requests: &requests,
+                    hit: 0.0,
+                    cached: 0.0,
+                    cv: 1.0,
+                    replay: false,
+                    balancing: crate::scenario::Balancing::Random,
+                };
                 let open = load.concurrency * decode_workers;
                 let state = pools.closed(&load.request, (open, load.waves), &coming, &mut Scratch::default());
                 Predicted::of_latencies(state.ttft, state.tpot, load.concurrency, self.counted_output)

@@ -1,0 +1,62 @@
+//! Which replica a request goes to.
+
+use serde_json::Value;
+
+use super::{eval, figure, program};
+
+#[test]
+fn requests_go_to_replicas_by_chance_in_turn_or_where_the_fewest_are() {
+    let rate = "serving.arrivals={ rate = \"60 request/s\" }";
+    let of = |more: &[&str]| {
+        let (code, json, stderr) = eval(&[&[rate], more].concat());
+        assert_eq!(code, 0, "{stderr}");
+        json
+    };
+    let (usual, random) = (of(&[]), of(&["serving.routing=\"random\""]));
+    for group in ["serving", "memory", "cost"] {
+        assert_eq!(usual[group], random[group]);
+    }
+    let (in_turn, least) = (of(&["serving.routing=\"round-robin\""]), of(&["serving.routing=\"least-loaded\""]));
+    let wait = |json: &Value| figure(json, "queue_s");
+    assert!(wait(&random) > wait(&in_turn) && wait(&in_turn) > wait(&least), "{} {}", wait(&in_turn), wait(&least));
+    // As many are served, and how many are in decode on average is nobody's choice; they are kept level.
+    for json in [&in_turn, &least] {
+        assert_eq!(json["serving"]["most_requests_per_s"], random["serving"]["most_requests_per_s"]);
+        assert!((figure(json, "batch_count") / figure(&random, "batch_count") - 1.0).abs() < 1e-9);
+    }
+    assert!(figure(&least, "tpot_p99_s") < figure(&random, "tpot_p99_s"));
+    let pools = "serving.layout={ prefill = { tensor = 4 }, decode = { tensor = 4 } }";
+    let pooled = |way: &str| figure(&of(&[pools, &format!("serving.routing=\"{way}\"")]), "tpot_p99_s");
+    assert!(pooled("least-loaded") < pooled("random"));
+    for (settings, said) in [
+        (&["serving.routing=\"least\"", rate][..], "least-loaded"),
+        (&["serving.routing=\"least-loaded\"", "serving.arrivals=\"max\""], "come at a rate"),
+        (&["serving.routing=\"least-loaded\"", "serving.arrivals={ concurrency = 64 }"], "come at a rate"),
+        (
+            &[
+                "serving.routing=\"round-robin\"",
+                rate,
+                "serving.adapters={ count = 9, rank = 8, routing = \"adapter-aware\" }",
+            ],
+            "their prefix or adapter",
+        ),
+    ] {
+        let (code, _, stderr) = eval(settings);
+        assert!(code == 2 && stderr.contains(said), "{settings:?}: {stderr}");
+    }
+}
+
+#[test]
+fn requests_that_go_to_their_prefix_do_not_go_elsewhere() {
+    let tiers = "scenarios/serve-llama3.1-70b-64-h100-prefix-tiers.toml";
+    let rate = "serving.arrivals={ rate = \"20 request/s\" }";
+    let with = |more: &[&str]| {
+        let mut arguments = vec!["eval", tiers, "--set", rate, "--set", "serving.routing=\"least-loaded\""];
+        more.iter().for_each(|more| arguments.extend(["--set", more]));
+        program::run(&arguments)
+    };
+    let aware = with(&[]);
+    assert!(aware.code == 2 && aware.stderr.contains("their prefix or adapter"), "{}", aware.stderr);
+    let balanced = with(&["serving.cache.routing=\"balanced\""]);
+    assert_eq!(balanced.code, 0, "{}", balanced.stderr);
+}
