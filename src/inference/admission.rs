@@ -81,7 +81,7 @@ impl Admission {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::simulation::erlang_c;
+    use crate::inference::waiting::erlang_c;
 
     fn engine(rate: f64, room: f64, full: f64) -> Admission {
         Admission {

@@ -4,8 +4,7 @@
 use statrs::function::gamma::gamma_lr;
 
 use super::scattered::Scattered;
-use super::separate::erlang_c;
-use super::waiting::Wait;
+use super::waiting::{Wait, erlang_c};
 use crate::units::{RequestRate, Seconds};
 
 /// Steps back in which the chance that nothing comes during a step is found.

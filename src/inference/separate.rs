@@ -340,7 +340,6 @@ impl Separate<'_> {
             let short = if links < pools { Short::Transfer } else { of_pools };
             return Err(Overload { most: pools.min(links), short });
         }
-        let squared_cv = coming.squared_cv(1.0);
         let batch = self.batch_at(request, rate);
         let peaked = coming.peakedness(self.replicas, batch * self.replicas);
         // By Little's law.

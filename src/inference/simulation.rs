@@ -188,22 +188,3 @@ impl Engine<'_> {
         Found { mean, first: quantiles(firsts), token: [0.5, 0.95, 0.99].map(token), whole: quantiles(wholes) }
     }
 }
-
-/// Erlang's C: the share of arrivals that find all of so many servers busy, at that many offered at once on average.
-pub(super) fn erlang_c(servers: f64, offered: f64) -> f64 {
-    let mut blocked = 1.0;
-    let mut count = 1.0;
-    while count <= servers {
-        blocked = offered * blocked / (count + offered * blocked);
-        count += 1.0;
-    }
-    let load = offered / servers;
-    blocked / (1.0 - load * (1.0 - blocked))
-}
-
-#[test]
-fn erlangs_c_is_met() {
-    // One server busy for 0.8 of the time: 0.8 wait. Two servers offered one at a time on average: 1/3 wait.
-    assert!((erlang_c(1.0, 0.8) - 0.8).abs() < 1e-12);
-    assert!((erlang_c(2.0, 1.0) - 1.0 / 3.0).abs() < 1e-12);
-}

@@ -101,6 +101,18 @@ pub(super) fn mean_wait(served: Seconds, busy: f64, squared_cvs: [f64; 2]) -> Se
     served * (busy * (coming + serving) / (2.0 * (1.0 - busy)))
 }
 
+/// Erlang's C: the share of arrivals that find all of so many servers busy, at that many offered at once on average.
+pub(super) fn erlang_c(servers: f64, offered: f64) -> f64 {
+    let mut blocked = 1.0;
+    let mut count = 1.0;
+    while count <= servers {
+        blocked = offered * blocked / (count + offered * blocked);
+        count += 1.0;
+    }
+    let load = offered / servers;
+    blocked / (1.0 - load * (1.0 - blocked))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,7 +121,7 @@ mod tests {
     fn transfers_share_a_link_as_many_servers_would() {
         // Ten at once, loaded by 0.8: Erlang's C of 10 servers at 8 is 0.409; C / (10 (1 - 0.8)) of the time alone is lost.
         let shared = |at_once: f64, load: f64| Wait::shared(Seconds::new(1.0), at_once, load).over_all().value();
-        let waits = crate::inference::simulation::erlang_c(10.0, 8.0);
+        let waits = erlang_c(10.0, 8.0);
         assert!((waits - 0.409).abs() < 1e-3 && (shared(10.0, 0.8) - waits / 2.0).abs() < 1e-12);
         // One at once is M/G/1 with processor sharing, 1 / (1 - load) as long; half of one at a time twice that.
         assert!((shared(1.0, 0.8) - 4.0).abs() < 1e-12 && (shared(0.5, 0.8) - 9.0).abs() < 1e-12);
@@ -132,5 +144,12 @@ mod tests {
         assert!((cube - 156.0).abs() < 1e-9, "{cube}");
         assert_eq!(Wait::NONE.and(one), one);
         assert_eq!(one.and(Wait::NONE), one);
+    }
+
+    #[test]
+    fn erlangs_c_is_met() {
+        // One server busy for 0.8 of the time: 0.8 wait. Two servers offered one at a time on average: 1/3 wait.
+        assert!((erlang_c(1.0, 0.8) - 0.8).abs() < 1e-12);
+        assert!((erlang_c(2.0, 1.0) - 1.0 / 3.0).abs() < 1e-12);
     }
 }
