@@ -440,11 +440,11 @@ fn a_no_of_two_kinds_of_nodes_names_the_kind_and_the_key_that_says_it() {
         json["scenario"][key].as_str().unwrap().parse::<u32>().unwrap()
     };
     assert!(code == 0 && of("tensor") * of("pipeline") * of("attention_data") > 8, "{stderr}");
-    let long = [&h100[..], &["serving.input_tokens=100000000"]].concat();
+    let long = [&h100[..], &["serving.input_tokens=100000000", "serving.max_model_len=100003000"]].concat();
     let (wide, odd, spare) = (pools("64", "8"), pools("16", "32"), pools("32", "8"));
     for (settings, said, help) in [
         // Prompts of which no worker holds one, by the figures of that GPU.
-        (long.clone(), "no prefill worker works on `hgx-h100-8`, of up to 256 accelerators", "larger one"),
+        (long.clone(), "no prefill worker works on `hgx-h100-8`, of up to 512 accelerators", "larger one"),
         (long, "of 84.98 GB a GPU beside", "larger one"),
         (
             vec![&wide],
