@@ -109,7 +109,7 @@ impl Replica<'_> {
     /// Decode steps share the engine with prefills: while a request is in decode, others arrive at the rate at which
     /// requests end, and hold the batch up for a part of the steps that take them in, together where they come together.
     /// Requests of one length that begin together end together, and so do those that follow them. The time to the first token
-    /// is the prefill, the step that it joins (a step for each chunk of it), the prefills before it in a burst, and the wait
+    /// is the prefill, the step that it joins (and one for each further chunk of it), the prefills before it in a burst, and the wait
     /// for room where the cache is full; that prompts are taken in together does not shorten it in measurements.
     ///
     /// `prefill` is that of a prompt, the mean of those that come.
@@ -129,7 +129,8 @@ impl Replica<'_> {
         for _ in 0..ITERATIONS {
             state = state_of(batch);
             let before = in_turn * (burst * (admitted - groups).max(0.0) / f64::from(self.spread.pipeline));
-            let first = hardware.first_token + prefill + state.cycle * self.chunks(request.input) + before;
+            let steps = state.cycle * self.joined_steps(request.input, batch * others);
+            let first = hardware.first_token + prefill + steps + before;
             let decoding = state.tpot * request.output;
             let room = (decoding + first) * (load.concurrency / admitted - 1.0);
             state.queue = before + room;

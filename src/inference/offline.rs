@@ -4,6 +4,7 @@
 use super::batching::{Request, SteadyState};
 use super::coming::Coming;
 use super::features::TokenTime;
+use super::open_loop::{LEAST, crossing};
 use super::together::Together;
 use super::{Replica, Room, Scratch};
 use crate::units::{RequestRate, Seconds};
@@ -15,8 +16,11 @@ const SECOND: Seconds = Seconds::new(1.0);
 pub struct Filled {
     /// The room.
     pub room: Room,
-    /// The most that it serves.
+    /// The most that it serves: as many as end where it is full, or prompts in chunks find steps for.
     pub most: RequestRate,
+    /// Sequences in decode beside which prompts still find as many steps as their chunks share; as many as there is room for,
+    /// where they always do.
+    pub beside_chunks: f64,
     /// Prefills of prompts that come together.
     pub(super) prefills: Together,
     /// The prefill of a prompt, the mean of those that come.
@@ -36,9 +40,21 @@ impl Replica<'_> {
         self.time_prompts(coming, scratch);
         let alone = scratch.over_prompts(|timed| timed.alone).mean;
         let prefills = Together::new(self, request, room.requests).over(alone);
-        let token = self.token_time(request, room.requests, &prefills, 1.0);
-        let most = RequestRate::of(room.requests, token.total() * request.output);
-        Filled { room, most, prefills, alone }
+        let ends = |token: &TokenTime, batch: f64| RequestRate::of(batch, token.total() * request.output);
+        let token = |batch: f64| self.token_time(request, batch, &prefills, 1.0);
+        let (served, shared) = (scratch.over_prompts(|timed| timed.served).mean, self.shared_steps(request.input));
+        // Over the time of all steps, that of steps which take a chunk.
+        let over = |batch: f64| {
+            let token = token(batch);
+            ends(&token, batch).over(served + token.cycle * shared) - 1.0
+        };
+        let beside_chunks = if shared > 0.0 && over(room.requests) > 0.0 {
+            crossing(over, LEAST, room.requests)
+        } else {
+            room.requests
+        };
+        let most = ends(&token(beside_chunks), beside_chunks);
+        Filled { room, most, beside_chunks, prefills, alone }
     }
 
     /// As many requests as there is room for, all of one length and without end: they begin together and end together, so that

@@ -94,19 +94,22 @@ impl Replica<'_> {
         filled: &Filled,
         scratch: &mut Scratch,
     ) -> Result<(SteadyState, Latencies), Overload> {
-        let Filled { room, most, prefills: together, alone: prefill } = *filled;
+        let Filled { room, most, beside_chunks, prefills: together, alone: prefill } = *filled;
         let served = scratch.over_prompts(|timed| timed.served);
         let least = served.mean;
         let time = |batch: f64| self.token_time(request, batch, &together, 1.0);
         let ends = |batch: f64| RequestRate::of(batch, time(batch).total() * request.output);
         let prefill_binds = most.over(least) > 1.0;
         if rate >= most {
-            return Err(Overload { most, short: if prefill_binds { Short::Prefill } else { Short::Cache } });
+            let prefill = prefill_binds || beside_chunks < room.requests;
+            return Err(Overload { most, short: if prefill { Short::Prefill } else { Short::Cache } });
         }
         // Tokens wait for a part of prefills only: the engine goes on with them meanwhile, so that prompts keep it for less.
         let least = if prefill_binds { SECOND * (1.0 / most.over(SECOND)) } else { least };
         let batch = crossing(|batch| ends(batch) / rate - 1.0, LEAST, room.requests);
         let token = time(batch);
+        // Those in decode go on with every chunk, of the prompts before too.
+        let least = least + token.cycle * self.shared_steps(request.input);
         let squared_cv = coming.squared_cv(f64::from(replicas));
         let peaked = coming.peakedness(f64::from(replicas), batch * f64::from(replicas));
         // By Little's law; caches are held while prompts are taken in too.
@@ -138,8 +141,8 @@ impl Replica<'_> {
         };
         let admission = admission.wait(|| coming.requests.answers.scatter());
         let queue = prefills.over_all() + admission.over_all();
-        // A step of those in decode for each chunk of the prompt.
-        let first = |new: f64, alone: Seconds| self.hardware.first_token + alone + token.cycle * self.chunks(new);
+        let steps = |new: f64| token.cycle * self.joined_steps(new, batch);
+        let first = |new: f64, alone: Seconds| self.hardware.first_token + alone + steps(new);
         let to_first = scratch.over_prompts(|timed| first(timed.new, timed.alone)).mean;
         let mut state = SteadyState {
             ttft: to_first + queue,
@@ -154,10 +157,13 @@ impl Replica<'_> {
                 let (alone, served) = times(new, cached);
                 // Where prompts are cut, steps are full of pieces of several.
                 let cut = self.features.chunks.is_some_and(|chunks| new > chunks.tokens);
+                let served = served + token.cycle * self.shared_steps(new);
                 if cut { served } else { alone / f64::from(self.spread.pipeline) }
             };
             let replayed = Times {
-                served: ByPrompt::new(coming, |new, cached| times(new, cached).1),
+                served: ByPrompt::new(coming, |new, cached| {
+                    times(new, cached).1 + token.cycle * self.shared_steps(new)
+                }),
                 alone: ByPrompt::new(coming, step),
                 first: ByPrompt::new(coming, |new, cached| first(new, times(new, cached).0)),
                 token: &of_batch,
@@ -246,8 +252,9 @@ mod tests {
         let token = |batch: f64| engine.token_time(&request, batch.max(LEAST), &together, 1.0).total();
         let ends = RequestRate::of(room.requests, token(room.requests) * request.output);
         let most = ends.min(RequestRate::of(1.0, scratch.over_prompts(|timed| timed.served).mean));
-        let rate = most * case.load;
-        let filled = Filled { most, ..engine.filled(&request, room, &coming, &mut scratch) };
+        let filled = engine.filled(&request, room, &coming, &mut scratch);
+        let filled = if case.chunk.is_some() { filled } else { Filled { most, ..filled } };
+        let rate = filled.most * case.load;
         let (state, latencies) =
             engine.open_loop(&request, rate, over.engines, &coming, &filled, &mut scratch).unwrap();
         let groups = f64::from(spread.attention_data);
@@ -257,7 +264,8 @@ mod tests {
             prefill: &|new| {
                 let all: f64 = new.iter().sum();
                 if case.chunk.is_some() {
-                    engine.packed_prefill(all, 0.0).min(engine.prefill(all, 0.0)).value()
+                    let served = engine.packed_prefill(all, 0.0).min(engine.prefill(all, 0.0));
+                    (served + state.cycle * engine.shared_steps(all)).value()
                 } else if groups > 1.0 {
                     engine.prefill_together(new.len() as f64, all / new.len() as f64, 0.0).value()
                 } else {
@@ -268,7 +276,8 @@ mod tests {
             behind: &|new| {
                 let served = engine.packed_prefill(new, 0.0).min(engine.prefill(new, 0.0));
                 let rest = if case.chunk.is_some() { engine.prefill(new, 0.0) - served } else { Seconds::ZERO };
-                (hardware.first_token + rest + state.cycle * engine.chunks(new)).value()
+                let steps = engine.chunks(new) - engine.shared_steps(new);
+                (hardware.first_token + rest + state.cycle * steps).value()
             },
             token: &|batch| token(batch).value(),
         };

@@ -14,8 +14,8 @@ use crate::workload::Recorded;
 pub(super) enum Servers {
     /// So many engines, to which requests go in turn. A step takes in the prompts that have come, up to so many tokens of them.
     InTurn(u32, f64),
-    /// So many workers behind one queue, which take prompts one by one for so many replicas of decode.
-    Shared(u32, f64),
+    /// So many workers for so many replicas of decode: requests go to the one with least before it. Steps are as those of engines.
+    Shared(u32, f64, f64),
 }
 
 /// Times by prompts: how much of a full step one takes, how long it takes by itself, and to its first token without a wait; and
@@ -77,19 +77,31 @@ struct Seen {
     paces: Vec<(Seconds, f64)>,
 }
 
+/// One engine or worker that takes prompts in.
+#[derive(Clone, Default)]
+struct Server {
+    waiting: VecDeque<usize>,
+    /// Whether a step is under way.
+    busy: bool,
+    /// When it would be done with all that has come, one by one.
+    done: Seconds,
+}
+
 /// One line of requests on their way: waiting, in steps that take them in, behind those, and in decode.
 struct Line<'a> {
     times: &'a Times<'a>,
     requests: Vec<(Seconds, &'a Recorded)>,
-    waiting: VecDeque<usize>,
-    steps: BinaryHeap<Reverse<(Ordered, Vec<usize>)>>,
+    /// What takes prompts in.
+    servers: Vec<Server>,
+    steps: BinaryHeap<Reverse<(Ordered, usize, Vec<usize>)>>,
     ready: VecDeque<usize>,
     decode: BinaryHeap<Reverse<(Ordered, usize)>>,
     /// When those in decode began, and the time to their first tokens.
     begun: Vec<(Seconds, Seconds)>,
-    servers: usize,
-    /// Tokens of a step, where steps take prompts together and hold their room from the beginning.
-    together: Option<f64>,
+    /// Tokens of a step.
+    most: f64,
+    /// Whether requests in steps hold their room already.
+    hold: bool,
     /// Engines that decode.
     engines: f64,
 }
@@ -102,18 +114,33 @@ impl Line<'_> {
         places
     }
 
+    /// A request goes to the server with least before it.
+    fn comes(&mut self, index: usize) {
+        let (now, request) = self.requests[index];
+        let alone = self.times.alone.at(request.input);
+        let Some(least) = self.servers.iter_mut().min_by_key(|server| Ordered(server.done.max(now).value())) else {
+            return;
+        };
+        least.done = least.done.max(now) + alone;
+        least.waiting.push_back(index);
+    }
+
     /// Takes in what waits, as far as servers are free and there is room.
     fn take_in(&mut self, now: Seconds, places: usize) {
-        while self.steps.len() < self.servers && !self.waiting.is_empty() {
+        for number in 0..self.servers.len() {
+            let server = &mut self.servers[number];
+            if server.busy || server.waiting.is_empty() {
+                continue;
+            }
             let (mut set, mut tokens, mut time, mut longest) = (Vec::new(), 0.0, Seconds::ZERO, Seconds::ZERO);
-            while let Some(&index) = self.waiting.front() {
+            while let Some(&index) = server.waiting.front() {
                 let (_, request) = self.requests[index];
                 let open = self.decode.len() + set.len();
-                let fits = self.together.is_some_and(|most| tokens + request.input <= most);
-                if self.together.is_some() && open >= places || !set.is_empty() && !fits {
+                let fits = tokens + request.input <= self.most;
+                if self.hold && open >= places || !set.is_empty() && !fits {
                     break;
                 }
-                self.waiting.pop_front();
+                server.waiting.pop_front();
                 let served = self.times.served.at(request.input);
                 tokens += request.input;
                 time += served;
@@ -123,7 +150,8 @@ impl Line<'_> {
             if set.is_empty() {
                 return;
             }
-            self.steps.push(Reverse((Ordered((now + time + longest).value()), set)));
+            server.busy = true;
+            self.steps.push(Reverse((Ordered((now + time + longest).value()), number, set)));
         }
     }
 
@@ -140,7 +168,7 @@ impl Line<'_> {
             let pace = seen.paces[open].0;
             let ends = self.decode.peek().map(|Reverse((Ordered(until), _))| now + pace * (until - passed).max(0.0));
             let comes = self.requests.get(next).map(|(at, _)| *at);
-            let taken_in = self.steps.peek().map(|Reverse((Ordered(at), _))| Seconds::new(*at));
+            let taken_in = self.steps.peek().map(|Reverse((Ordered(at), ..))| Seconds::new(*at));
             let Some(until) = [ends, comes, taken_in].into_iter().flatten().reduce(Seconds::min) else { return };
             let until = until.max(now);
             let tokens = if pace > Seconds::ZERO { (until - now) / pace } else { 0.0 };
@@ -148,10 +176,11 @@ impl Line<'_> {
             passed += tokens;
             now = until;
             if comes == Some(until) {
-                self.waiting.push_back(next);
+                self.comes(next);
                 next += 1;
             } else if taken_in == Some(until) {
-                if let Some(Reverse((_, set))) = self.steps.pop() {
+                if let Some(Reverse((_, number, set))) = self.steps.pop() {
+                    self.servers[number].busy = false;
                     self.ready.extend(set);
                 }
             } else if let Some(Reverse((_, index))) = self.decode.pop() {
@@ -182,10 +211,11 @@ impl Line<'_> {
 pub(super) fn replay(coming: &Coming<'_>, rate: RequestRate, servers: Servers, times: &Times<'_>) -> Option<Replayed> {
     let recorded = &coming.requests.recorded;
     let stretch = coming.requests.recorded_rate()? / rate;
-    let (lines, workers, together, engines) = match servers {
-        Servers::InTurn(count, tokens) => (count.max(1) as usize, 1, Some(tokens), 1.0),
-        Servers::Shared(count, engines) => (1, count.max(1) as usize, None, engines),
+    let (lines, workers, engines, most) = match servers {
+        Servers::InTurn(count, most) => (count.max(1) as usize, 1, 1.0, most),
+        Servers::Shared(count, engines, most) => (1, count.max(1) as usize, engines, most),
     };
+    let hold = matches!(servers, Servers::InTurn(..));
     let mut seen = Seen::default();
     for line in 0..lines {
         let requests: Vec<(Seconds, &Recorded)> =
@@ -194,13 +224,13 @@ pub(super) fn replay(coming: &Coming<'_>, rate: RequestRate, servers: Servers, t
         Line {
             times,
             requests,
-            waiting: VecDeque::new(),
+            servers: vec![Server::default(); workers],
             steps: BinaryHeap::new(),
             ready: VecDeque::new(),
             decode: BinaryHeap::new(),
             begun,
-            servers: workers,
-            together,
+            most,
+            hold,
             engines,
         }
         .run(&mut seen);
@@ -269,7 +299,7 @@ mod tests {
         let token = |_: f64| Seconds::new(0.1);
         let of = |slower, servers| of(slower, servers, 100.0, &token);
         assert!((of(1.0, Servers::InTurn(1, 100.0)).wait.value() - 1.0).abs() < 1e-12);
-        assert!((of(1.0, Servers::Shared(2, 1.0)).wait.value() - 0.25).abs() < 1e-12);
+        assert!((of(1.0, Servers::Shared(2, 1.0, 100.0)).wait.value() - 0.25).abs() < 1e-12);
         assert!((of(1.0, Servers::InTurn(2, 100.0)).wait.value() - 0.25).abs() < 1e-12);
         assert!((of(1.0, Servers::InTurn(1, 100.0)).first_token.p99.value() - 5.0).abs() < 1e-12);
         assert!((of(1.0, Servers::InTurn(1, 100.0)).whole.p99.value() - 5.5).abs() < 1e-12);
@@ -289,7 +319,7 @@ mod tests {
         assert!((of(Servers::InTurn(1, 100.0), 2.0) - 7.0 / 4.0).abs() < 1e-12);
         // Two prefill workers and room for one in decode: prefilled at 2, 3, 4 and 12 s, decode begins at 2, 7, 12 and 17 s.
         // Waits before prefill are 0, 0, 1 and 0 s, and behind it 0, 4, 8 and 5 s.
-        assert!((of(Servers::Shared(2, 1.0), 1.0) - 18.0 / 4.0).abs() < 1e-12);
+        assert!((of(Servers::Shared(2, 1.0, 100.0), 1.0) - 18.0 / 4.0).abs() < 1e-12);
     }
 
     #[test]

@@ -364,16 +364,18 @@ impl Separate<'_> {
         let room = self.room.requests;
         if coming.replay {
             let times = self.times_of_prompts(request);
-            let kept = |new: f64, cached: f64| times(new, cached).1;
+            let spread = self.prefill.spread;
+            let (stages, groups) = (f64::from(spread.pipeline), f64::from(spread.attention_data));
             let replayed = Times {
-                served: ByPrompt::new(coming, kept),
-                alone: ByPrompt::new(coming, kept),
+                served: ByPrompt::new(coming, |new, cached| times(new, cached).1 / (stages * groups)),
+                alone: ByPrompt::new(coming, |new, cached| times(new, cached).0 / stages),
                 first: ByPrompt::new(coming, |new, cached| first(new, times(new, cached).0) + state.links),
                 token: &token,
                 room,
             };
+            let tokens = self.prefill.tokens_of_steps() / (1.0 - coming.hit).max(f64::MIN_POSITIVE);
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of workers")]
-            let shared = Servers::Shared(self.servers() as u32, self.replicas);
+            let shared = Servers::Shared(self.workers as u32, self.replicas, tokens);
             if let Some(found) = replay(coming, rate, shared, &replayed) {
                 state.queue = found.wait;
                 state.ttft = fixed + prefill + state.queue + state.links;

@@ -30,7 +30,7 @@ fn batch_in_words(point: &ServingPoint) -> Option<String> {
         BatchBound::Adapters => "bring no more different adapters than memory keeps (max_loras)".to_owned(),
         BatchBound::Sessions => "leave most of use to sessions that wait".to_owned(),
         BatchBound::Limit(key) => format!("{} lets", limit_key(key)?),
-        BatchBound::Prefill => "prefill's pool takes prompts in for".to_owned(),
+        BatchBound::Prefill => "prompts are taken in for".to_owned(),
         BatchBound::Transfer => "the links between the pools hand over".to_owned(),
         BatchBound::Open | BatchBound::Rate => return None,
     };

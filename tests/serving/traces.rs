@@ -73,7 +73,7 @@ fn a_trace_that_is_lognormal_and_comes_at_random_is_what_the_queue_says() {
     // wait is told to about 5%.
     let shape = ["cluster.accelerators=8", "serving.layout.tensor=8", "serving.prefix_hit=0"];
     let both = ["serving.input_tokens={ mean = 2048, cv = 0.5 }", "serving.output_tokens={ mean = 512, cv = 0.5 }"];
-    // And four prefill workers of one GPU behind one queue, before four GPUs of decode.
+    // And four prefill workers of one GPU, each with what it takes in together, before four GPUs of decode.
     let pools = [
         "cluster.accelerators=8",
         "serving.layout={ decode = { tensor = 4 }, prefill = { tensor = 1 }, prefill_accelerators = 4 }",

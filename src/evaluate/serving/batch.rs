@@ -26,7 +26,7 @@ pub enum BatchBound {
     Sessions,
     /// A limit of a latency, by its key.
     Limit(&'static str),
-    /// What prefill's pool takes in.
+    /// What prefill's pool takes in, or steps have time for in chunks.
     Prefill,
     /// What the links between pools carry.
     Transfer,

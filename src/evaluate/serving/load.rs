@@ -27,6 +27,11 @@ pub(super) fn together(
     let within = largest.within(serving, WHOLE, endless)?;
     let filled = if within == largest { filled } else { replica.filled(request, within.room, coming, scratch) };
     let per_replica = replicas as f64;
+    // Where requests come by themselves, prompts wait instead.
+    let within = match serving.arrivals {
+        Arrivals::Rate(_) => within,
+        Arrivals::Most | Arrivals::Concurrency(_) => within.at_most(filled.beside_chunks, BatchBound::Prefill),
+    };
     let served = match serving.arrivals {
         Arrivals::Most => (endless(within.room.requests), None),
         Arrivals::Concurrency(open) => {
@@ -34,7 +39,7 @@ pub(super) fn together(
             let waves = waves(serving, open);
             let fixed_length = serving.terms.prompts.is_some() && in_step;
             let load = Load { request: *request, concurrency, waves, fixed_length };
-            (replica.closed_loop(&load, filled.alone(), filled.room), None)
+            (replica.closed_loop(&load, filled.alone(), within.room), None)
         }
         Arrivals::Rate(all) => {
             let count = u32::try_from(replicas).unwrap_or(u32::MAX);

@@ -196,7 +196,7 @@ figures! {
     "serving.batch_count": Count, "Sequences in decode", "Of one replica, on average.";
         "requests that are neither in prefill nor waiting, within the room of the cache"
         from ["serving.arrivals", "serving.output_tokens", "memory.kv_cache_bytes"] => |e| e.serving?.state.batch;
-    "serving.batch_bound": Word, "What bounds them", "Room for caches (memory), what engines take at once (max_num_seqs: as given, or 2,048 in an attention group), room for sessions of agents that wait (sessions), a limit by its key, prefill's pool, the links between pools (kv_transfer), requests that are open (concurrency) or come (rate).";
+    "serving.batch_bound": Word, "What bounds them", "Room for caches (memory), what engines take at once (max_num_seqs: as given, or 2,048 in an attention group), room for sessions of agents that wait (sessions), a limit by its key, prompts that are taken in (prefill: by a pool of their own, or in chunks), the links between pools (kv_transfer), requests that are open (concurrency) or come (rate).";
         "the first of these that more sequences in decode would be beyond"
         from ["serving.arrivals", "serving.limits", "memory.kv_cache_bytes", "serving.layout", "serving.max_num_seqs"] => |e| bound_word(e.serving?.batch_bound);
     "serving.open_per_replica_count": Count, "Requests open in a replica", "From their coming to their last token, on average.";
