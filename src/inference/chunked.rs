@@ -88,6 +88,7 @@ mod tests {
     use super::*;
     use crate::inference::simulation::Draws;
     use crate::inference::{Coming, Features, Request, Room, Scratch, fixture};
+    use crate::scenario::Balancing;
     use crate::units::Factor;
     use crate::workload::{Moments, Requests};
 
@@ -183,7 +184,14 @@ mod tests {
             let one = |mean| Moments { mean, cv: 0.0 };
             let requests = Requests::lognormal(one(input), one(output));
             let request = Request { input, cached: 0.0, output, beyond: requests.beyond };
-            let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: false };
+            let coming = Coming {
+                requests: &requests,
+                hit: 0.0,
+                cached: 0.0,
+                cv: 1.0,
+                replay: false,
+                balancing: Balancing::Random,
+            };
             let mut scratch = Scratch::default();
             let filled = engine.filled(&request, Room { requests: 1_000.0 }, &coming, &mut scratch);
             for load in [0.1, 0.3, 0.6, 0.8] {
