@@ -175,3 +175,26 @@ fn what_was_refused_is_not_refused_again_for_what_stands_in_its_place() {
         assert_eq!((code, places(&stderr)), (2, 1), "{setting}: {stderr}");
     }
 }
+
+#[test]
+fn memory_of_other_nodes_is_reached_at_the_rate_of_the_cards() {
+    // One card of 100 Gbit/s for four accelerators, or one for each: both less than what memory's servers give.
+    let load = |node: &str| {
+        let (code, json, stderr) = cached(&[
+            &format!("cluster.node=\"{node}\""),
+            "cluster.fabric=\"roce-100g\"",
+            "cluster.accelerators=16",
+            "serving.model=\"llama-3.1-8b\"",
+            "serving.weights=\"bf16\"",
+            "serving.kv_cache=\"bf16\"",
+            "serving.layout={ tensor = 1 }",
+            "serving.arrivals={ rate = \"0.01 request/s\" }",
+            "serving.cache.tiers=[{ tier = \"remote-dram-400g\" }]",
+        ]);
+        assert_eq!(code, 0, "{stderr}");
+        figure(&json, "cache_load_s") / figure(&json, "hits.tier_1_ratio")
+    };
+    // 6,000 tokens of 131 kB are 0.79 GB: 63 ms over a card by itself.
+    let (shared, own) = (load("a100-pcie-4-shared"), load("a100-pcie-4-rails"));
+    assert!((shared / own - 4.0).abs() < 0.01 && own > 0.063 && own < 0.07, "{shared} and {own}");
+}

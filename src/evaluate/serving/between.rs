@@ -9,6 +9,13 @@ use crate::scenario::{Cluster, Communication, NodeGroup, PrefillPool, Serving};
 use crate::topology::Pairs;
 use crate::units::{Bandwidth, Seconds};
 
+/// What the network cards of nodes of a kind carry for each accelerator, without headers.
+pub(super) fn by_cards(cluster: &Cluster, nodes: NodeGroup<'_>) -> Bandwidth {
+    let set = &cluster.collectives;
+    let card = wires(set, nodes.node, nodes.accelerator, &cluster.fabric, Communication::USUAL).network;
+    card.line_rate * (card.efficiency.payload.get() * cards(nodes.node))
+}
+
 /// Links between two pools, bound once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Between {
@@ -56,11 +63,7 @@ impl Between {
             let ranks = f64::from(layout.tensor) * f64::from(layout.pipeline);
             match links {
                 Links::ScaleUp => nodes.node.scale_up.bandwidth_per_direction * ranks,
-                Links::Cards => {
-                    let set = &cluster.collectives;
-                    let card = wires(set, nodes.node, nodes.accelerator, &cluster.fabric, Communication::USUAL).network;
-                    card.line_rate * (card.efficiency.payload.get() * cards(nodes.node) * ranks)
-                }
+                Links::Cards => by_cards(cluster, nodes) * ranks,
             }
         };
         Self {

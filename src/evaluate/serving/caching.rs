@@ -1,5 +1,6 @@
 //! Prefixes that requests share: where they are kept, what is found and loaded, and what that makes of the replicas.
 
+use super::between::by_cards;
 use super::holding::Holding;
 use super::{BoundServing, Reuse, ServingPoint, answered, sessions, tokens_up};
 use crate::catalog::memory_tier::TierMedium;
@@ -9,7 +10,7 @@ use crate::inference::{
 };
 use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
 use crate::scenario::{Cluster, Kept, PrefixCaching, Routing, Serving};
-use crate::units::{Bytes, Fraction, Seconds};
+use crate::units::{Bandwidth, Bytes, Fraction, Seconds};
 
 /// Rounds in which what is loaded settles with what is served, at most, and how near that is brought.
 pub(super) const ROUNDS: u32 = 24;
@@ -148,9 +149,13 @@ pub(super) fn room(
     for (tier, bound) in tiers.iter_mut().zip(&caching.tiers) {
         let shared = bound.entry.medium == TierMedium::Remote;
         let of = if shared { f64::from(cluster.nodes_of_prefill().accelerators) } else { ranks };
-        let transfer = once / (bound.entry.read_bandwidth.value * ranks);
+        // Other nodes are reached by cards of one's own.
+        let reached =
+            |rate: Bandwidth| if shared { rate.min(by_cards(cluster, cluster.nodes_of_prefill())) } else { rate };
+        let [read, write] = [bound.entry.read_bandwidth, bound.entry.write_bandwidth].map(|rate| reached(rate.value));
+        let transfer = once / (read * ranks);
         let load = bound.entry.latency.value + transfer;
-        let store = once / (bound.entry.write_bandwidth.value * ranks);
+        let store = once / (write * ranks);
         *tier = CacheTier { prefixes: prefixes(bound.capacity * of, once), shared, load, transfer, store };
     }
     (prefixes(found.pool * caching.own_share.get(), found.request), tiers)
