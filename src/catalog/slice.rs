@@ -41,6 +41,7 @@ impl GpuSlice {
 
 impl Accelerator {
     /// So large a share of the multiprocessors and of the memory's bandwidth, with so much of the memory and no links.
+    #[must_use]
     pub fn part(&self, compute: f64, bandwidth: f64, memory_capacity: Bytes) -> Self {
         Self {
             peak_dense: self.peak_dense.scaled(compute),

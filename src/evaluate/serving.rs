@@ -222,19 +222,11 @@ fn answered(
 ) -> Result<ServingPoint, Infeasible> {
     let (layout, each) = (serving.layout, serving.layout.ranks());
     let slices = slices(serving, layout)?;
-    let site = Domains::new(cluster.main_nodes(), serving.left_over, slices)?;
-    let accelerators = site.accelerators;
-    let spares = u64::from(serving.spare_replicas);
-    if serving.prefill.is_none() && !serving.left_over && !accelerators.is_multiple_of(each) {
-        return Err(Infeasible::PartReplica { accelerators, each });
-    }
-    draft_fits(serving, layout)?;
-    let adapters = serving.features.adapters.as_ref();
-    if serving.prefill.is_some() && adapters.is_some_and(|set| set.routing == AdapterRouting::Aware) {
-        return Err(Infeasible::RoutedPools);
-    }
+    let site = site(serving, cluster, slices)?;
+    let (accelerators, spares) = (site.accelerators, u64::from(serving.spare_replicas));
+    features_fit(serving, layout)?;
     let holding = Holding::new(serving, cluster.main_nodes());
-    let usable = holding.usable;
+    let (usable, shapes) = (holding.usable, &bound.shapes);
     let (input, output) = serving.mean_lengths();
     let found = fitting(serving, &holding)?;
     let memory = footprint(&found);
@@ -242,19 +234,18 @@ fn answered(
     let beyond = serving.requests.beyond;
     let request = Request { input: input * (1.0 - hit), cached: input * hit, output, beyond };
     let room = holding.room(&layout, &request, &found);
-    let shapes = &bound.shapes;
     let engines = if serving.prefill.is_none() { site.whole(layout).saturating_sub(spares) } else { 1 };
     let adapters = shapes.swaps(serving, &layout, engines as f64);
-    let wait = adapters.map_or(reuse.wait, |adapters| reuse.wait + adapters.wait);
     // Requests that go to where their adapter is do not go by what of their prompt is where.
-    let busiest = adapters.map_or(reuse.busiest, |adapters| reuse.busiest * adapters.uneven);
+    let (wait, busiest, places) = adapters.map_or((reuse.wait, reuse.busiest, f64::INFINITY), |adapters| {
+        (reuse.wait + adapters.wait, reuse.busiest * adapters.uneven, adapters.sequences)
+    });
     let joined_decode = bound.decode.after(wait);
     let features = shapes.features(serving, layout, serving.prefill.is_none(), engines as f64);
     let replica = Replica::new(&shapes.model, &joined_decode, Spread::from(layout)).with(features);
     let cached_share = 1.0 - replica.prefill(request.input, 0.0) / replica.prefill(request.input, request.cached);
     let coming = coming(serving, &request, hit);
     let too_few = Infeasible::NoReplicaLeft { accelerators, each, spares };
-    let places = adapters.map_or(f64::INFINITY, |adapters| adapters.sequences);
     let largest = Largest::new(room, layout.attention_data, serving.features.max_num_seqs)
         .at_most(places, BatchBound::Adapters)
         .at_most(reuse.at_most, BatchBound::Sessions);
@@ -331,6 +322,16 @@ fn answered(
     })
 }
 
+/// The accelerators that serve, of which replicas that prefill too leave none where none is to be left.
+fn site(serving: &Serving, cluster: &Cluster, slices: u32) -> Result<Domains, Infeasible> {
+    let site = Domains::new(cluster.main_nodes(), serving.left_over, slices)?;
+    let (accelerators, each) = (site.accelerators, serving.layout.ranks());
+    if serving.prefill.is_none() && !serving.left_over && !accelerators.is_multiple_of(each) {
+        return Err(Infeasible::PartReplica { accelerators, each });
+    }
+    Ok(site)
+}
+
 /// What a rank of a replica holds of requests of the asked length, whose layers share pages as the engine's do, or otherwise.
 pub fn held_by_a_rank(serving: &Serving, nodes: NodeGroup<'_>, paging: Option<Paging>) -> HeldByRank {
     let (input, output) = serving.mean_lengths();
@@ -368,8 +369,12 @@ fn slices(serving: &Serving, layout: ServingLayout) -> Result<u32, Infeasible> {
     }
 }
 
-/// Whether what drafts takes a layout, as layouts that are searched may not be.
-fn draft_fits(serving: &Serving, layout: ServingLayout) -> Result<(), Infeasible> {
+/// Whether what drafts takes a layout, and what sends requests to their adapters, as layouts that are searched may not be.
+fn features_fit(serving: &Serving, layout: ServingLayout) -> Result<(), Infeasible> {
+    let adapters = serving.features.adapters.as_ref();
+    if serving.prefill.is_some() && adapters.is_some_and(|set| set.routing == AdapterRouting::Aware) {
+        return Err(Infeasible::RoutedPools);
+    }
     let draft = serving.features.speculation.as_ref();
     draft.map_or(Ok(()), |draft| layout.check(&draft.model).map_err(Infeasible::Draft))
 }

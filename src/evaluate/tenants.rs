@@ -98,7 +98,8 @@ impl Evaluation {
         taken: Vec<Taken>,
     ) -> Vec<TenantShare> {
         let all: f64 = classes.iter().zip(&taken).map(|(class, taken)| f64::from(class.count) * taken.by).sum();
-        let tokens = Tokens::new(serving.input.mean + serving.output.mean);
+        let (input, output) = serving.mean_lengths();
+        let tokens = Tokens::new(input + output);
         let cost = self.cost_of_tenants(accelerators);
         let share = |(class, taken): (&TenantClass, Taken)| {
             let cost = cost * (taken.by / all);

@@ -78,6 +78,9 @@ pub(super) struct Found {
     pub(super) whole: [f64; 3],
 }
 
+/// Which of several engines a request goes to, by what each has open: prompts that wait or are taken in, and sequences in decode.
+pub(super) type Route<'a> = dyn FnMut(&mut dyn Iterator<Item = (usize, usize)>) -> usize + 'a;
+
 /// One of several engines at work.
 #[derive(Default)]
 struct AtWork {
@@ -106,14 +109,8 @@ impl AtWork {
 }
 
 impl Engine<'_> {
-    /// Requests over several engines, sent to the one that is chosen by what each has open: prompts that wait or are taken in, and
-    /// sequences in decode.
-    pub(super) fn run(
-        &self,
-        sent: &[Sent],
-        engines: usize,
-        route: &mut dyn FnMut(&mut dyn Iterator<Item = (usize, usize)>) -> usize,
-    ) -> Found {
+    /// Requests over several engines.
+    pub(super) fn run(&self, sent: &[Sent], engines: usize, route: &mut Route<'_>) -> Found {
         let warm = sent.len() * WARM / 100;
         let mut tokens: Vec<f64> = vec![(self.token)(0.0)];
         let mut all: Vec<AtWork> = (0..engines).map(|_| AtWork::default()).collect();

@@ -4,7 +4,7 @@ use super::batch::{BatchBound, Largest};
 use super::engine::Shapes;
 use super::holding::Holding;
 use super::joined::joined;
-use super::{draft_fits, fitting};
+use super::{features_fit, fitting};
 use crate::evaluate::Infeasible;
 use crate::inference::{Replica, Request, Spread};
 use crate::memory::serving::ServingLayout;
@@ -91,7 +91,7 @@ impl ReplicaPoint {
 /// When it does not hold a request, constants are missing, or the ranks' network cannot be built.
 pub fn replica_alone(serving: &Serving, cluster: &Cluster, layout: ServingLayout) -> Result<ReplicaPoint, Infeasible> {
     let serving = Serving { layout, ..serving.clone() };
-    draft_fits(&serving, layout)?;
+    features_fit(&serving, layout)?;
     let nodes = cluster.main_nodes();
     let holding = Holding::new(&serving, nodes);
     let found = fitting(&serving, &holding)?;

@@ -4,7 +4,7 @@ use super::between::Between;
 use super::engine::Shapes;
 use super::holding::{Holding, holds};
 use super::joined::joined;
-use super::{draft_fits, tokens_up};
+use super::{features_fit, tokens_up};
 use crate::evaluate::Infeasible;
 use crate::inference::{Request, Room, Separate};
 use crate::memory::serving::ServingLayout;
@@ -66,6 +66,7 @@ pub fn prefill_worker(serving: &Serving, cluster: &Cluster, layout: ServingLayou
 /// When it does not.
 pub(super) fn fits(serving: &Serving, cluster: &Cluster, layout: ServingLayout) -> Result<(), Infeasible> {
     let (holding, prompt) = (Holding::new(serving, cluster.nodes_of_prefill()), tokens_up(serving.mean_lengths().0));
-    let held = draft_fits(serving, layout).and_then(|()| holds(&holding.fits(&layout, prompt), prompt, holding.usable));
+    let held =
+        features_fit(serving, layout).and_then(|()| holds(&holding.fits(&layout, prompt), prompt, holding.usable));
     held.map_err(|reason| Infeasible::Prefill(Box::new(reason)))
 }

@@ -176,15 +176,8 @@ pub(super) fn bind(
         None => None,
     };
     adapters_or_prefixes(wanted, prefill.is_some(), sink);
-    if let Some(balancing) = wanted.balancing {
-        balanced(wanted, balancing, caching.as_ref(), asked, sink);
-    }
-    let limits = wanted.limits.unwrap_or_default();
-    if limits.of_shares() && !matches!(asked.arrivals, Some(Arrivals::Rate(_))) {
-        let message = "limits of a share of requests need requests that come at a rate";
-        let hint = "give `serving.arrivals = { rate = \"40 request/s\" }`, or limits of means: ttft, tpot";
-        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this table").hint(hint));
-    }
+    balanced(wanted, caching.as_ref(), asked, sink);
+    let limits = limits(wanted, asked, sink);
     let requests = match &asked.taken {
         Some(taken) if taken.inputs.is_empty() || taken.inputs.len() != taken.outputs.len() => return None,
         Some(taken) => taken.requests(),
@@ -236,8 +229,20 @@ pub(super) fn bind(
     })
 }
 
+/// Limits of latencies; those of shares where requests come at a rate.
+fn limits(wanted: &ServingFile, asked: &Asked, sink: &Sink) -> Limits {
+    let limits = wanted.limits.unwrap_or_default();
+    if limits.of_shares() && !matches!(asked.arrivals, Some(Arrivals::Rate(_))) {
+        let message = "limits of a share of requests need requests that come at a rate";
+        let hint = "give `serving.arrivals = { rate = \"40 request/s\" }`, or limits of means: ttft, tpot";
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this table").hint(hint));
+    }
+    limits
+}
+
 /// Refuses a way to send requests where another is taken, or none makes a difference.
-fn balanced(wanted: &ServingFile, balancing: Balancing, caching: Option<&PrefixCaching>, asked: &Asked, sink: &Sink) {
+fn balanced(wanted: &ServingFile, caching: Option<&PrefixCaching>, asked: &Asked, sink: &Sink) {
+    let Some(balancing) = wanted.balancing else { return };
     let adapters = wanted.features.adapters.as_ref().and_then(|adapters| adapters.routing);
     let elsewhere =
         caching.is_some_and(|caching| caching.routing == Routing::Aware) || adapters == Some(AdapterRouting::Aware);
