@@ -11,7 +11,7 @@ use clusterplan::memory::serving::{
     CacheFormats, Engine, Pages, Paging, ServingLayout, fits, largest_context, rank_weights, sequence_bytes,
 };
 use clusterplan::memory::{Software, footprint, worst};
-use clusterplan::parallelism::{Layout, Sharding};
+use clusterplan::parallelism::{Layout, ServingLayout, Sharding};
 use clusterplan::units::{Bytes, Fraction};
 use clusterplan::workload::{CacheNumbers, LayerKind, Transformer, census, import, numbers_at, weight_bytes};
 use setup::{BARE, CATALOG, job, model};
@@ -306,7 +306,7 @@ fn peaks_of_sampling_follow_the_vocabulary() {
         let memory = CATALOG.memory_allowances.get("cuda").unwrap().engines["vllm"].clone();
         let old = memory.of_version(EngineVersion::parse("0.16")).with_batched_tokens(batched_tokens);
         let engine = Engine::new(&old, "", Bytes::new(80.0 * GIB));
-        engine.activations(&model(id), 1) / Bytes::new(GIB)
+        engine.activations(&model(id), &ServingLayout::SINGLE) / Bytes::new(GIB)
     };
     for (id, logged) in [("llama-3.1-8b", 4.76), ("qwen3-0.6b", 5.56), ("gpt-oss-20b", 7.38)] {
         near(peak(id, 8_192), logged, 0.02);

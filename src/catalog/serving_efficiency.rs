@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::constant_set::{ConstantSet, FreeConstant, push_constants};
+use super::engine_version::EngineVersion;
 use super::serving_coverage::ServingCoverage;
 use crate::document::{FromNode, Node, Reader};
 use crate::diagnostics::Sink;
@@ -15,7 +16,9 @@ pub struct ServingGeneration {
     pub ids: Vec<String>,
     /// Share of the memory bandwidth at which weights are read.
     pub weights: Ranged<Fraction>,
-    /// The same of keys and values of grouped attention.
+    /// Share of that rate at which NVFP4 weights outside experts are read.
+    pub fp4_weights: Ranged<Fraction>,
+    /// Share of the memory bandwidth at which keys and values of grouped attention are read.
     pub keys_values: Ranged<Fraction>,
     /// Sustained rate of matrix multiplications in prefill over the dense peak.
     pub gemm: Ranged<Fraction>,
@@ -41,6 +44,19 @@ pub struct EngineRates {
     pub prefill_layer: Ranged<Seconds>,
     /// Host time from a request's arrival to its first token, beside the steps themselves.
     pub first_token: Ranged<Seconds>,
+    /// Host time of a step for each sequence in it: scheduling it and taking its token, ahead of the device where no stage waits for
+    /// it.
+    pub host: Ranged<Seconds>,
+    /// The first version whose ranks send each token to the ranks of its experts, where those of earlier ones gather all tokens and
+    /// scatter what comes back.
+    pub gathered_before: Option<EngineVersion>,
+}
+
+impl EngineRates {
+    /// Whether ranks gather all tokens for the experts, in a version that is known to.
+    pub fn gathers(&self, version: Option<EngineVersion>) -> bool {
+        version.zip(self.gathered_before).is_some_and(|(version, first)| version < first)
+    }
 }
 
 /// Kernels, the same on every generation.
@@ -52,8 +68,6 @@ pub struct ServingKernels {
     pub latent_cache: Ranged<Fraction>,
     /// Rate of attention to latents in decode over the dense peak of 16 bits.
     pub latent_attention: Ranged<Fraction>,
-    /// Slowdown factor of reading NVFP4 weights outside experts: share of the rate of other formats.
-    pub fp4_weights: Ranged<Fraction>,
     /// Share of that rate at which 4-bit floating-point weights are read where the matrix units do not take them.
     pub fp4_unpacked: Ranged<Fraction>,
     /// The same of 4-bit integers.
@@ -116,6 +130,8 @@ pub struct ServingMessages {
     pub all_reduce: Ranged<Seconds>,
     /// Latency of an all-to-all.
     pub all_to_all: Ranged<Seconds>,
+    /// Latency of gathering the tokens of ranks, or of scattering what comes back.
+    pub gather: Ranged<Seconds>,
     /// Share of one direction of the links that an exchange of many tokens with experts reaches.
     pub exchange: Ranged<Fraction>,
 }
@@ -178,7 +194,6 @@ impl ServingEfficiency {
                 decode_gemm: r.get("decode_gemm"),
                 latent_cache: r.get("latent_cache"),
                 latent_attention: r.get("latent_attention"),
-                fp4_weights: r.get("fp4_weights"),
                 fp4_unpacked: r.get("fp4_unpacked"),
                 int4_unpacked: r.get("int4_unpacked"),
                 decode_experts: r.get("decode_experts"),
@@ -200,6 +215,7 @@ impl ServingEfficiency {
             messages: reader.table("messages", |r| ServingMessages {
                 all_reduce: r.get("all_reduce"),
                 all_to_all: r.get("all_to_all"),
+                gather: r.get("gather"),
                 exchange: r.get("exchange"),
             }),
             network: reader
@@ -234,22 +250,22 @@ impl ConstantSet for ServingEfficiency {
         let mut all = Vec::new();
         for (id, generation) in &mut self.generations {
             let path = format!("generation.{id}");
-            push_constants!(all, path, generation, Share: weights, keys_values, gemm, experts, attention, scale_up);
+            push_constants!(all, path, generation, Share: weights, fp4_weights, keys_values, gemm, experts, attention, scale_up);
             push_constants!(all, path, generation, Time: unit);
         }
         for (id, engine) in &mut self.engines {
             let path = format!("engine.{id}");
             push_constants!(all, path, engine, Factor: overhead, prefill);
-            push_constants!(all, path, engine, Time: prefill_layer, first_token);
+            push_constants!(all, path, engine, Time: prefill_layer, first_token, host);
         }
         let kernels = &mut self.kernels;
         push_constants!(all, "kernel", kernels, Share: decode_gemm, decode_experts, latent_cache, latent_attention);
-        push_constants!(all, "kernel", kernels, Share: fp4_weights, fp4_unpacked, int4_unpacked, prefill_weights);
+        push_constants!(all, "kernel", kernels, Share: fp4_unpacked, int4_unpacked, prefill_weights);
         push_constants!(all, "kernel", kernels, Factor: block_scaled, routing);
         let overhead = &mut self.overhead;
         push_constants!(all, "overhead", overhead, Time: step, sequence, expert);
         push_constants!(all, "overhead", overhead, Factor: latent, indexed, recurrent, experts, quantised, quantised_fp4);
-        push_constants!(all, "messages", self.messages, Time: all_reduce, all_to_all);
+        push_constants!(all, "messages", self.messages, Time: all_reduce, all_to_all, gather);
         push_constants!(all, "messages", self.messages, Share: exchange);
         push_constants!(all, "batching", self.batching, Factor: stall, fixed_length);
         push_constants!(all, "batching", self.batching, Time: transfer);
@@ -262,6 +278,7 @@ impl FromNode for ServingGeneration {
         Reader::new(node, path, sink).map_or_else(Self::default, |mut r| Self {
             ids: r.get("ids"),
             weights: r.get("weights"),
+            fp4_weights: r.get("fp4_weights"),
             keys_values: r.get("keys_values"),
             gemm: r.get("gemm"),
             experts: r.get("experts"),
@@ -279,6 +296,8 @@ impl FromNode for EngineRates {
             prefill: r.get("prefill"),
             prefill_layer: r.get("prefill_layer"),
             first_token: r.get("first_token"),
+            host: r.get("host"),
+            gathered_before: r.optional("gathered_before"),
         })
     }
 }

@@ -104,6 +104,15 @@ impl Replica<'_> {
         TokenTime { step, cycle, stall: prefill * (held * begin) }
     }
 
+    /// Tokens' times that a prompt waits on average until each attention group has one, where the engine takes them in together: they
+    /// come one after another, and those that wait longer than it lets them are taken in as they are.
+    fn balancing(&self, batch: f64, request: &Request) -> f64 {
+        let groups = f64::from(self.spread.attention_data);
+        let Some(most) = self.features.balance.filter(|_| groups > 1.0) else { return 0.0 };
+        let begin = batch / (request.output * f64::from(self.spread.pipeline));
+        most.min(groups / begin) / 2.0
+    }
+
     /// An engine with so many open requests, each followed by another as it ends.
     ///
     /// Decode steps share the engine with prefills: while a request is in decode, others arrive at the rate at which
@@ -130,7 +139,8 @@ impl Replica<'_> {
             state = state_of(batch);
             let before = in_turn * (burst * (admitted - groups).max(0.0) / f64::from(self.spread.pipeline));
             let steps = state.cycle * self.joined_steps(request.input, batch * others);
-            let first = hardware.first_token + prefill + steps + before;
+            let balancing = state.tpot * self.balancing(batch, request);
+            let first = hardware.first_token + prefill + steps + before + balancing;
             let decoding = state.tpot * request.output;
             let room = (decoding + first) * (load.concurrency / admitted - 1.0);
             state.queue = before + room;

@@ -64,12 +64,14 @@ impl Replica<'_> {
         // With fewer sequences than stages, some of these stand idle, and none works on less than a sequence.
         let sequences = (sequences / f64::from(self.spread.pipeline)).max(sequences.min(1.0));
         let own = sequences / f64::from(self.spread.attention_data);
-        let (common, experts) = (self.common_projections(own * tokens), self.experts(sequences * tokens));
+        let padded = tokens * self.padding(own);
+        let paced = sequences >= 1.0;
+        let (common, experts) = (self.common_projections(own * padded, paced), self.experts(sequences * padded));
         let step = StepTime {
             weights: common.read + experts.read,
             arithmetic: common.beyond + experts.beyond,
             cache: self.cache(own, context, tokens),
-            network: self.step_messages(sequences * tokens) + self.handed_over(own * tokens),
+            network: self.step_messages(sequences * padded) + self.handed_over(own * padded),
             overhead: self.step_overhead(own * tokens),
         };
         let step = self.launched(step);
@@ -80,20 +82,28 @@ impl Replica<'_> {
     /// both. Layers of mixers and of experts launch about as many kernels each, however long those run.
     fn launched(&self, step: StepTime) -> StepTime {
         let Some(unit) = self.features.launch else { return step };
+        StepTime { overhead: step.overhead + self.launching(unit).saturating_sub(step.total()), ..step }
+    }
+
+    /// The host's time to launch the kernels of a step one by one, so long for a layer or its experts.
+    pub(super) fn launching(&self, unit: Seconds) -> Seconds {
         let mixers: f64 = self.shape.mixers.iter().map(|layers| layers.layers).sum();
         let experts: f64 = self.shape.experts.iter().map(|layers| layers.layers).sum();
-        let host = self.hardware.step + unit * (mixers + experts);
-        StepTime { overhead: step.overhead + host.saturating_sub(step.total()), ..step }
+        self.hardware.step + unit * (mixers + experts)
     }
 
     /// Projections that every token passes, `own` tokens on each tensor group.
-    fn common_projections(&self, own: f64) -> Matrices {
+    ///
+    /// Where all stages are at work, they go by the last, which has the head beside its layers.
+    fn common_projections(&self, own: f64, paced: bool) -> Matrices {
         let hardware = self.hardware;
         let (mut read, mut multiplied) = (Seconds::ZERO, Seconds::ZERO);
-        for part in self.shape.common() {
+        let [layers @ .., head] = self.shape.common();
+        let stages = if paced { f64::from(self.spread.pipeline) } else { 1.0 };
+        for (part, times) in layers.into_iter().map(|part| (part, 1.0)).chain([(head, stages)]) {
             let rates = hardware.class(part.class);
-            read += part.bytes / (hardware.memory * (hardware.weights * rates.read));
-            multiplied += part.flops * own / (rates.peak * hardware.kernels.decode_gemm.value.get());
+            read += part.bytes * times / (hardware.memory * (hardware.weights * rates.read));
+            multiplied += part.flops * (own * times) / (rates.peak * hardware.kernels.decode_gemm.value.get());
         }
         Matrices::new(multiplied / self.tensor(), read / self.tensor())
     }
@@ -160,12 +170,19 @@ impl Replica<'_> {
                     time += (way(DISPATCHED) + way(COMBINED)) * layers.layers;
                     continue;
                 }
-                let bytes = Bytes::new(own * reached(ranks, layers.per_token) * layers.width * (DISPATCHED + COMBINED));
-                time += (self.hardware.messages.all_to_all.value * 2.0 + self.wire(bytes)) * layers.layers;
+                let bytes = Bytes::new(own * self.reached(ranks, layers.per_token) * layers.width * (DISPATCHED + COMBINED));
+                let messages = &self.hardware.messages;
+                let latency = if self.features.gathers { messages.gather } else { messages.all_to_all };
+                time += (latency.value * 2.0 + self.wire(bytes)) * layers.layers;
             }
             return time;
         }
         self.all_reduces(tokens, latency)
+    }
+
+    /// Ranks that a token goes to on its way to its `chosen` experts.
+    fn reached(&self, ranks: f64, chosen: f64) -> f64 {
+        if self.features.gathers { ranks - 1.0 } else { reached(ranks, chosen) }
     }
 
     /// All-reduces of tensor ranks in all layers: two in each, but one where experts exchange tokens instead.
@@ -186,7 +203,7 @@ impl Replica<'_> {
                 let (token, chosen) = (Bytes::new(layers.width * bytes), layers.per_token);
                 match beyond {
                     Some(across) => across.forwarded(own, chosen, token, ranks, links),
-                    None => token * (own * reached(ranks, chosen)) / links,
+                    None => token * (own * self.reached(ranks, chosen)) / links,
                 }
             };
             (way(DISPATCHED) + way(COMBINED)) * layers.layers
@@ -211,11 +228,11 @@ impl Replica<'_> {
         (latency + one).min(latency * 2.0 + two) * self.reductions_of_layers()
     }
 
-    /// Units of all layers, the step, and the host's part for each sequence: groups that attend for requests of their own have
+    /// Units of all layers, the step of each stage, and the host's part for each sequence: groups that attend for requests of their own have
     /// schedulers of their own (vLLM's engine cores, SGLang's schedulers, TensorRT-LLM's ranks).
     fn step_overhead(&self, sequences: f64) -> Seconds {
         let hardware = self.hardware;
-        hardware.step + hardware.unit * self.units() + hardware.overhead.sequence.value * sequences
+        hardware.step * f64::from(self.spread.pipeline) + hardware.unit * self.units() + hardware.overhead.sequence.value * sequences
     }
 
     /// Operator units of all layers, in attention of grouped heads.

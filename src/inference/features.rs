@@ -20,6 +20,34 @@ pub struct Features<'a> {
     pub excess: f64,
     /// The host's time to launch the kernels of a layer, or of its experts, one by one, where steps of decode are not replayed as graphs.
     pub launch: Option<Seconds>,
+    /// Steps that a prompt waits at most for one in each other attention group, where the engine takes them in together.
+    pub balance: Option<f64>,
+    /// Whether ranks gather all tokens for the experts and scatter what comes back, rather than send each where it goes.
+    pub gathers: bool,
+    /// Graphs that steps of decode are replayed as, where they are of some sizes only.
+    pub graphs: Option<Graphs<'a>>,
+}
+
+/// Graphs of decode steps. A step of sequences between two sizes is padded to the larger one: what is multiplied and sent is that of
+/// a full batch, while caches are those of its own sequences.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Graphs<'a> {
+    /// Sequences of an attention group that there are graphs for, in order; beyond the last none is replayed.
+    pub sizes: &'a [f64],
+    /// Sequences of one in a step, at most: the last size where the next is larger.
+    pub most: f64,
+    /// Part of the steps that are replayed: those without prompts.
+    pub replayed: f64,
+    /// The host's time to launch the kernels of a layer, or of its experts, one by one, in steps that are not.
+    pub launch: Seconds,
+}
+
+impl Graphs<'_> {
+    /// Sequences that a step of so many is as long as, on average.
+    fn padded(&self, own: f64) -> f64 {
+        let size = self.sizes.iter().copied().find(|size| *size >= own).unwrap_or(own).min(self.most.max(own));
+        own + (size - own) * self.replayed
+    }
 }
 
 /// Prompts cut into chunks, one of them a step.
@@ -50,6 +78,11 @@ impl TokenTime {
 }
 
 impl Replica<'_> {
+    /// How many times as many sequences a step multiplies for as it has, of so many in an attention group.
+    pub(super) fn padding(&self, own: f64) -> f64 {
+        self.features.graphs.map_or(1.0, |graphs| graphs.padded(own) / own)
+    }
+
     /// Tokens of the busiest of ranks that hold experts whole, for which the others wait, over the mean.
     pub(super) fn busiest(&self) -> f64 {
         if self.spread.expert_parallel { 1.0 + self.features.excess } else { 1.0 }
@@ -61,5 +94,29 @@ impl<'a> Replica<'a> {
     #[must_use]
     pub const fn with(self, features: Features<'a>) -> Self {
         Self { features, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inference::fixture;
+
+    #[test]
+    fn a_batch_between_two_graphs_multiplies_for_the_larger_and_reads_its_own_caches() {
+        let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
+        let plain = Replica::new(&model, &hardware, fixture::tensor(4));
+        let graphs = Graphs { sizes: &[256.0, 512.0], most: 448.0, replayed: 1.0, launch: Seconds::ZERO };
+        let engine = plain.with(Features { graphs: Some(graphs), ..Features::default() });
+        let (padded, full, own) =
+            (engine.decode(300.0, 1_000.0, 1.0), plain.decode(448.0, 1_000.0, 1.0), plain.decode(300.0, 1_000.0, 1.0));
+        // The largest graph is of the most that the engine takes.
+        assert!((padded.arithmetic / full.arithmetic - 1.0).abs() < 1e-12 && padded.arithmetic > own.arithmetic);
+        assert_eq!((padded.cache, padded.overhead), (own.cache, own.overhead));
+        // Steps that are not replayed are not padded, nor are batches that a graph is there for.
+        let none = Graphs { replayed: 0.0, ..graphs };
+        let launched = plain.with(Features { graphs: Some(none), ..Features::default() });
+        assert_eq!(launched.decode(300.0, 1_000.0, 1.0), own);
+        assert_eq!(engine.decode(256.0, 1_000.0, 1.0), plain.decode(256.0, 1_000.0, 1.0));
     }
 }

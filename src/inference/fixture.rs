@@ -1,9 +1,10 @@
 //! Models and an H100 with round constants.
 
 use super::hardware::ClassRates;
+use super::uneven::scatter;
 use super::{Hardware, ModelShape, Spread};
 use crate::catalog::model::{Attention, Block, Feed, Latent, Mixer, Mlp, Model, MoeBlock, Norm};
-use crate::catalog::serving_efficiency::{ServingBatching, ServingKernels, ServingMessages, ServingOverhead};
+use crate::catalog::serving_efficiency::{EngineRates, ServingBatching, ServingKernels, ServingMessages, ServingOverhead};
 use crate::units::{Bandwidth, Factor, FlopRate, Fraction, Ranged, Seconds};
 
 const fn us(us: f64) -> Seconds {
@@ -79,6 +80,10 @@ pub(super) fn h100() -> Hardware {
         prefill: 1.2,
         prefill_layer: us(150.0),
         first_token: us(30_000.0),
+        uneven: scatter(2.56),
+        host: us(0.0),
+        rates: EngineRates::default(),
+        launch: us(760.0),
         across: None,
         reduction: None,
         stages: None,
@@ -86,7 +91,6 @@ pub(super) fn h100() -> Hardware {
             decode_gemm: share(0.5),
             latent_cache: share(0.6),
             latent_attention: share(0.66),
-            fp4_weights: share(0.7),
             fp4_unpacked: share(0.5),
             int4_unpacked: share(0.3),
             decode_experts: share(0.35),
@@ -108,6 +112,7 @@ pub(super) fn h100() -> Hardware {
         messages: ServingMessages {
             all_reduce: Ranged::exact(us(6.0)),
             all_to_all: Ranged::exact(us(6.0)),
+            gather: Ranged::exact(us(20.0)),
             exchange: share(0.78),
         },
         batching: ServingBatching {

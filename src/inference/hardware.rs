@@ -3,11 +3,12 @@
 use super::exchange::{Across, Reduction};
 use super::shape::Class;
 use super::stages::HandOvers;
+use super::uneven::scatter;
 use crate::catalog::Accelerator;
-
 use crate::catalog::accelerator::DataType;
+use crate::catalog::engine_version::EngineVersion;
 use crate::catalog::serving_efficiency::{
-    ServingBatching, ServingEfficiency, ServingKernels, ServingMessages, ServingOverhead,
+    EngineRates, ServingBatching, ServingEfficiency, ServingKernels, ServingMessages, ServingOverhead,
 };
 use crate::units::{Bandwidth, FlopRate, Ranged, Seconds};
 
@@ -78,6 +79,14 @@ pub struct Hardware {
     pub(super) across: Option<Across>,
     /// All-reduces of its tensor ranks, where those span several.
     pub(super) reduction: Option<Reduction>,
+    /// Standard deviation of experts' loads over their mean.
+    pub(super) uneven: f64,
+    /// Host time of a step for each sequence in it.
+    pub(super) host: Seconds,
+    /// The engine's constants.
+    pub(super) rates: EngineRates,
+    /// Host time to launch the kernels of a layer, or of its experts, one by one.
+    pub(super) launch: Seconds,
     /// What joins its stages, where it has several.
     pub(super) stages: Option<HandOvers>,
     pub(super) kernels: ServingKernels,
@@ -113,7 +122,7 @@ impl Hardware {
         let (nvfp4, mxfp4) = match peak(DataType::Fp4) {
             Some(fp4) => {
                 let native = |rates| ClassRates { expert_rate: scaled, ..rates };
-                (native(class(fp4, kernels.fp4_weights.value.get(), 1.0)), native(class(eight, 1.0, 1.0)))
+                (native(class(fp4, generation.fp4_weights.value.get(), 1.0)), native(class(eight, 1.0, 1.0)))
             }
             None => (class(bf16, unpacked, unpacked), class(bf16, unpacked, unpacked)),
         };
@@ -138,6 +147,10 @@ impl Hardware {
             prefill: rates.prefill.value.get(),
             prefill_layer: rates.prefill_layer.value,
             first_token: rates.first_token.value,
+            uneven: scatter(set.imbalance.unplaced.value.get()),
+            host: rates.host.value,
+            rates: *rates,
+            launch: set.eager_unit,
             across: None,
             reduction: None,
             stages: None,
@@ -156,6 +169,16 @@ impl Hardware {
         let expert = Ranged { value: expert.value * turns, ..expert };
         let overhead = ServingOverhead { expert, ..self.overhead };
         Self { unit: self.unit * turns, prefill_layer: self.prefill_layer * turns, overhead, ..self }
+    }
+
+    /// The host's time to launch the kernels of a layer, or of its experts, one by one.
+    pub fn launch_unit(&self) -> Seconds {
+        self.launch
+    }
+
+    /// Whether the engine's ranks gather all tokens for the experts, in a version that is known to.
+    pub fn gathers(&self, version: Option<EngineVersion>) -> bool {
+        self.rates.gathers(version)
     }
 
     /// What engines take to hand a cache over, beside its bytes.

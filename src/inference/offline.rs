@@ -61,8 +61,22 @@ impl Replica<'_> {
     /// prompts fill steps. The time to the first token is without the wait, which has no end.
     pub fn offline(&self, request: &Request, room: Room) -> SteadyState {
         let packed = self.packed_prefill(request.input, request.cached);
-        let token = self.token_time(request, room.requests, &Together::packed(packed), 1.0);
+        let token = self.packed_token(request, room.requests, packed);
         self.endless(request, room.requests, packed, &token)
+    }
+
+    /// Time between tokens where prompts fill the steps that take them in.
+    ///
+    /// Steps that take in prompts are none that graphs were captured of: the host launches their kernels one by one, ahead of the
+    /// device, so that such a step takes the longer of both.
+    fn packed_token(&self, request: &Request, batch: f64, packed: Seconds) -> TokenTime {
+        let mut token = self.token_time(request, batch, &Together::packed(packed), 1.0);
+        if let Some(graphs) = self.features.graphs {
+            let launched = 1.0 - graphs.replayed;
+            let busy = token.step.total() * launched + token.stall;
+            token.stall += (self.launching(graphs.launch) * launched).saturating_sub(busy);
+        }
+        token
     }
 
     /// So many requests of lengths that scatter, without end.
@@ -103,8 +117,8 @@ impl Replica<'_> {
     /// last wave, which is what is left.
     pub fn taken(&self, request: &Request, room: Room, count: f64) -> Seconds {
         let full = room.requests;
-        let prefill = Together::packed(self.packed_prefill(request.input, request.cached));
-        let wave = |batch: f64| self.token_time(request, batch, &prefill, 1.0).total() * request.output;
+        let packed = self.packed_prefill(request.input, request.cached);
+        let wave = |batch: f64| self.packed_token(request, batch, packed).total() * request.output;
         let waves = (count / full).floor();
         let rest = count - waves * full;
         let last = if rest < 1.0 { Seconds::ZERO } else { wave(rest) };
@@ -115,7 +129,25 @@ impl Replica<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::fixture;
+    use crate::inference::{Features, Graphs, fixture};
+
+    #[test]
+    fn steps_with_prompts_take_as_long_as_their_launches() {
+        let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
+        let plain = Replica::new(&model, &hardware, fixture::tensor(8));
+        let request = Request { input: 100.0, cached: 0.0, output: 1_000.0, beyond: 0.0 };
+        let tpot = |replayed: f64, launch: f64| {
+            let graphs = Some(Graphs { sizes: &[], most: 64.0, replayed, launch: Seconds::new(launch) });
+            plain.with(Features { graphs, ..Features::default() }).offline(&request, Room { requests: 32.0 }).tpot.value()
+        };
+        // 80 layers of 1 ms and the step's own 1.4 ms, longer than the device is at it, in a quarter of the steps.
+        let free = tpot(1.0, 1e-3);
+        let quarter = free + (81.4e-3 - plain.token_step(32.0, 600.0).1.value()) * 0.25;
+        let prefill = free - plain.token_step(32.0, 600.0).1.value();
+        assert!((tpot(0.75, 1e-3) - (quarter - prefill)).abs() < 1e-9, "{} {quarter}", tpot(0.75, 1e-3));
+        // Launches that run ahead of the device cost nothing.
+        assert_eq!(tpot(0.0, 1e-6), free);
+    }
 
     #[test]
     fn requests_without_end_are_as_many_as_there_are() {

@@ -92,7 +92,10 @@ impl Replica<'_> {
             None => self.prompt_attention(new, cached),
         };
         let part = new / full.tokens;
-        let step = (full.time + self.prefill_overhead(new + cached)) * part;
+        // Where it is known which steps are replayed as graphs, launches of others are counted with those steps.
+        let launched = self.features.graphs.is_some();
+        let launching = if launched { Seconds::ZERO } else { self.prefill_overhead(new + cached) };
+        let step = (full.time + launching) * part;
         (step + attention + self.adapter_prefill(new, part)) / f64::from(self.spread.attention_data) + draft
     }
 

@@ -48,13 +48,13 @@ impl Replica<'_> {
     /// all the same and the further tokens cost little; with many, arithmetic, experts and messages grow with them.
     pub fn token_step(&self, sequences: f64, context: f64) -> (StepTime, Seconds) {
         let Some((speculation, draft)) = self.features.speculation.zip(self.drafting()) else {
-            let step = self.decode(sequences, context, 1.0);
+            let step = self.hosted(self.decode(sequences, context, 1.0), sequences);
             return (step, step.total());
         };
         let drafted = speculation.drafted();
         let mut pass = draft.decode(sequences, context, 1.0);
         pass.overhead = pass.overhead.saturating_sub(self.hardware.step);
-        let whole = self.decode(sequences, context, drafted + 1.0).plus(pass, drafted);
+        let whole = self.hosted(self.decode(sequences, context, drafted + 1.0).plus(pass, drafted), sequences);
         (whole.scaled(speculation.tokens_per_step().recip()), whole.total())
     }
 }

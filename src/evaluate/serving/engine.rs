@@ -51,8 +51,11 @@ impl Shapes {
             kernel: serving.efficiency.adapter_kernel,
         });
         let launch = asked.eager.then_some(serving.efficiency.eager_unit);
+        let rates = serving.efficiency.engines.get(serving.engine.word());
         let excess = asked.expert_imbalance.get() - 1.0;
-        Features { speculation, chunks, two_batches: asked.two_batch_overlap, adapters, excess, launch }
+        let gathers = rates.is_some_and(|rates| rates.gathers(serving.engine_version));
+        let two_batches = asked.two_batch_overlap;
+        Features { speculation, chunks, two_batches, adapters, excess, launch, gathers, balance: None, graphs: None }
     }
 
     /// A worker that only takes prompts in.

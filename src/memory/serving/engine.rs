@@ -74,8 +74,9 @@ impl Engine {
     /// In sampling: for each request a row of logits with its copies, beside the hidden states and the residual stream of the
     /// forward pass, and the buffers of experts, which one layer hands to the next; none where experts are in four bits, whose
     /// kernels gather tokens as they read them (gpt-oss: 2.87 GiB, where its logits and hidden states are 2.78).
-    pub fn activations(&self, model: &Model, tensor: u32) -> Bytes {
-        let ranks = f64::from(tensor);
+    pub fn activations(&self, model: &Model, layout: &ServingLayout) -> Bytes {
+        let ranks = f64::from(layout.tensor);
+        let gathered = if self.one_group { f64::from(layout.attention_data) } else { 1.0 };
         let hidden = f64::from(model.hidden);
         let inner = widest(model, |feed| match feed {
             Feed::None => 0.0,
@@ -83,7 +84,7 @@ impl Engine {
             Feed::Moe(moe) => {
                 let beside = moe.beside.map_or(0.0, |mlp| f64::from(mlp.ffn));
                 let experts = f64::from(moe.per_token) * (f64::from(moe.expert.ffn) * 3.0 + 2.0 * hidden * ranks);
-                experts + 3.0 * (f64::from(moe.shared_ffn) + beside)
+                experts * gathered + 3.0 * (f64::from(moe.shared_ffn) + beside)
             }
         });
         let gathered = module_bits(model, Module::Experts) >= EIGHT_BITS;

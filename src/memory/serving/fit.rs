@@ -69,7 +69,7 @@ pub fn fits(
     (tokens, shared_prefix): (u64, u64),
 ) -> Fits {
     let weights = rank_weights(model, layout) + engine.beside;
-    let activations = engine.activations(model, layout.tensor);
+    let activations = engine.activations(model, layout);
     let pool = engine.pool(usable, weights, activations, layout);
     let of = |tokens| sequence_bytes(model, formats, engine.pages, layout, tokens);
     let block = u64::from(engine.pages.block.max(1));

@@ -3,6 +3,7 @@
 //! A row becomes a [`Setup`], which knows nothing of constants; [`Setup::predict`] holds a set of constants against it. So a
 //! fit evaluates the same rows as a validation does.
 
+mod benchmark;
 mod coverage;
 mod points;
 mod scatter;

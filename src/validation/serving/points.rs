@@ -11,6 +11,8 @@ use crate::validation::outcome::Fill;
 use crate::validation::table::{Row, Unusable};
 use crate::workload::{prediction_inputs, prediction_layer};
 
+/// Steps that prompts wait at most for others in other attention groups.
+const BALANCED: f64 = 60.0;
 /// Rounds of a benchmark that sends ten prompts for each open request, the first of each at once.
 const WAVES: f64 = 10.0;
 
@@ -48,12 +50,18 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     let rounds = row.number("prompt_rounds")?.filter(|rounds| *rounds > 0.0).unwrap_or(WAVES);
     let fixed_length = !(DRAWN.contains(&asked_in) && DRAWN.contains(&asked_out));
     let version = row.text("source").and_then(|source| version_after(&engine, source));
-    let room = named.room(layout, (&engine, version), (input, output), catalog)?;
+    let room = named.room(layout, (&engine, version), (input, output), None, catalog)?;
     filled.push(Fill {
         field: "arrivals",
         value: format!("a burst, {rounds} rounds"),
         rule: "benchmarks send ten prompts for each open request".to_owned(),
     });
+    // TensorRT-LLM's attention_dp_config, as its documents and InferenceX's scripts have it: enable_balance, timeout_iters of 60.
+    let balance = (engine == "trtllm" && layout.attention_data > 1 && !pools).then_some(BALANCED);
+    if let Some(steps) = balance {
+        let rule = "as the engine's documents have it for ranks that attend for requests of their own".to_owned();
+        filled.push(Fill { field: "balance", value: format!("at most {steps} steps"), rule });
+    }
     let request = Request { input, cached: 0.0, output, beyond: 0.0 };
     let load = Load { request, concurrency, waves: rounds, fixed_length };
     let spread = Spread::from(layout);
@@ -91,6 +99,9 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         shape: ModelShape::new(&named.model),
         model: named.id,
         accelerator: named.accelerator,
+        version,
+        balance,
+        table: None,
         engine,
         spread,
         room,

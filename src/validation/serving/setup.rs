@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::benchmark::Benchmark;
 use super::scatter::{INDEPENDENT, scatter};
 use crate::calibration::{Deviation, MeasuredRun};
 use crate::catalog::engine_version::EngineVersion;
@@ -79,7 +80,7 @@ pub(super) enum Asked {
     /// So many open at once.
     Open(Load),
     /// All at once, so many of them or without end, at most so many open in each attention group.
-    Endless { request: Request, most: f64, count: Option<f64> },
+    Endless { request: Request, most: f64, count: Option<f64>, benchmark: Option<Benchmark> },
     /// So many open for each decode worker of separate pools.
     Pools { load: Load, prefill: Spread, prefill_workers: f64, decode_workers: f64 },
 }
@@ -110,6 +111,12 @@ pub struct Setup {
     pub(super) spread: Spread,
     /// Requests at once, at most.
     pub(super) room: Room,
+    /// The engine's version, where it is known.
+    pub(super) version: Option<EngineVersion>,
+    /// Steps that a prompt waits at most for one in each other attention group.
+    pub(super) balance: Option<f64>,
+    /// What the benchmark is called whose throughput it is.
+    pub(super) table: Option<String>,
     /// How requests come.
     pub(super) asked: Asked,
     /// Tokens of an answer as throughputs count them: those asked for, where answers are shorter.
@@ -146,7 +153,7 @@ impl Setup {
     fn figures(&self, hardware: &Hardware) -> Predicted {
         let draft = self.draft.as_ref();
         let speculation = draft.map(|draft| Speculation { draft: &draft.shape, acceptance: &draft.acceptance });
-        let features = Features { speculation, ..Features::default() };
+        let features = Features { speculation, gathers: hardware.gathers(self.version), balance: self.balance, ..Features::default() };
         let replica = |spread| Replica::new(&self.shape, hardware, spread).with(features);
         let engine = replica(self.spread);
         match self.asked {
@@ -155,9 +162,24 @@ impl Setup {
                 let state = engine.closed_loop(&load, prefill, self.room);
                 Predicted::of_latencies(state.ttft, state.tpot, load.concurrency, self.counted_output)
             }
-            Asked::Endless { request, most, count } => {
-                let open = self.room.requests.min(most * f64::from(self.spread.attention_data)).max(1.0);
+            Asked::Endless { request, most, count, benchmark } => {
+                let groups = f64::from(self.spread.attention_data * self.spread.pipeline);
+                let open = self.room.requests.min(most * groups).max(1.0);
                 let room = Room { requests: open };
+                let built = hardware.built();
+                let engine = match benchmark {
+                    Some(benchmark) if !benchmark.replays() => Replica { hardware: &built, ..engine },
+                    Some(_) | None => engine,
+                };
+                let engine = engine.with(benchmark.map_or(features, |benchmark| {
+                    let graphs = benchmark.graphs(open / groups, &request, hardware.launch_unit());
+                    Features {
+                        excess: engine.excess_unplaced(),
+                        chunks: Some(benchmark.prompts(open / groups)),
+                        graphs: benchmark.replays().then_some(graphs),
+                        ..features
+                    }
+                }));
                 let state = engine.offline(&request, room);
                 let requests_per_second = match count {
                     Some(count) => count / (engine.taken(&request, room, count) / Seconds::new(1.0)),
@@ -271,7 +293,10 @@ impl Setup {
         let judged = if self.held_out { ", held out of the fit" } else { "" };
         let mode = match self.asked {
             Asked::Open(_) => "aggregated",
-            Asked::Endless { .. } => return format!("offline throughput, {kind}{judged}"),
+            Asked::Endless { .. } => {
+                let table = self.table.as_deref().unwrap_or(&self.engine);
+                return format!("offline throughput, {kind}, {table}{judged}");
+            }
             Asked::Pools { .. } => "disaggregated",
         };
         let what = match quantity {
@@ -369,6 +394,7 @@ impl Named {
         layout: ServingLayout,
         (engine, version): (&str, Option<EngineVersion>),
         (input, output): (f64, f64),
+        benchmark: Option<&Benchmark>,
         catalog: &Catalog,
     ) -> Result<Room, Unusable> {
         layout.check(&self.model).map_err(Unusable)?;
@@ -387,6 +413,7 @@ impl Named {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tokens of a request")]
         let tokens = held.ceil() as u64;
         let engine = Engine { pages: Pages { paging: Paging::PerLayer, ..engine.pages }, ..engine };
+        let engine = benchmark.map_or(engine, |benchmark| benchmark.of(engine, &self.model));
         let found = fits(&self.model, &layout, &engine, &formats, usable, (tokens, 0));
         if found.pool < found.request || found.request <= Bytes::ZERO {
             return Err(Unusable(format!(
@@ -396,6 +423,20 @@ impl Named {
         }
         let requests = found.pool / found.request * f64::from(layout.attention_data) * f64::from(layout.pipeline);
         Ok(Room { requests })
+    }
+
+    pub(super) fn has_experts(&self) -> bool {
+        self.model.blocks.iter().any(|block| block.moe().is_some())
+    }
+
+    /// What the benchmark of TensorRT-LLM goes by.
+    pub(super) fn benchmark(
+        &self,
+        layout: ServingLayout,
+        version: Option<EngineVersion>,
+        lengths: (f64, f64),
+    ) -> Benchmark {
+        Benchmark::new(&self.model, layout, self.accelerator.memory_capacity, version, lengths)
     }
 
     pub(super) fn links(&self) -> Bandwidth {

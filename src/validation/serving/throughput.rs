@@ -2,14 +2,12 @@
 
 use super::setup::{Asked, Measured, Named, Quantity, Setup, version_after};
 use crate::catalog::Catalog;
+use crate::catalog::engine_version::EngineVersion;
 use crate::inference::{ModelShape, Request, Spread};
 use crate::parallelism::ServingLayout;
 use crate::validation::aliases::Aliases;
 use crate::validation::outcome::Fill;
 use crate::validation::table::{Row, Unusable};
-
-/// Requests in an attention group at most: TensorRT-LLM's default.
-const MOST: f64 = 2_048.0;
 
 /// Engine families by how their names begin.
 const ENGINES: [(&str, &str); 3] = [("TensorRT-LLM", "trtllm"), ("vLLM", "vllm"), ("SGLang", "sglang")];
@@ -28,18 +26,25 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     let mut named = Named::find(row.needed("model")?, row.needed("gpu")?, catalog, aliases)?;
     let mut filled: Vec<Fill> =
         named.serve_in(row.needed("weight_precision")?, row.text("kv_cache"))?.into_iter().collect();
-    let layout = parse(row.needed("parallelism")?)?;
+    let version = version_after(name, engine_text);
+    let mut layout = parse(row.needed("parallelism")?)?;
+    if name == "TensorRT-LLM" && attends_apart(version) && layout.tensor > 1 && named.has_experts() {
+        layout = ServingLayout { tensor: 1, attention_data: layout.tensor, expert: layout.tensor, ..layout };
+        let rule = "as the engine's documents have it for experts".to_owned();
+        filled.push(Fill { field: "attention_data", value: layout.attention_data.to_string(), rule });
+    }
     let needed = |column: &str| row.number(column)?.ok_or_else(|| Unusable(format!("{column} is missing")));
     let (input, output) = (needed("isl")?, needed("osl")?);
-    let room = named.room(layout, (&engine, version_after(name, engine_text)), (input, output), catalog)?;
-    let most = match row.number("most_requests")? {
-        Some(most) => most,
-        None if engine == "trtllm" => {
-            let rule = "the engine's default at most".to_owned();
-            filled.push(Fill { field: "requests", value: MOST.to_string(), rule });
-            MOST
+    let benchmark = (engine == "trtllm").then(|| named.benchmark(layout, version, (input, output)));
+    let room = named.room(layout, (&engine, version), (input, output), benchmark.as_ref(), catalog)?;
+    let most = match (row.number("most_requests")?, benchmark) {
+        (Some(most), _) => most,
+        (None, Some(benchmark)) => {
+            let rule = "the rule of the engine's benchmark".to_owned();
+            filled.push(Fill { field: "requests", value: benchmark.requests.to_string(), rule });
+            benchmark.requests
         }
-        None => return Err(Unusable("most_requests is missing".to_owned())),
+        (None, None) => return Err(Unusable("most_requests is missing".to_owned())),
     };
     let count = match row.number("prompts")? {
         Some(count) => Some(count),
@@ -56,16 +61,26 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         shape: ModelShape::new(&named.model),
         model: named.id,
         accelerator: named.accelerator,
+        version,
+        balance: None,
+        table: Some(engine_text.split(" (").next().unwrap_or(engine_text).to_owned()),
         engine,
         spread: Spread::from(layout),
         room,
-        asked: Asked::Endless { request: Request { input, cached: 0.0, output, beyond: 0.0 }, most, count },
+        asked: Asked::Endless { request: Request { input, cached: 0.0, output, beyond: 0.0 }, most, count, benchmark },
         counted_output: output,
         measured: vec![Measured { quantity: Quantity::Throughput, column: "value", value, scale: 1.0 }],
         filled,
         source: row.text("source").unwrap_or_default().to_owned(),
         held_out: super::held_out(row),
     })
+}
+
+/// Whether layouts of experts are those of ranks that attend for requests of their own: the documents of v1.0 call them by the number
+/// of ranks alone, and set it in their command for such models.
+fn attends_apart(version: Option<EngineVersion>) -> bool {
+    let first = EngineVersion::parse("1.0");
+    version.zip(first).is_some_and(|(version, first)| version >= first)
 }
 
 /// `TP8`, `TP1,PP4`, `TP8 EP2`, `attn-DP8 EP8`.
