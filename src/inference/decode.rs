@@ -170,7 +170,8 @@ impl Replica<'_> {
                     time += (way(DISPATCHED) + way(COMBINED)) * layers.layers;
                     continue;
                 }
-                let bytes = Bytes::new(own * self.reached(ranks, layers.per_token) * layers.width * (DISPATCHED + COMBINED));
+                let bytes =
+                    Bytes::new(own * self.reached(ranks, layers.per_token) * layers.width * (DISPATCHED + COMBINED));
                 let messages = &self.hardware.messages;
                 let latency = if self.features.gathers { messages.gather } else { messages.all_to_all };
                 time += (latency.value * 2.0 + self.wire(bytes)) * layers.layers;
@@ -232,7 +233,9 @@ impl Replica<'_> {
     /// schedulers of their own (vLLM's engine cores, SGLang's schedulers, TensorRT-LLM's ranks).
     fn step_overhead(&self, sequences: f64) -> Seconds {
         let hardware = self.hardware;
-        hardware.step * f64::from(self.spread.pipeline) + hardware.unit * self.units() + hardware.overhead.sequence.value * sequences
+        hardware.step * f64::from(self.spread.pipeline)
+            + hardware.unit * self.units()
+            + hardware.overhead.sequence.value * sequences
     }
 
     /// Operator units of all layers, in attention of grouped heads.

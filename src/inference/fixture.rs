@@ -4,7 +4,9 @@ use super::hardware::ClassRates;
 use super::uneven::scatter;
 use super::{Hardware, ModelShape, Spread};
 use crate::catalog::model::{Attention, Block, Feed, Latent, Mixer, Mlp, Model, MoeBlock, Norm};
-use crate::catalog::serving_efficiency::{EngineRates, ServingBatching, ServingKernels, ServingMessages, ServingOverhead};
+use crate::catalog::serving_efficiency::{
+    EngineRates, ServingBatching, ServingKernels, ServingMessages, ServingOverhead,
+};
 use crate::units::{Bandwidth, Factor, FlopRate, Fraction, Ranged, Seconds};
 
 const fn us(us: f64) -> Seconds {

@@ -153,7 +153,12 @@ impl Setup {
     fn figures(&self, hardware: &Hardware) -> Predicted {
         let draft = self.draft.as_ref();
         let speculation = draft.map(|draft| Speculation { draft: &draft.shape, acceptance: &draft.acceptance });
-        let features = Features { speculation, gathers: hardware.gathers(self.version), balance: self.balance, ..Features::default() };
+        let features = Features {
+            speculation,
+            gathers: hardware.gathers(self.version),
+            balance: self.balance,
+            ..Features::default()
+        };
         let replica = |spread| Replica::new(&self.shape, hardware, spread).with(features);
         let engine = replica(self.spread);
         match self.asked {
