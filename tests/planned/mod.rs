@@ -1,5 +1,7 @@
 //! Plans of serving, and what `eval` says on the same scenarios.
 
+#![allow(dead_code, reason = "each file of tests uses a part of it")]
+
 use serde_json::Value;
 
 use crate::program;
