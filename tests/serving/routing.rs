@@ -52,7 +52,7 @@ fn requests_that_go_to_their_prefix_do_not_go_elsewhere() {
     let rate = "serving.arrivals={ rate = \"20 request/s\" }";
     let with = |more: &[&str]| {
         let mut arguments = vec!["eval", tiers, "--set", rate, "--set", "serving.routing=\"least-loaded\""];
-        more.iter().for_each(|more| arguments.extend(["--set", more]));
+        arguments.extend(more.iter().flat_map(|more| ["--set", more]));
         program::run(&arguments)
     };
     let aware = with(&[]);
