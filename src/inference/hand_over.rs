@@ -143,7 +143,7 @@ mod tests {
             HandOver { fixed: Seconds::ZERO, sent, received, pairs, sharing: [16.0, 8.0], links: Links::Cards };
         // A quarter of 32 groups of two blocks, and of one block whose groups are not all there; no more than cards carry.
         let sends = [32.0, 16.0, 8.0, 2.0].map(|groups| hand_over.sends(groups).over(second(1.0)));
-        assert_eq!(sends, [8.0, 4.0, 4.0, 2.0]);
+        assert!(sends.iter().zip([8.0, 4.0, 4.0, 2.0]).all(|(sent, due)| (sent - due).abs() < 1e-12), "{sends:?}");
         assert!((hand_over.receives(8.0).over(second(1.0)) - 4.0).abs() < 1e-12);
     }
 
