@@ -101,7 +101,7 @@ pub enum Infeasible {
     #[error("the draft runs on the ranks of the model: {0}")]
     Draft(String),
     /// More requests come than the replicas serve.
-    #[error("{asked} come, and {replicas} replicas serve {most} at most: {}", runs_out(*short))]
+    #[error("{} come, and {replicas} replicas serve {} at most: {}", asked.told_as_more(), most.told_as_most(), runs_out(*short))]
     Overload {
         /// What comes.
         asked: RequestRate,

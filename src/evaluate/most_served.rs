@@ -16,7 +16,8 @@ const NEAR_BY_LOAD: f64 = 1e-5;
 pub(super) fn most_within(serving: &Serving, cluster: &Cluster, point: &ServingPoint) -> RequestRate {
     let by_load = serving.sessions.is_some() || serving.cache.as_ref().is_some_and(PrefixCaching::by_load);
     if serving.limits == Limits::default() && !by_load {
-        return point.most;
+        // As many as are served would wait for ever; what is told is served.
+        return if matches!(serving.arrivals, Arrivals::Rate(_)) { point.most * (1.0 - NEAR) } else { point.most };
     }
     let of_all = (point.replicas + point.spares) as f64 / point.replicas as f64;
     let with = |arrivals: Arrivals| serving_point(&Serving { arrivals, ..serving.clone() }, cluster);
@@ -28,8 +29,9 @@ pub(super) fn most_within(serving: &Serving, cluster: &Cluster, point: &ServingP
             // As more come, no more is found.
             let top = point.most / of_all;
             let near = if by_load { NEAR_BY_LOAD } else { NEAR };
-            let most = if kept(top * (1.0 - near)) {
-                top
+            let below = top * (1.0 - near);
+            let most = if kept(below) {
+                below
             } else if point.missed(&serving.limits).is_none() {
                 highest((asked, top), near, kept)
             } else {

@@ -310,7 +310,7 @@ fn shared(evaluation: &Evaluation) -> Option<String> {
 
 /// Requests without end that fill steps as those that come by themselves do not.
 fn in_step(evaluation: &Evaluation) -> Option<String> {
-    let (point, most) = (evaluation.serving?, evaluation.most_served()?);
+    let (point, most) = (evaluation.serving?, evaluation.most_served()?.told_as_most());
     (point.batch_bound != BatchBound::Rate && point.request_rate() > most * 1.01).then(|| {
         format!(
             "Requests of one length without end move in step, so that their prompts fill steps of prefill: {} end. Of those that come by themselves, {most} are served at most.",
@@ -323,7 +323,7 @@ fn in_step(evaluation: &Evaluation) -> Option<String> {
 fn missed(evaluation: &Evaluation) -> Option<String> {
     let (limits, point) = (evaluation.scenario.serving.as_ref()?.limits, evaluation.serving?);
     let (key, limit, got) = point.missed(&limits)?;
-    let most = evaluation.most_served()?;
+    let most = evaluation.most_served()?.told_as_most();
     let most = if most > RequestRate::ZERO { format!("{most} at most") } else { "no number of requests".to_owned() };
     // The mean of what others make a first token wait for, where that is more than both what is its own and other waits.
     let state = &point.state;

@@ -3,7 +3,8 @@
 use crate::evaluate::{Bases, Evaluation, Evidence, Input};
 use crate::provenance::Basis;
 use crate::units::{
-    Bandwidth, Bytes, CarbonMass, FlopRate, Joules, Quantity, Seconds, TokenRate, Usd, UsdPerHour, Watts, significant,
+    Bandwidth, Bytes, CarbonMass, FlopRate, Joules, Quantity, RequestRate, Seconds, TokenRate, Usd, UsdPerHour, Watts,
+    significant,
 };
 
 /// The value of a figure, in the unit that its key names.
@@ -55,6 +56,8 @@ pub enum Unit {
     PerDay,
     /// Events a second.
     PerSecond,
+    /// The most requests a second that are served.
+    MostPerSecond,
     /// Hours of work.
     Hours,
     /// 10^9 bytes a second.
@@ -95,7 +98,7 @@ impl Unit {
             Self::Ratio | Self::Quotient => "ratio",
             Self::Count => "count",
             Self::PerDay => "per_day",
-            Self::PerSecond => "per_s",
+            Self::PerSecond | Self::MostPerSecond => "per_s",
             Self::Hours => "h",
             Self::GbytesPerSecond => "gbytes_per_s",
             Self::PerGpu => "per_gpu",
@@ -132,6 +135,7 @@ impl Unit {
             Self::GbytesPerSecond => scaled::<Bandwidth>(number * 1e9),
             Self::PerDay => format!("{} a day", significant(number, 4)),
             Self::PerSecond => format!("{} a second", significant(number, 4)),
+            Self::MostPerSecond => Self::PerSecond.number(RequestRate::new(number).told_as_most().base()),
             Self::TflopsPerSecond => scaled::<FlopRate>(number * 1e12),
             Self::TokensPerSecond => scaled::<TokenRate>(number),
             Self::Watts => scaled::<Watts>(number),

@@ -58,6 +58,31 @@ impl RequestRate {
     pub fn of(requests: f64, time: Seconds) -> Self {
         Self::new(requests / time.value())
     }
+
+    /// The highest rate below this one that four digits say, as a most is told: what is asked as it is written is served.
+    pub fn told_as_most(self) -> Self {
+        self.of_digits(|units| (units * (1.0 - 1e-9)).floor())
+    }
+
+    /// The lowest rate not below this one that four digits say, as what is more than a most is told.
+    pub fn told_as_more(self) -> Self {
+        // What is written with as many digits is itself.
+        self.of_digits(|units| (units * (1.0 - 1e-9)).ceil())
+    }
+
+    /// With its first four digits as a whole number, which is changed.
+    fn of_digits(self, change: impl Fn(f64) -> f64) -> Self {
+        const DIGITS: i32 = 4;
+        if self.value() <= 0.0 || !self.value().is_finite() {
+            return self;
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "the decimal exponent of a finite f64 is within +-324")]
+        let exponent = self.value().log10().floor() as i32;
+        let places = DIGITS - 1 - exponent;
+        // Powers of ten are exact where they are whole.
+        let scale = 10_f64.powi(places.abs());
+        Self::new(if places >= 0 { change(self.value() * scale) / scale } else { change(self.value() / scale) * scale })
+    }
 }
 
 impl UsdPerHour {

@@ -1,5 +1,7 @@
 //! The longest requests that an engine takes: beyond the model's context they are refused.
 
+use clusterplan::units::{Quantity, RequestRate};
+
 use super::{eval, figure, traces::with_trace};
 
 const LONG: [&str; 3] = ["serving.model=\"qwen3-32b\"", "serving.input_tokens=60000", "serving.arrivals=\"max\""];
@@ -56,6 +58,29 @@ fn rows_of_a_trace_that_are_longer_are_left_out() {
     assert!((prefill(&json) / prefill(&alike) - 1.0).abs() < 1e-9, "the others are of one length");
     let (code, _, stderr) = with_trace("input_tokens,output_tokens\n9000,200\n", &settings);
     assert!(code == 2 && stderr.contains("every request of"), "{stderr}");
+}
+
+#[test]
+fn the_most_that_is_told_is_served_and_more_is_not() {
+    for setting in ["serving.limits={}", "serving.limits={ tpot = \"40 ms\" }", "serving.layout={ tensor = 2 }"] {
+        let at = |rate: &str| eval(&[setting, &format!("serving.arrivals={{ rate = \"{rate} request/s\" }}")]);
+        let most = figure(&at("20").1, "most_requests_per_s");
+        let (code, json, stderr) = at(&most.to_string());
+        assert_eq!(code, 0, "{setting}: {json} {stderr}");
+        // As its four digits say it, cut short.
+        let told = RequestRate::new(most).told_as_most();
+        assert_eq!(at(&told.base().to_string()).0, 0, "{setting}: {most}");
+        let (code, json, _) = at(&(most * 1.000_001).to_string());
+        let reason = json["infeasible"]["reason"].as_str().unwrap_or_default().to_owned();
+        if code == 1 {
+            assert!(
+                reason.contains(&format!("serve {told} at most")) && !reason.starts_with(&told.to_string()),
+                "{reason}"
+            );
+        } else {
+            assert_eq!(json["serving"]["limits_kept"], false, "{setting}: {json}");
+        }
+    }
 }
 
 #[test]

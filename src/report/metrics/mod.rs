@@ -34,6 +34,7 @@ macro_rules! measured {
     (Days, $measure:expr) => { measured!(Seconds in "days", $measure) };
     (Hours, $measure:expr) => { measured!(Seconds in "h", $measure) };
     (PerSecond, $measure:expr) => { measured!(base RequestRate, $measure) };
+    (MostPerSecond, $measure:expr) => { measured!(base RequestRate, $measure) };
     (GbytesPerSecond, $measure:expr) => { measured!(Bandwidth in "GB/s", $measure) };
     (TflopsPerSecond, $measure:expr) => { measured!(FlopRate in "TFLOP/s", $measure) };
     (TokensPerSecond, $measure:expr) => { measured!(base TokenRate, $measure) };

@@ -214,7 +214,7 @@ figures! {
         "share of lengths, or of a trace's rows, with prompt + answer beyond the most tokens"
         from ["serving.max_model_len", "serving.input_tokens", "serving.output_tokens", "serving.trace"]
         => |e| { let serving = e.scenario.serving.as_ref()?; serving.requests.cut.map(|cut| cut.refused)? };
-    "serving.most_requests_per_s": PerSecond, "Requests a second, at most", "Of those that come by themselves, by all replicas, those to spare too, with limits kept; without limits, whatever latencies that takes.";
+    "serving.most_requests_per_s": MostPerSecond, "Requests a second, at most", "Of those that come by themselves, by all replicas, those to spare too, with limits kept; without limits, whatever latencies that takes.";
         "sequences that caches hold, or limits let in, x replicas / tokens of an answer / time between tokens then; at a rate, that up to which limits are kept"
         from ["memory.kv_cache_bytes", "serving.limits", "serving.replicas_count", "serving.output_tokens"] => |e| e.most_served()?;
     "serving.spare_replicas_count": Count, "Replicas to spare", "That stand by for others that are down; as many prefill workers where those have a pool.";
