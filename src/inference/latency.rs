@@ -56,24 +56,18 @@ impl Quantiles {
 }
 
 /// What latencies scatter from: first tokens without their waits, by computed tokens and prefill; the waits for prefills before
-/// and for room in the cache; and the time of a token by the sequences in decode, of which there is room for so many, and whose number scatters with `peakedness` times the
-/// variance that it has where requests come at random.
+/// and for room in the cache; how the number in decode scatters, and the time of a token by it.
 pub(super) struct Sources<'a, F> {
     pub(super) first: &'a dyn Fn(f64, Seconds) -> Seconds,
     pub(super) prefills: Wait,
     pub(super) admission: Wait,
+    pub(super) pace: Pace,
     pub(super) token: F,
-    pub(super) room: f64,
-    pub(super) peakedness: f64,
 }
 
 impl<F: Fn(f64) -> Seconds> Sources<'_, F> {
-    fn pace(&self, state: &SteadyState) -> Pace {
-        Pace::new(state.batch, self.peakedness, self.room, &self.token)
-    }
-
-    fn tokens(&self, pace: &Pace) -> Quantiles {
-        Quantiles::by_deviations(|deviations| (self.token)(pace.number(deviations)))
+    fn tokens(&self) -> Quantiles {
+        Quantiles::by_deviations(|deviations| (self.token)(self.pace.number(deviations)))
     }
 }
 
@@ -103,14 +97,13 @@ pub(super) fn distribution<F: Fn(f64) -> Seconds>(
     let waited =
         [(before.share * (1.0 - admission.share), firsts.and(before.scattered()).gamma()), (admission.share, of_room)];
     let first_token = Quantiles::by_deviations(|z| quantile(z, &*times, &waited));
-    let pace = sources.pace(state);
-    let answers = pace.answers(state.tpot, coming.requests.answers.scatter());
+    let answers = sources.pace.answers(state.tpot, coming.requests.answers.scatter());
     // Beside answers, waits for prefills are short.
     let whole = wholes(prompts, to_first, answers).and(before.with_none());
     let waited = [(admission.share, whole.and(admission.scattered()).lognormal())];
     let alone = whole.lognormal();
     let whole = Quantiles::by_deviations(|z| quantile(z, &alone, &waited));
-    Latencies { first_token, token: sources.tokens(&pace), whole }
+    Latencies { first_token, token: sources.tokens(), whole }
 }
 
 /// First tokens and the answers that go with them, a token of which takes as long as given.

@@ -4,6 +4,7 @@ use super::admission::Admission;
 use super::batching::{Request, SteadyState};
 use super::coming::Coming;
 use super::latency::{Latencies, Sources, distribution};
+use super::pace::Pace;
 use super::prompt_queue::PromptQueue;
 use super::replay::{ByPrompt, Replayed, Servers, Times, replay};
 use super::scattered::Scattered;
@@ -97,8 +98,13 @@ impl Replica<'_> {
         let Filled { room, most, beside_chunks, prefills: together, alone: prefill } = *filled;
         let served = scratch.over_prompts(|timed| timed.served);
         let least = served.mean;
-        let time = |batch: f64| self.token_time(request, batch, &together, 1.0);
-        let ends = |batch: f64| RequestRate::of(batch, time(batch).total() * request.output);
+        // Prefills of the others hold a token up, and none of its own.
+        let shared = |number: f64| {
+            let number = number.clamp(LEAST, room.requests);
+            self.token_time(request, number, &together, (1.0 - number.recip()).max(0.0))
+        };
+        let of_batch = |number: f64| shared(number).total();
+        let ends = |batch: f64| RequestRate::of(batch, of_batch(batch) * request.output);
         let prefill_binds = most.over(least) > 1.0;
         if rate >= most {
             let prefill = prefill_binds || beside_chunks < room.requests;
@@ -107,11 +113,12 @@ impl Replica<'_> {
         // Tokens wait for a part of prefills only: the engine goes on with them meanwhile, so that prompts keep it for less.
         let least = if prefill_binds { SECOND * (1.0 / most.over(SECOND)) } else { least };
         let batch = crossing(|batch| ends(batch) / rate - 1.0, LEAST, room.requests);
-        let token = time(batch);
-        // Those in decode go on with every chunk, of the prompts before too.
-        let least = least + token.cycle * self.shared_steps(request.input);
         let squared_cv = coming.squared_cv(f64::from(replicas));
         let peaked = coming.peakedness(f64::from(replicas), batch * f64::from(replicas));
+        let pace = Pace::new(batch, peaked, room.requests, of_batch);
+        let token = shared(pace.seen());
+        // Those in decode go on with every chunk, of the prompts before too.
+        let least = least + token.cycle * self.shared_steps(request.input);
         // By Little's law; caches are held while prompts are taken in too.
         let in_decode = |batch: f64, rate: RequestRate| SECOND * (batch / rate.over(SECOND)) + least;
         let held = in_decode(room.requests, ends(room.requests));
@@ -148,9 +155,9 @@ impl Replica<'_> {
             ttft: to_first + queue,
             queue,
             requests_per_second: rate.over(SECOND),
-            ..SteadyState::of(&token, batch, prefill)
+            // By Little's law.
+            ..SteadyState::of(&token, rate.over(token.total() * request.output).min(room.requests), prefill)
         };
-        let of_batch = |batch: f64| time(batch.clamp(0.0, room.requests)).total();
         if coming.replay {
             let times = self.times_of_prompts();
             let step = |new: f64, cached: f64| {
@@ -178,8 +185,7 @@ impl Replica<'_> {
                 return Ok((state, Latencies { first_token, token, whole }));
             }
         }
-        let sources =
-            Sources { first: &first, prefills, admission, token: of_batch, room: room.requests, peakedness: peaked };
+        let sources = Sources { first: &first, prefills, admission, pace, token: of_batch };
         let latencies = distribution(coming, &state, &sources, scratch);
         Ok((state, latencies))
     }
@@ -249,7 +255,9 @@ mod tests {
         engine.time_prompts(&coming, &mut scratch);
         let prefill = scratch.over_prompts(|timed| timed.alone).mean;
         let together = Together::new(&engine, &request, room.requests).over(prefill);
-        let token = |batch: f64| engine.token_time(&request, batch.max(LEAST), &together, 1.0).total();
+        let token = |number: f64| {
+            engine.token_time(&request, number.max(LEAST), &together, (1.0 - number.recip()).max(0.0)).total()
+        };
         let ends = RequestRate::of(room.requests, token(room.requests) * request.output);
         let most = ends.min(RequestRate::of(1.0, scratch.over_prompts(|timed| timed.served).mean));
         let filled = engine.filled(&request, room, &coming, &mut scratch);

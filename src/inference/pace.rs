@@ -86,16 +86,30 @@ impl Pace {
         Self { batch, beyond, deviation, skewness, elasticity, variance: relative, kept }
     }
 
+    /// Of a number that is open at all times, of which so many are in decode on average and the others in prefill, each by itself: a
+    /// binomial number. What an answer's pace scatters by averages out over it, as prompts are short beside answers.
+    pub(super) fn of_open(batch: f64, open: f64) -> Self {
+        let variance = batch * (1.0 - batch / open.max(batch).max(1.0)).max(0.0);
+        Self {
+            batch,
+            beyond: 0.0,
+            deviation: variance.sqrt(),
+            skewness: 0.0,
+            elasticity: 0.0,
+            variance: 0.0,
+            kept: Kept { moved: 0.0, variance: 1.0 },
+        }
+    }
+
     /// The number in decode that a token shares its step with, so many standard deviations of a normal distribution from the
     /// middle.
     pub(super) fn number(&self, deviations: f64) -> f64 {
         self.batch + self.beyond + self.deviation * skewed(deviations, self.skewness)
     }
 
-    /// Relative to a mean found from steady rates, the mean time of an answer's token.
-    pub(super) fn mean(&self) -> f64 {
-        let more = self.beyond + self.deviation * self.kept.moved;
-        if self.batch > 0.0 { (1.0 + self.elasticity * more / self.batch).max(0.0) } else { 1.0 }
+    /// The number in decode, itself among them, that a token shares its step with on average.
+    pub(super) fn seen(&self) -> f64 {
+        (self.batch + self.beyond + self.deviation * self.kept.moved).max(0.0)
     }
 
     /// Variance of an answer's mean pace over its square; lengths of answers scatter with that squared coefficient of variation.
@@ -115,10 +129,10 @@ impl Pace {
         self.variance * self.kept.variance * (one_length * (1.0 - mixed) + exponential * mixed)
     }
 
-    /// An answer's token, which takes so long at steady rates.
+    /// An answer's token, which takes so long on average.
     pub(super) fn answers(&self, token: Seconds, scatter: f64) -> Scattered {
         let variance = self.of_answers(scatter);
-        Scattered { mean: token * self.mean(), variance, third: self.skewness * variance * variance.sqrt() }
+        Scattered { mean: token, variance, third: self.skewness * variance * variance.sqrt() }
     }
 }
 
@@ -168,7 +182,8 @@ mod tests {
             let pace = Pace::new(100.0, 1.0, f64::INFINITY, straight(b));
             assert!((pace.deviation / variance.sqrt() - 1.0).abs() < 0.03, "{b}: {pace:?} {mean} {variance}");
             // Little's law: the mean number is to that of steady rates as the times of answers are.
-            assert!((pace.mean() * 100.0 / mean - 1.0).abs() < 1e-3, "{b}: {pace:?} {mean}");
+            let slower = straight(b)(pace.seen()) / Seconds::new(0.01);
+            assert!((slower * 100.0 / mean - 1.0).abs() < 1e-3, "{b}: {pace:?} {mean}");
         }
     }
 
@@ -199,7 +214,7 @@ mod tests {
         assert!(near.moved.abs() < 1e-6 && (near.variance - 1.0).abs() < 1e-4, "{near:?}");
         // No answer is slower than with all places taken.
         let (all, few) = (Pace::new(100.0, 1.0, 1e9, straight(0.5)), Pace::new(100.0, 1.0, 105.0, straight(0.5)));
-        assert!(few.mean() < all.mean() && few.of_answers(0.0) < 0.7 * all.of_answers(0.0), "{few:?}");
+        assert!(few.seen() < all.seen() && few.of_answers(0.0) < 0.7 * all.of_answers(0.0), "{few:?}");
     }
 
     #[test]

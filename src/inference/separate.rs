@@ -8,6 +8,7 @@ use super::hand_over::{End, HandOver, scatter};
 use super::latency::{Latencies, Sources, distribution};
 use super::links::{Cycle, messaging};
 use super::open_loop::{LEAST, Overload, Short, crossing};
+use super::pace::Pace;
 use super::prefill::PromptCosts;
 use super::prompt_queue::PromptQueue;
 use super::replay::{ByPrompt, Replayed, Servers, Times, replay};
@@ -357,11 +358,14 @@ impl Separate<'_> {
         let admission = admission.wait(|| coming.requests.answers.scatter());
         let prefills = self.prompts(request, coming, scratch)(rate);
         let waited = Waited { queue: prefills.over_all() + admission.over_all(), links: links.over_all() };
-        let mut state = self.state(request, rate, batch, waited).with_prefill(prefill);
+        let room = self.room.requests;
+        let token = |batch: f64| self.step(request, batch.clamp(0.0, room)).total();
+        let pace = Pace::new(batch, peaked, room, token);
+        let mut state = self.state(request, rate, pace.seen().min(room), waited).with_prefill(prefill);
+        // By Little's law.
+        state.batch = (rate / self.replicas).over(state.tpot * request.output).min(room);
         let fixed = state.ttft.saturating_sub(state.queue + state.links + state.prefill);
         let first = |_: f64, alone: Seconds| fixed + alone;
-        let token = |batch: f64| self.step(request, batch.clamp(0.0, self.room.requests)).total();
-        let room = self.room.requests;
         if coming.replay {
             let times = self.times_of_prompts(request);
             let spread = self.prefill.spread;
@@ -384,7 +388,7 @@ impl Separate<'_> {
             }
         }
         let prefills = prefills.and(links);
-        let sources = Sources { first: &first, prefills, admission, token, room, peakedness: peaked };
+        let sources = Sources { first: &first, prefills, admission, pace, token };
         let latencies = distribution(coming, &state, &sources, scratch);
         Ok((state, latencies))
     }
