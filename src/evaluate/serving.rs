@@ -76,8 +76,8 @@ pub struct ServingPoint {
     pub state: SteadyState,
     /// What keeps the sequences in decode from being more.
     pub batch_bound: BatchBound,
-    /// How latencies scatter; none but where requests come at random.
-    pub latencies: Option<Latencies>,
+    /// How latencies scatter.
+    pub latencies: Latencies,
     /// Where the time of a replica goes.
     pub shares: TimeShares,
     /// Share of a prefill that is attention to cached tokens.
@@ -262,7 +262,11 @@ fn answered(
             let served = Seconds::ZERO;
             let mut sides = Sides { prefill: takes_in, decode: replica, room: largest.room, transfer, served };
             sides.served = sides.pools(1, 1).served_on_average(&request, &coming, scratch);
-            let largest = largest.within(serving, MEAN, |batch| sides.pools(1, 1).at_batch(&request, batch))?;
+            let largest = largest.within(serving, MEAN, |batch| {
+                let pools = sides.pools(1, 1);
+                let state = pools.at_batch(&request, batch);
+                (state, pools.endless_latencies(&request, &state, &coming, scratch))
+            })?;
             sides.room = largest.room;
             let split = Split { serving, pool: wanted, places: &places, sides: &sides };
             let (workers, all, pools, (state, latencies)) = split.chosen(&request, |pools, all| {

@@ -8,7 +8,7 @@ use crate::inference::{Latencies, Request, Separate, Short, SteadyState};
 use crate::scenario::{PrefillPool, Serving};
 
 /// What pools come to with what is asked.
-pub(super) type Served = (SteadyState, Option<Latencies>);
+pub(super) type Served = (SteadyState, Latencies);
 /// The same, or why they do not serve it.
 pub(super) type Outcome = Result<Served, Infeasible>;
 
@@ -99,7 +99,7 @@ impl<'a> Split<'a, '_> {
     fn judge(&self, request: &Request, pools: &Separate<'a>, outcome: &Outcome) -> Judged {
         match outcome {
             Ok((state, latencies)) => {
-                let worst = worst(state, latencies.as_ref(), &self.serving.limits);
+                let worst = worst(state, latencies, &self.serving.limits);
                 if worst > 1.0 { Judged::Missed(worst) } else { Judged::Kept }
             }
             Err(Infeasible::Overload { short: Short::Prefill, .. }) => Judged::TooFew,

@@ -113,6 +113,8 @@ impl Evaluation {
     /// How requests are answered by replicas of which each has so many to answer.
     fn latencies_at(&self, serving: &Serving, each: RequestRate) -> Option<Latencies> {
         let arrivals = Arrivals::Rate(each * self.serving?.replicas as f64);
-        serving_point(&Serving { arrivals, ..serving.clone() }, &self.scenario.cluster).ok()?.latencies
+        serving_point(&Serving { arrivals, ..serving.clone() }, &self.scenario.cluster)
+            .ok()
+            .map(|point| point.latencies)
     }
 }

@@ -1,14 +1,21 @@
 //! Continuous batching: prefill and decode share an engine's steps.
 
+use super::closed::{Turns, scattered};
+use super::coming::Coming;
 use super::features::TokenTime;
+use super::latency::Latencies;
+use super::prompt_queue::PromptQueue;
 use super::together::Together;
-use super::{Replica, Room, StepTime};
-use crate::units::Seconds;
+use super::waiting::Wait;
+use super::{Filled, Replica, Room, Scratch, StepTime};
+use crate::units::{RequestRate, Seconds};
 
 /// Fixed-point iterations; the batch settles within a few.
 const ITERATIONS: u32 = 25;
 /// The share of a batch by which it still moves when it has settled.
 const SETTLED: f64 = 1e-15;
+/// Share of its time for which prefill is taken as busy at most, where a number of requests is open.
+const MOST_BUSY: f64 = 0.95;
 
 /// Tokens of a request, on average.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,26 +130,91 @@ impl Replica<'_> {
     ///
     /// `prefill` is that of a prompt, the mean of those that come.
     pub fn closed_loop(&self, load: &Load, prefill: Seconds, room: Room) -> SteadyState {
+        self.open_at_once(load, prefill, room).0
+    }
+
+    /// The same, and how latencies scatter about their means.
+    pub fn closed_loop_of(
+        &self,
+        load: &Load,
+        (filled, room): (&Filled, Room),
+        coming: &Coming<'_>,
+        scratch: &mut Scratch,
+    ) -> (SteadyState, Latencies) {
+        let (mut state, mut turns, taken) = self.open_at_once(load, filled.alone(), room);
+        let before = self.by_chance(load, &state, filled, coming, scratch);
+        // Those that wait for room wait for so much more too.
+        let (wait, over) = (before.over_all(), load.concurrency / turns.taken);
+        turns.room = turns.room + wait * (over - 1.0);
+        let (cycle, beside) = (state.cycle, state.batch * (1.0 - load.concurrency.max(1.0).recip()));
+        let own =
+            |new: f64, alone: Seconds| self.hardware.first_token + alone + cycle * self.joined_steps(new, beside);
+        state.queue = state.queue + wait * over;
+        state.ttft = state.ttft + wait * over;
+        let whole = state.ttft + state.tpot * load.request.output;
+        state.requests_per_second = load.concurrency / (whole / Seconds::new(1.0));
+        let others = 1.0 - load.concurrency.max(1.0).recip();
+        let token = |number: f64| {
+            self.token_time(&load.request, number.clamp(1.0, turns.taken.max(1.0)), &taken, others).total()
+        };
+        let latencies = scattered(coming, &state, &turns, (&own, before, token), scratch);
+        (state, latencies)
+    }
+
+    /// The wait for prompts of others that end at nearly the same time, where lengths scatter: what is of one length ends evenly. In
+    /// a benchmark's rounds it is in what measurements say of its opening burst.
+    fn by_chance(
+        &self,
+        load: &Load,
+        state: &SteadyState,
+        filled: &Filled,
+        coming: &Coming<'_>,
+        scratch: &Scratch,
+    ) -> Wait {
+        let served = scratch.over_prompts(|timed| timed.served);
+        let others = 1.0 - load.concurrency.max(1.0).recip();
+        if load.waves.is_finite() || others <= 0.0 || coming.requests.answers.scatter() <= 0.0 && served.variance <= 0.0
+        {
+            return Wait::NONE;
+        }
+        let busy = (state.requests_per_second * others * (served.mean / Seconds::new(1.0))).min(MOST_BUSY);
+        let queue = PromptQueue {
+            rate: RequestRate::of(busy, served.mean),
+            coming: 1.0,
+            fixed: (state.prefill / f64::from(self.spread.pipeline)).saturating_sub(served.mean),
+            served,
+            most: self.prompts_of_steps(load.request.input, served.variance),
+        };
+        let (groups, part) = filled.prefills.of_groups();
+        let wait = queue.side_by_side(groups, part / f64::from(self.spread.pipeline));
+        // No more than for half of the others on average.
+        let most = served.mean * ((load.concurrency - 1.0).max(0.0) / 2.0);
+        if wait.over_all() > most { Wait { mean: wait.mean * (most / wait.over_all()), ..wait } } else { wait }
+    }
+
+    /// The state, the waits in it, and how prefills are taken in.
+    fn open_at_once(&self, load: &Load, prefill: Seconds, room: Room) -> (SteadyState, Turns, Together) {
         let (hardware, request) = (self.hardware, &load.request);
         let admitted = load.concurrency.min(room.requests);
         let others = 1.0 - load.concurrency.max(1.0).recip();
-        let burst =
-            if load.fixed_length { hardware.batching.fixed_length.value.get() } else { 1.0 } / (2.0 * load.waves);
+        let in_bursts = if load.fixed_length { hardware.batching.fixed_length.value.get() } else { 1.0 } / load.waves;
         let mut batch = admitted;
         let prefills = Together::new(self, request, admitted).over(prefill);
         let taken = if load.fixed_length { prefills.in_step() } else { prefills };
         // In a burst each attention group has a queue of its own.
         let (groups, in_turn) = prefills.of_groups();
+        let last = in_turn * ((admitted - groups).max(0.0) / f64::from(self.spread.pipeline));
         let state_of = |batch: f64| SteadyState::of(&self.token_time(request, batch, &taken, others), batch, prefill);
-        let mut state = state_of(batch);
+        let (mut state, mut for_room) = (state_of(batch), Seconds::ZERO);
         for _ in 0..ITERATIONS {
             state = state_of(batch);
-            let before = in_turn * (burst * (admitted - groups).max(0.0) / f64::from(self.spread.pipeline));
+            let before = last * (in_bursts / 2.0);
             let steps = state.cycle * self.joined_steps(request.input, batch * others);
             let balancing = state.tpot * self.balancing(batch, request);
             let first = hardware.first_token + prefill + steps + before + balancing;
             let decoding = state.tpot * request.output;
             let room = (decoding + first) * (load.concurrency / admitted - 1.0);
+            for_room = room;
             state.queue = before + room;
             state.ttft = first + room;
             state.requests_per_second = load.concurrency / ((state.ttft + decoding) / Seconds::new(1.0));
@@ -152,6 +224,9 @@ impl Replica<'_> {
             }
             batch = settled;
         }
-        state
+        // Of more than all, each waits for as much longer.
+        let together = in_bursts.min(1.0);
+        let last = if together > 0.0 { last * (in_bursts / together) } else { Seconds::ZERO };
+        (state, Turns { together, last, room: for_room, open: load.concurrency, taken: admitted }, taken)
     }
 }

@@ -55,11 +55,12 @@ impl Quantiles {
     }
 }
 
-/// What latencies scatter from: first tokens without their waits, by computed tokens and prefill; the waits for prefills before
-/// and for room in the cache; how the number in decode scatters, and the time of a token by it.
+/// What latencies scatter from: first tokens without their waits, by computed tokens and prefill; the waits for prefills before,
+/// for those of a burst that others come in, and for room in the cache; how the number in decode scatters, and the time of a token by it.
 pub(super) struct Sources<'a, F> {
     pub(super) first: &'a dyn Fn(f64, Seconds) -> Seconds,
     pub(super) prefills: Wait,
+    pub(super) burst: Wait,
     pub(super) admission: Wait,
     pub(super) pace: Pace,
     pub(super) token: F,
@@ -91,15 +92,19 @@ pub(super) fn distribution<F: Fn(f64) -> Seconds>(
         times.sort(prompts.iter().map(|timed| (to_first(timed), timed.weight)));
     }
     let firsts = Scattered::of(prompts.iter().map(|timed| (to_first(timed), timed.weight)));
-    let (before, admission) = (sources.prefills, sources.admission);
+    let (before, burst, admission) = (sources.prefills, sources.burst, sources.admission);
     // Requests that wait for room wait for prefills as others do.
-    let of_room = firsts.and(before.with_none()).and(admission.scattered()).gamma();
-    let waited =
-        [(before.share * (1.0 - admission.share), firsts.and(before.scattered()).gamma()), (admission.share, of_room)];
+    let of_room = firsts.and(before.with_none()).and(burst.with_none()).and(admission.scattered()).gamma();
+    let taken = 1.0 - admission.share;
+    let waited = [
+        (before.share * taken * (1.0 - burst.share), firsts.and(before.scattered()).gamma()),
+        (burst.share * taken, firsts.and(burst.scattered()).bounded()),
+        (admission.share, of_room),
+    ];
     let first_token = Quantiles::by_deviations(|z| quantile(z, &*times, &waited));
     let answers = sources.pace.answers(state.tpot, coming.requests.answers.scatter());
     // Beside answers, waits for prefills are short.
-    let whole = wholes(prompts, to_first, answers).and(before.with_none());
+    let whole = wholes(prompts, to_first, answers).and(before.with_none()).and(burst.with_none());
     let waited = [(admission.share, whole.and(admission.scattered()).lognormal())];
     let alone = whole.lognormal();
     let whole = Quantiles::by_deviations(|z| quantile(z, &alone, &waited));

@@ -23,6 +23,7 @@ mod adapters;
 mod admission;
 mod batching;
 mod chunked;
+mod closed;
 mod coming;
 mod decode;
 mod deviating;
@@ -61,6 +62,7 @@ mod waiting;
 
 pub use adapters::Adapters;
 pub use batching::{Load, Request, SteadyState};
+pub use closed::Turns;
 pub use coming::Coming;
 pub use decode::StepTime;
 pub use exchange::{Across, Reduction};

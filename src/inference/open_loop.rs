@@ -8,6 +8,7 @@ use super::pace::Pace;
 use super::prompt_queue::PromptQueue;
 use super::replay::{ByPrompt, Replayed, Servers, Times, replay};
 use super::scattered::Scattered;
+use super::waiting::Wait;
 use super::{Filled, Replica, Scratch};
 use crate::scenario::Balancing;
 use crate::units::{RequestRate, Seconds};
@@ -185,7 +186,7 @@ impl Replica<'_> {
                 return Ok((state, Latencies { first_token, token, whole }));
             }
         }
-        let sources = Sources { first: &first, prefills, admission, pace, token: of_batch };
+        let sources = Sources { first: &first, prefills, burst: Wait::NONE, admission, pace, token: of_batch };
         let latencies = distribution(coming, &state, &sources, scratch);
         Ok((state, latencies))
     }

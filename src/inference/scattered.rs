@@ -1,5 +1,7 @@
 //! Times that scatter, known by three moments, and the distributions that have them.
 
+use statrs::distribution::{ContinuousCDF, Normal};
+
 use super::deviating::Deviating;
 use crate::units::Seconds;
 
@@ -43,6 +45,15 @@ impl Scattered {
             variance: self.variance * own.powi(2) + other.variance * others.powi(2),
             third: self.third * own.powi(3) + other.third * others.powi(3),
         }
+    }
+
+    /// One that has an end to each side, even between them, where it is not skewed.
+    pub(super) fn bounded(self) -> Shape {
+        const NEARLY_EVEN: f64 = 0.5;
+        if self.variance <= 0.0 || self.skewness() > NEARLY_EVEN {
+            return self.gamma();
+        }
+        Shape { mean: self.mean, form: Form::Even { half: (3.0 * self.variance).sqrt() } }
     }
 
     fn skewness(&self) -> f64 {
@@ -89,6 +100,8 @@ pub(super) struct Shape {
 enum Form {
     /// All one.
     Certain,
+    /// Any from `1 - half` to `1 + half`.
+    Even { half: f64 },
     /// `from + beyond (1 - third^2 + third z)^3`.
     Gamma { from: f64, beyond: f64, third: f64 },
     /// `from + scale exp(sigma z)`.
@@ -103,6 +116,7 @@ impl Deviating for Shape {
     fn at(&self, deviations: f64) -> Seconds {
         let over_mean = match self.form {
             Form::Certain => 1.0,
+            Form::Even { half } => 1.0 + half * (2.0 * Normal::standard().cdf(deviations) - 1.0),
             Form::Gamma { from, beyond, third } => {
                 from + beyond * (1.0 - third * third + third * deviations).max(0.0).powi(3)
             }
@@ -119,6 +133,16 @@ impl Deviating for Shape {
                     f64::NEG_INFINITY
                 } else {
                     f64::INFINITY
+                }
+            }
+            Form::Even { half } => {
+                let below = ((over_mean - 1.0) / half + 1.0) / 2.0;
+                if below <= 0.0 {
+                    f64::NEG_INFINITY
+                } else if below >= 1.0 {
+                    f64::INFINITY
+                } else {
+                    Normal::standard().inverse_cdf(below)
                 }
             }
             Form::Gamma { from, beyond, third } => {

@@ -2,6 +2,7 @@
 
 use super::admission::Admission;
 use super::batching::{Request, SteadyState};
+use super::closed::Turns;
 use super::coming::Coming;
 use super::features::TokenTime;
 use super::hand_over::{End, HandOver, scatter};
@@ -77,7 +78,7 @@ impl Separate<'_> {
         scratch.over_prompts(|timed| timed.served).mean
     }
 
-    fn time_prompts(&self, request: &Request, coming: &Coming<'_>, scratch: &mut Scratch) {
+    pub(super) fn time_prompts(&self, request: &Request, coming: &Coming<'_>, scratch: &mut Scratch) {
         if !scratch.knows() {
             scratch.time(coming, self.times_of_prompts(request));
         }
@@ -172,7 +173,7 @@ impl Separate<'_> {
         Turn { step, whole, cycle }
     }
 
-    fn step(&self, request: &Request, batch: f64) -> StepTime {
+    pub(super) fn step(&self, request: &Request, batch: f64) -> StepTime {
         self.turn(request, batch).step
     }
 
@@ -283,10 +284,21 @@ impl Separate<'_> {
     pub fn closed(
         &self,
         request: &Request,
-        (open, waves): (f64, f64),
+        at_once: (f64, f64),
         coming: &Coming<'_>,
         scratch: &mut Scratch,
     ) -> SteadyState {
+        self.open_at_once(request, at_once, coming, scratch).0
+    }
+
+    /// The same, the waits in it whose ends are known, and those by chance for workers and links.
+    pub(super) fn open_at_once(
+        &self,
+        request: &Request,
+        (open, waves): (f64, f64),
+        coming: &Coming<'_>,
+        scratch: &mut Scratch,
+    ) -> (SteadyState, Turns, Wait) {
         self.time_prompts(request, coming, scratch);
         let scatter = scatter(coming);
         let alone = scratch.over_prompts(|timed| timed.alone).mean;
@@ -299,24 +311,37 @@ impl Separate<'_> {
         let top = if decode < others { 1.0 } else { 1.0 - NEAR };
         let groups = f64::from(self.prefill.spread.attention_data);
         let in_turn = worker.prefill_together(groups, request.input, request.cached);
-        let burst = in_turn * ((open - self.workers).max(0.0) / (2.0 * waves * self.servers()));
+        let last = in_turn * ((open - self.workers).max(0.0) / self.servers());
+        let burst = last * (0.5 / waves);
+        let links =
+            |rate: RequestRate, batch: f64| self.transfer.wait(rate, self.ends_of_links(request, rate, batch), scatter);
         let at = |rate: RequestRate| {
             let batch = self.batch_at(request, rate);
-            let links = self.transfer.wait(rate, self.ends_of_links(request, rate, batch), scatter).over_all();
             let queue = prompts(rate).over_all() + burst;
-            self.state(request, rate, batch, Waited { queue, links }).with_prefill(alone)
+            self.state(request, rate, batch, Waited { queue, links: links(rate, batch).over_all() }).with_prefill(alone)
+        };
+        let waits = |rate: RequestRate, room: Seconds| {
+            let together = waves.recip().min(1.0);
+            let last = if together > 0.0 { last * (waves.recip() / together) } else { Seconds::ZERO };
+            // As many as wait for room, by Little's law, are not taken.
+            let taken = (open - rate.over(room)) / self.replicas;
+            let turns = Turns { together, last, room, open: open / self.replicas, taken };
+            (turns, prompts(rate).and(links(rate, self.batch_at(request, rate))))
         };
         // By Little's law, as shares of the most: those that come, over those that end with so many open.
         let whole = |state: &SteadyState| state.ttft + state.tpot * request.output;
         let over = |share: f64| share - RequestRate::of(open, whole(&at(most * share))) / most;
         if over(top) >= 0.0 {
-            return at(most * crossing(over, LEAST, top));
+            let rate = most * crossing(over, LEAST, top);
+            let (turns, by_chance) = waits(rate, Seconds::ZERO);
+            return (at(rate), turns, by_chance);
         }
         let mut state = at(most * top);
         let queue = (SECOND * (open / most.over(SECOND))).saturating_sub(whole(&state));
         state.queue += queue;
         state.ttft += queue;
-        state
+        let (turns, by_chance) = waits(most * top, queue);
+        (state, turns, by_chance)
     }
 
     /// Requests that come by themselves, and how their latencies scatter. Prompts wait for those before them at the worker
@@ -388,7 +413,7 @@ impl Separate<'_> {
             }
         }
         let prefills = prefills.and(links);
-        let sources = Sources { first: &first, prefills, admission, pace, token };
+        let sources = Sources { first: &first, prefills, burst: Wait::NONE, admission, pace, token };
         let latencies = distribution(coming, &state, &sources, scratch);
         Ok((state, latencies))
     }

@@ -111,7 +111,23 @@ impl AtWork {
 impl Engine<'_> {
     /// Requests over several engines.
     pub(super) fn run(&self, sent: &[Sent], engines: usize, route: &mut Route<'_>) -> Found {
-        let warm = sent.len() * WARM / 100;
+        self.over(sent, (sent.len(), sent.len() * WARM / 100), engines, route)
+    }
+
+    /// The same over one, where so many are open at once: those beyond come as others end, whenever they were to. The first `warm`
+    /// are not counted.
+    pub(super) fn run_open(&self, sent: &[Sent], open: usize, warm: usize) -> Found {
+        self.over(sent, (open, warm), 1, &mut |_| 0)
+    }
+
+    fn over(
+        &self,
+        sent: &[Sent],
+        (open, warm): (usize, usize),
+        engines: usize,
+        route: &mut Route<'_>,
+    ) -> Found {
+        let (mut sent, mut come) = (sent.to_vec(), open.min(sent.len()));
         let mut tokens: Vec<f64> = vec![(self.token)(0.0)];
         let mut all: Vec<AtWork> = (0..engines).map(|_| AtWork::default()).collect();
         let (mut firsts, mut wholes) = (Vec::new(), Vec::new());
@@ -120,7 +136,7 @@ impl Engine<'_> {
         let (mut ended, mut next) = (0, 0);
         while ended < sent.len() {
             let soonest = (0..engines).map(|index| (Ordered(all[index].next(&tokens)), index)).min().unwrap();
-            let comes = sent.get(next).map_or(f64::INFINITY, |sent| sent.at);
+            let comes = sent[..come].get(next).map_or(f64::INFINITY, |sent| sent.at);
             let coming = comes <= soonest.0.0;
             let index = if coming { route(&mut all.iter().map(AtWork::open)) } else { soonest.1 };
             let (engine, until) = (&mut all[index], comes.min(soonest.0.0));
@@ -143,6 +159,10 @@ impl Engine<'_> {
             } else {
                 let Reverse((_, index)) = engine.decode.pop().unwrap();
                 ended += 1;
+                if let Some(next) = sent.get_mut(come) {
+                    next.at = until + (self.behind)(next.input);
+                    come += 1;
+                }
                 if index >= warm {
                     wholes.push(until - sent[index].at + (self.behind)(sent[index].input));
                 }

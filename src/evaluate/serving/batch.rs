@@ -2,6 +2,7 @@
 
 use super::figures::missed;
 use crate::evaluate::Infeasible;
+use crate::evaluate::split::Served;
 use crate::inference::{Request, Room, Separate, Short, SteadyState};
 use crate::scenario::{Arrivals, Serving};
 
@@ -78,12 +79,15 @@ impl Largest {
         self,
         serving: &Serving,
         part: f64,
-        state: impl Fn(f64) -> SteadyState,
+        mut served: impl FnMut(f64) -> Served,
     ) -> Result<Self, Infeasible> {
         if !matches!(serving.arrivals, Arrivals::Most) {
             return Ok(self);
         }
-        let missed = |batch: f64| missed(&state(batch), None, &serving.limits);
+        let mut missed = |batch: f64| {
+            let (state, latencies) = served(batch);
+            missed(&state, &latencies, &serving.limits)
+        };
         let Some((mut bound, ..)) = missed(self.room.requests) else { return Ok(self) };
         if let Some((key, limit, got)) = missed(1.0) {
             return Err(Infeasible::Limit { key, limit, got });

@@ -24,7 +24,7 @@ impl ServingPoint {
 
     /// The first limit that is not kept: its key, the limit, and what it comes to.
     pub fn missed(&self, limits: &Limits) -> Option<(&'static str, Seconds, Seconds)> {
-        missed(&self.state, self.latencies.as_ref(), limits)
+        missed(&self.state, &self.latencies, limits)
     }
 
     /// Answers' tokens of one accelerator in a second.
@@ -67,31 +67,31 @@ impl ServingPoint {
 /// Limits by key, with what each comes to.
 fn held(
     state: &SteadyState,
-    latencies: Option<&Latencies>,
+    latencies: &Latencies,
     limits: &Limits,
 ) -> impl Iterator<Item = (&'static str, Seconds, Seconds)> {
     let of = move |key: &str| match key {
-        "ttft" => Some(state.ttft),
-        "tpot" => Some(state.tpot),
-        "ttft_p95" => latencies.map(|of| of.first_token.p95),
-        "ttft_p99" => latencies.map(|of| of.first_token.p99),
-        "tpot_p95" => latencies.map(|of| of.token.p95),
-        "tpot_p99" => latencies.map(|of| of.token.p99),
-        _ => latencies.map(|of| of.whole.p95),
+        "ttft" => state.ttft,
+        "tpot" => state.tpot,
+        "ttft_p95" => latencies.first_token.p95,
+        "ttft_p99" => latencies.first_token.p99,
+        "tpot_p95" => latencies.token.p95,
+        "tpot_p99" => latencies.token.p99,
+        _ => latencies.whole.p95,
     };
-    limits.named().into_iter().filter_map(move |(key, limit)| Some((key, limit?, of(key)?)))
+    limits.named().into_iter().filter_map(move |(key, limit)| Some((key, limit?, of(key))))
 }
 
 /// The first limit that is not kept: its key, the limit, and what it comes to.
 pub(super) fn missed(
     state: &SteadyState,
-    latencies: Option<&Latencies>,
+    latencies: &Latencies,
     limits: &Limits,
 ) -> Option<(&'static str, Seconds, Seconds)> {
     held(state, latencies, limits).find(|(_, limit, got)| got > limit)
 }
 
 /// The worst latency over its limit; none at all without limits.
-pub(in crate::evaluate) fn worst(state: &SteadyState, latencies: Option<&Latencies>, limits: &Limits) -> f64 {
+pub(in crate::evaluate) fn worst(state: &SteadyState, latencies: &Latencies, limits: &Limits) -> f64 {
     held(state, latencies, limits).map(|(_, limit, got)| got / limit).fold(0.0, f64::max)
 }

@@ -20,11 +20,12 @@ pub(super) fn together(
     let filled = replica.filled(request, largest.room, coming, scratch);
     // Requests of one length that begin together go on in step.
     let in_step = serving.input.cv <= 0.0 && serving.output.cv <= 0.0;
-    let endless = |requests: f64| {
+    let endless = |requests: f64, scratch: &mut Scratch| {
         let of_one_length = || replica.offline(request, Room { requests });
-        if in_step { of_one_length() } else { replica.scattered(request, requests, &filled) }
+        let state = if in_step { of_one_length() } else { replica.scattered(request, requests, &filled) };
+        (state, replica.endless_latencies(&state, coming, scratch))
     };
-    let within = largest.within(serving, WHOLE, endless)?;
+    let within = largest.within(serving, WHOLE, |requests| endless(requests, scratch))?;
     let filled = if within == largest { filled } else { replica.filled(request, within.room, coming, scratch) };
     let per_replica = replicas as f64;
     // Where requests come by themselves, prompts wait instead.
@@ -33,25 +34,24 @@ pub(super) fn together(
         Arrivals::Most | Arrivals::Concurrency(_) => within.at_most(filled.beside_chunks, BatchBound::Prefill),
     };
     let served = match serving.arrivals {
-        Arrivals::Most => (endless(within.room.requests), None),
+        Arrivals::Most => endless(within.room.requests, scratch),
         Arrivals::Concurrency(open) => {
             let concurrency = f64::from(open) / per_replica;
             let waves = waves(serving, open);
             let fixed_length = serving.terms.prompts.is_some() && in_step;
             let load = Load { request: *request, concurrency, waves, fixed_length };
-            (replica.closed_loop(&load, filled.alone(), within.room), None)
+            replica.closed_loop_of(&load, (&filled, within.room), coming, scratch)
         }
         Arrivals::Rate(all) => {
             let count = u32::try_from(replicas).unwrap_or(u32::MAX);
-            let (state, latencies) = replica
-                .open_loop(request, all * (busiest / per_replica), count, coming, &filled, scratch)
-                .map_err(|over| Infeasible::Overload {
+            replica.open_loop(request, all * (busiest / per_replica), count, coming, &filled, scratch).map_err(
+                |over| Infeasible::Overload {
                     asked: all,
                     most: over.most * (per_replica / busiest),
                     replicas,
                     short: largest.short(over.short),
-                })?;
-            (state, Some(latencies))
+                },
+            )?
         }
     };
     Ok((filled.most, within.of_replicas(serving.arrivals, replicas), served))
@@ -66,18 +66,18 @@ pub(super) fn apart(
     (coming, scratch): (&Coming<'_>, &mut Scratch),
 ) -> Result<Served, Infeasible> {
     Ok(match serving.arrivals {
-        Arrivals::Most => (pools.most(request), None),
+        Arrivals::Most => {
+            let state = pools.most(request);
+            (state, pools.endless_latencies(request, &state, coming, scratch))
+        }
         Arrivals::Concurrency(open) => {
-            let open = (f64::from(open), waves(serving, open));
-            (pools.closed(request, open, coming, scratch), None)
+            let at_once = (f64::from(open), waves(serving, open));
+            pools.closed_of(request, at_once, coming, scratch)
         }
-        Arrivals::Rate(asked) => {
-            let (state, latencies) = pools.at_rate(request, asked * busiest, coming, scratch).map_err(|over| {
-                let short = largest.short(over.short);
-                Infeasible::Overload { asked, most: over.most / busiest, replicas, short }
-            })?;
-            (state, Some(latencies))
-        }
+        Arrivals::Rate(asked) => pools.at_rate(request, asked * busiest, coming, scratch).map_err(|over| {
+            let short = largest.short(over.short);
+            Infeasible::Overload { asked, most: over.most / busiest, replicas, short }
+        })?,
     })
 }
 

@@ -175,11 +175,6 @@ impl Limits {
             ("e2e_p95", self.e2e_p95),
         ]
     }
-
-    /// Whether any is of a share of requests, which only requests at random times have.
-    pub fn of_shares(&self) -> bool {
-        [self.ttft_p95, self.ttft_p99, self.tpot_p95, self.tpot_p99, self.e2e_p95].iter().any(Option::is_some)
-    }
 }
 
 /// A distribution of lengths: one number, or a mean and how they scatter.

@@ -177,7 +177,7 @@ pub(super) fn bind(
     };
     adapters_or_prefixes(wanted, prefill.is_some(), sink);
     balanced(wanted, caching.as_ref(), asked, sink);
-    let limits = limits(wanted, asked, sink);
+    let limits = wanted.limits.unwrap_or_default();
     let requests = match &asked.taken {
         Some(taken) if taken.inputs.is_empty() || taken.inputs.len() != taken.outputs.len() => return None,
         Some(taken) => taken.requests(),
@@ -229,16 +229,6 @@ pub(super) fn bind(
     })
 }
 
-/// Limits of latencies; those of shares where requests come at a rate.
-fn limits(wanted: &ServingFile, asked: &Asked, sink: &Sink) -> Limits {
-    let limits = wanted.limits.unwrap_or_default();
-    if limits.of_shares() && !matches!(asked.arrivals, Some(Arrivals::Rate(_))) {
-        let message = "limits of a share of requests need requests that come at a rate";
-        let hint = "give `serving.arrivals = { rate = \"40 request/s\" }`, or limits of means: ttft, tpot";
-        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this table").hint(hint));
-    }
-    limits
-}
 
 /// Refuses a way to send requests where another is taken, or none makes a difference.
 fn balanced(wanted: &ServingFile, caching: Option<&PrefixCaching>, asked: &Asked, sink: &Sink) {

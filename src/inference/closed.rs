@@ -1,0 +1,213 @@
+//! How latencies scatter where a number of requests is open at all times, each followed by another as it ends.
+
+use super::batching::{Request, SteadyState};
+use super::coming::Coming;
+use super::latency::{Latencies, Sources, distribution};
+use super::pace::Pace;
+use super::scratch::{Scratch, Timed};
+use super::waiting::Wait;
+use super::{Replica, Separate};
+use crate::units::Seconds;
+
+/// Waits of requests that are open, as far as their mean is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turns {
+    /// Share of requests that come all at once.
+    pub(super) together: f64,
+    /// How long the last of those waits for the others.
+    pub(super) last: Seconds,
+    /// Wait of each until another has ended, where more are open than are taken.
+    pub(super) room: Seconds,
+    /// Requests that are open in an engine, and as many of them as it takes at once.
+    pub(super) open: f64,
+    pub(super) taken: f64,
+}
+
+impl Turns {
+    /// Where each is taken as it comes.
+    pub(super) const fn none(open: f64) -> Self {
+        Self { together: 0.0, last: Seconds::ZERO, room: Seconds::ZERO, open, taken: open }
+    }
+
+    /// Evenly from none to that of the last.
+    fn burst(&self) -> Wait {
+        if self.together <= 0.0 || self.last <= Seconds::ZERO {
+            return Wait::NONE;
+        }
+        Wait { share: self.together, mean: self.last / 2.0, variance: 1.0 / 3.0, third: 0.0 }
+    }
+
+    /// As long as so many others take to end, which scatters the less the more they are and the more alike.
+    fn for_room(&self, scatter: f64) -> Wait {
+        if self.room <= Seconds::ZERO {
+            return Wait::NONE;
+        }
+        let variance = scatter.min(1.0) / (self.open - self.taken).max(1.0);
+        Wait { share: 1.0, mean: self.room, variance, third: 2.0 * variance * variance }
+    }
+}
+
+/// Distributions of latencies about a mean that is known: first tokens by the lengths of prompts, `own` of each, behind waits for
+/// prompts that come at the same time by chance, the burst that a benchmark opens with, and room; tokens by the number in decode,
+/// which prompts that are taken in leave open.
+pub(super) fn scattered<F: Fn(f64) -> Seconds>(
+    coming: &Coming<'_>,
+    state: &SteadyState,
+    turns: &Turns,
+    (own, by_chance, token): (&dyn Fn(f64, Seconds) -> Seconds, Wait, F),
+    scratch: &mut Scratch,
+) -> Latencies {
+    let burst = turns.burst();
+    let mean = scratch.over_prompts(|timed: &Timed| own(timed.new, timed.alone)).mean;
+    let told = state.ttft.saturating_sub(by_chance.over_all() + burst.over_all() + turns.room);
+    let part = if mean > Seconds::ZERO { told / mean } else { 1.0 };
+    let first = |new: f64, alone: Seconds| own(new, alone) * part;
+    let admission = turns.for_room(coming.requests.answers.scatter());
+    let pace = Pace::of_open(state.batch, turns.taken);
+    let sources = Sources { first: &first, prefills: by_chance, burst, admission, pace, token };
+    distribution(coming, state, &sources, scratch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inference::prefill::FULL_STEP;
+    use crate::inference::simulation::{Draws, Engine, Sent};
+    use crate::inference::together::Together;
+    use crate::inference::{Load, Room, fixture};
+    use crate::workload::{Moments, Requests};
+
+    /// Mean time to the first token; half, 95% and 99% of first tokens, of tokens, and of whole requests: as reckoned, and request
+    /// by request.
+    fn both(input: Moments, output: Moments, (open, room): (u32, u32), waves: f64) -> [[f64; 10]; 2] {
+        let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
+        let engine = Replica::new(&model, &hardware, fixture::tensor(4));
+        let requests = Requests::lognormal(input, output);
+        let request = Request { input: input.mean, cached: 0.0, output: output.mean, beyond: requests.beyond };
+        let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: false };
+        let mut scratch = Scratch::default();
+        let places = Room { requests: f64::from(room) };
+        let filled = engine.filled(&request, places, &coming, &mut scratch);
+        let load = Load { request, concurrency: f64::from(open), waves, fixed_length: false };
+        let (state, latencies) = engine.closed_loop_of(&load, (&filled, places), &coming, &mut scratch);
+        let taken = load.concurrency.min(places.requests);
+        let together = Together::new(&engine, &request, taken).over(filled.alone());
+        let others = 1.0 - load.concurrency.recip();
+        let simulated = Engine {
+            places: room as usize,
+            tokens: Some(FULL_STEP),
+            prefill: &|new| {
+                let all: f64 = new.iter().sum();
+                let attention: Seconds = new.iter().map(|new| engine.prompt_attention(*new, 0.0)).sum();
+                (engine.prompt_step(all, all, false) + attention + engine.prefill_overhead(all)).value()
+            },
+            behind: &|new| (hardware.first_token + state.cycle * engine.chunks(new)).value(),
+            token: &|batch| engine.token_time(&request, batch.max(1.0), &together, others).total().value(),
+        };
+        let mut draws = Draws::new();
+        let count = if waves.is_finite() { (f64::from(open) * waves) as u32 } else { 40_000 };
+        let sent: Vec<Sent> = (0..count)
+            .map(|_| Sent {
+                at: 0.0,
+                input: draws.lognormal(input.mean, input.cv),
+                output: draws.lognormal(output.mean, output.cv),
+            })
+            .collect();
+        let found = simulated.run_open(&sent, open as usize, if waves.is_finite() { 0 } else { 2_000 });
+        let three = |of: crate::inference::Quantiles| [of.p50, of.p95, of.p99].map(Seconds::value);
+        let Latencies { first_token, token, whole } = latencies;
+        let reckoned = [&[state.ttft.value()][..], &three(first_token), &three(token), &three(whole)].concat();
+        let found = [&[found.mean][..], &found.first, &found.token, &found.whole].concat();
+        [reckoned, found].map(|figures| figures.try_into().unwrap())
+    }
+
+    #[test]
+    fn latencies_scatter_as_those_of_requests_one_by_one() {
+        let of = |mean, cv| Moments { mean, cv };
+        let (first, token, whole) = (0.06, 0.015, 0.015);
+        for (input, output, open, room, near) in [
+            (of(2_048.0, 0.0), of(256.0, 0.0), 1, 100, first),
+            (of(2_048.0, 0.0), of(256.0, 0.0), 16, 100, first),
+            (of(2_048.0, 0.5), of(256.0, 0.5), 16, 100, first),
+            (of(2_048.0, 1.0), of(512.0, 1.0), 16, 100, 0.11),
+            (of(500.0, 0.5), of(500.0, 0.5), 64, 100, first),
+            (of(2_048.0, 0.5), of(512.0, 0.5), 64, 100, first),
+            (of(2_048.0, 0.5), of(512.0, 0.5), 64, 40, first),
+            (of(500.0, 1.0), of(500.0, 1.0), 128, 64, first),
+            (of(500.0, 0.0), of(500.0, 0.0), 128, 64, first),
+        ] {
+            let [reckoned, found] = both(input, output, (open, room), f64::INFINITY);
+            let off: [f64; 10] = std::array::from_fn(|index| reckoned[index] / found[index] - 1.0);
+            let near = |index: usize| [near, token, whole][index.saturating_sub(1) / 3];
+            assert!((0..10).all(|index| off[index].abs() < near(index)), "{input:?} {output:?} {open}: {off:.3?}");
+        }
+    }
+
+    /// Means are those that measurements have, which a simulation has more of; how late the last are is the burst's.
+    #[test]
+    fn a_benchmarks_burst_makes_the_latest_tokens() {
+        let of = |mean, cv| Moments { mean, cv };
+        for (input, output, open, waves) in [
+            (of(2_048.0, 0.06), of(256.0, 0.06), 32, 10.0),
+            (of(2_048.0, 0.06), of(256.0, 0.06), 32, 4.0),
+            (of(2_048.0, 0.5), of(512.0, 0.5), 64, 10.0),
+            (of(500.0, 0.5), of(500.0, 0.5), 64, 10.0),
+        ] {
+            let [reckoned, found] = both(input, output, (open, 1_000), waves);
+            let off: [f64; 10] = std::array::from_fn(|index| reckoned[index] / found[index] - 1.0);
+            let near = [0.35, 0.5, 0.2, 0.2, 0.05, 0.05, 0.05, 0.12, 0.12, 0.12];
+            assert!((0..10).all(|index| off[index].abs() < near[index]), "{input:?} {output:?} {open}: {off:.3?}");
+        }
+    }
+}
+
+impl Replica<'_> {
+    /// How latencies scatter about those of a state with as many requests as there is room for, without end: by the lengths of
+    /// requests.
+    pub fn endless_latencies(&self, state: &SteadyState, coming: &Coming<'_>, scratch: &mut Scratch) -> Latencies {
+        self.time_prompts(coming, scratch);
+        let own = |new: f64, alone: Seconds| self.hardware.first_token + alone + state.cycle * self.chunks(new);
+        scattered(coming, state, &Turns::none(state.batch), (&own, Wait::NONE, |_| state.tpot), scratch)
+    }
+}
+
+impl Separate<'_> {
+    /// So many open at once in all, as [`Separate::closed`] has it, and how their latencies scatter.
+    pub fn closed_of(
+        &self,
+        request: &Request,
+        at_once: (f64, f64),
+        coming: &Coming<'_>,
+        scratch: &mut Scratch,
+    ) -> (SteadyState, Latencies) {
+        let (state, turns, by_chance) = self.open_at_once(request, at_once, coming, scratch);
+        (state, self.about(request, &state, &turns, by_chance, (coming, scratch)))
+    }
+
+    /// How latencies scatter about those of a state in which nobody waits.
+    pub fn endless_latencies(
+        &self,
+        request: &Request,
+        state: &SteadyState,
+        coming: &Coming<'_>,
+        scratch: &mut Scratch,
+    ) -> Latencies {
+        self.about(request, state, &Turns::none(state.batch), Wait::NONE, (coming, scratch))
+    }
+
+    fn about(
+        &self,
+        request: &Request,
+        state: &SteadyState,
+        turns: &Turns,
+        by_chance: Wait,
+        (coming, scratch): (&Coming<'_>, &mut Scratch),
+    ) -> Latencies {
+        self.time_prompts(request, coming, scratch);
+        let fixed = self.decode.hardware.first_token + self.transfer.alone() + state.cycle;
+        let own = |_: f64, alone: Seconds| fixed + alone;
+        let token =
+            |number: f64| self.step(request, number.clamp(1.0_f64.min(state.batch), self.room.requests)).total();
+        scattered(coming, state, turns, (&own, by_chance, token), scratch)
+    }
+}
