@@ -75,6 +75,7 @@ mod tests {
     use crate::inference::simulation::{Draws, Engine, Sent};
     use crate::inference::together::Together;
     use crate::inference::{Load, Room, fixture};
+    use crate::scenario::Balancing;
     use crate::workload::{Moments, Requests};
 
     /// Mean time to the first token; half, 95% and 99% of first tokens, of tokens, and of whole requests: as reckoned, and request
@@ -84,7 +85,8 @@ mod tests {
         let engine = Replica::new(&model, &hardware, fixture::tensor(4));
         let requests = Requests::lognormal(input, output);
         let request = Request { input: input.mean, cached: 0.0, output: output.mean, beyond: requests.beyond };
-        let coming = Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: false };
+        let coming =
+            Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: false, balancing: Balancing::Random };
         let mut scratch = Scratch::default();
         let places = Room { requests: f64::from(room) };
         let filled = engine.filled(&request, places, &coming, &mut scratch);

@@ -4,6 +4,7 @@
 
 mod context;
 mod engine;
+mod open;
 mod parts;
 mod pools;
 #[path = "../program/mod.rs"]

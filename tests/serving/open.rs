@@ -1,0 +1,60 @@
+//! Latencies scatter where a number of requests is open, and where as many as can be are served.
+
+use super::{eval, serving};
+
+const MODES: [&str; 2] = ["serving.arrivals={ concurrency = 256 }", "serving.arrivals=\"max\""];
+
+#[test]
+fn quantiles_stand_in_all_modes_and_pools() {
+    let pools = "serving.layout={ prefill = { tensor = 4 }, decode = { tensor = 4 } }";
+    for mode in MODES.iter().chain(&["serving.arrivals={ concurrency = 256, prompts = 2560 }"]) {
+        for layout in ["serving.layout={ tensor = 4 }", pools] {
+            let (code, json, stderr) = eval(&[mode, layout]);
+            assert_eq!(code, 0, "{mode}: {stderr}");
+            let of = serving(&json);
+            for latency in ["ttft", "tpot", "e2e"] {
+                let [half, most, nearly] = ["p50", "p95", "p99"].map(|share| of(&format!("{latency}_{share}_s")));
+                assert!(
+                    0.0 < half && half <= most && most <= nearly,
+                    "{mode} {layout} {latency}: {half} {most} {nearly}"
+                );
+            }
+            // Tokens of a number that is open scatter little; answers by their lengths.
+            assert!((of("tpot_p50_s") / of("tpot_s") - 1.0).abs() < 0.01 && of("tpot_p99_s") < of("tpot_s") * 1.1);
+        }
+    }
+}
+
+#[test]
+fn what_is_of_one_length_and_alone_is_one_latency() {
+    let (_, json, _) = eval(&["serving.input_tokens=2048", "serving.arrivals={ concurrency = 16 }"]);
+    let of = serving(&json);
+    for latency in ["ttft", "tpot"] {
+        let mean = of(&format!("{latency}_s"));
+        assert!(
+            ["p50", "p95", "p99"].iter().all(|share| (of(&format!("{latency}_{share}_s")) / mean - 1.0).abs() < 1e-9)
+        );
+    }
+    // At a rate at which hardly any meet, too.
+    let (_, json, _) = eval(&["serving.input_tokens=2048", "serving.arrivals={ rate = \"0.001 request/s\" }"]);
+    let at_rate = serving(&json);
+    for share in ["p50", "p95", "p99"] {
+        assert!((at_rate(&format!("tpot_{share}_s")) / at_rate("tpot_s") - 1.0).abs() < 1e-3, "{share}");
+    }
+    assert!((at_rate("tpot_s") / of("tpot_s") - 1.0).abs() < 1e-3, "{} {}", at_rate("tpot_s"), of("tpot_s"));
+}
+
+#[test]
+fn limits_of_shares_are_held_in_all_modes() {
+    let (_, free, _) = eval(&[MODES[1]]);
+    let free = serving(&free);
+    let limit = free("tpot_p95_s") * 0.8;
+    let (code, json, stderr) = eval(&[MODES[1], &format!("serving.limits={{ tpot_p95 = \"{limit} s\" }}")]);
+    assert_eq!(code, 0, "{stderr}");
+    let kept = serving(&json);
+    assert!(kept("tpot_p95_s") <= limit && kept("batch_count") < free("batch_count"));
+    assert_eq!(json["serving"]["batch_bound"], "serving.limits.tpot_p95");
+    let with = |limit: &str| eval(&[MODES[0], &format!("serving.limits={{ ttft_p99 = \"{limit}\" }}")]).1;
+    assert_eq!(with("1 ms")["serving"]["limits_kept"], false);
+    assert_eq!(with("1 hour")["serving"]["limits_kept"], true);
+}
