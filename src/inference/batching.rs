@@ -147,8 +147,7 @@ impl Replica<'_> {
         let (wait, over) = (before.over_all(), load.concurrency / turns.taken);
         turns.room = turns.room + wait * (over - 1.0);
         let (cycle, beside) = (state.cycle, state.batch * (1.0 - load.concurrency.max(1.0).recip()));
-        let own =
-            |new: f64, alone: Seconds| self.hardware.first_token + alone + cycle * self.joined_steps(new, beside);
+        let own = |new: f64, alone: Seconds| self.hardware.first_token + alone + cycle * self.joined_steps(new, beside);
         state.queue = state.queue + wait * over;
         state.ttft = state.ttft + wait * over;
         let whole = state.ttft + state.tpot * load.request.output;

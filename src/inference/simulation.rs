@@ -120,13 +120,7 @@ impl Engine<'_> {
         self.over(sent, (open, warm), 1, &mut |_| 0)
     }
 
-    fn over(
-        &self,
-        sent: &[Sent],
-        (open, warm): (usize, usize),
-        engines: usize,
-        route: &mut Route<'_>,
-    ) -> Found {
+    fn over(&self, sent: &[Sent], (open, warm): (usize, usize), engines: usize, route: &mut Route<'_>) -> Found {
         let (mut sent, mut come) = (sent.to_vec(), open.min(sent.len()));
         let mut tokens: Vec<f64> = vec![(self.token)(0.0)];
         let mut all: Vec<AtWork> = (0..engines).map(|_| AtWork::default()).collect();

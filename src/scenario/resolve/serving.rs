@@ -229,7 +229,6 @@ pub(super) fn bind(
     })
 }
 
-
 /// Refuses a way to send requests where another is taken, or none makes a difference.
 fn balanced(wanted: &ServingFile, caching: Option<&PrefixCaching>, asked: &Asked, sink: &Sink) {
     let Some(balancing) = wanted.balancing else { return };
