@@ -19,10 +19,11 @@ fn requests_go_to_replicas_by_chance_in_turn_or_where_the_fewest_are() {
     let (in_turn, least) = (of(&["serving.routing=\"round-robin\""]), of(&["serving.routing=\"least-loaded\""]));
     let wait = |json: &Value| figure(json, "queue_s");
     assert!(wait(&random) > wait(&in_turn) && wait(&in_turn) > wait(&least), "{} {}", wait(&in_turn), wait(&least));
-    // As many are served, and how many are in decode on average is nobody's choice; they are kept level.
+    // As many are served. Those in decode are kept level, so that a token shares its step with fewer, and fewer are in decode.
     for json in [&in_turn, &least] {
         assert_eq!(json["serving"]["most_requests_per_s"], random["serving"]["most_requests_per_s"]);
-        assert!((figure(json, "batch_count") / figure(&random, "batch_count") - 1.0).abs() < 1e-9);
+        let level = figure(json, "batch_count") / figure(&random, "batch_count");
+        assert!(0.97 < level && level <= 1.0, "{level}");
     }
     assert!(figure(&least, "tpot_p99_s") < figure(&random, "tpot_p99_s"));
     let pools = "serving.layout={ prefill = { tensor = 4 }, decode = { tensor = 4 } }";
