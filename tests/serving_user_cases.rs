@@ -299,6 +299,22 @@ fn a_kind_that_was_never_measured_says_so() {
     assert!(band(&unmeasured, "ttft") > 1.45);
 }
 
+#[test]
+fn a_format_that_was_never_measured_on_a_generation_says_so() {
+    let of = |weights: &str| json(&["eval", LLAMA, "--set", &format!("serving.weights=\"{weights}\"")]);
+    let band = |answer: &Value| {
+        answer["serving"]["tpot_high_s"].as_f64().unwrap() / answer["serving"]["tpot_s"].as_f64().unwrap()
+    };
+    let measured = of("fp8");
+    assert_eq!(measured["serving"]["uncalibrated"], false);
+    for format in ["nvfp4", "int8", "int4-g128"] {
+        let answer = of(format);
+        assert_eq!(answer["serving"]["uncalibrated"], true, "{format}");
+        assert!(band(&answer) > band(&measured) * 1.2, "{format}: {}", band(&answer));
+        assert!(answer["notes"].to_string().contains("weights in"), "{}", answer["notes"]);
+    }
+}
+
 /// vllm-project/vllm issue 31474: GLM-4.7's vocabulary of 151,552 does not split over six ranks, 151,552 = 6 x 25,258 + 4. Every
 /// rank holds as many rows: 151,554 at least. (Its heads of keys and values do not split over six either, and are told first;
 /// GLM-4.5-Air has the same vocabulary and heads. Over 24 its heads do.)

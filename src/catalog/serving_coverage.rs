@@ -1,6 +1,7 @@
 //! Which engines on which accelerators with which models the constants of serving were held against, and how far they were
 //! missed.
 
+use super::model::Format;
 use crate::document::{Reader, choices};
 use crate::units::Factor;
 
@@ -29,6 +30,10 @@ pub struct ServingCoverage {
     pub architecture: Architecture,
     /// Whether prefill and decode had pools of their own.
     pub pools: bool,
+    /// Formats of the weights that were measured, by their numbers; any where none is said.
+    pub weights: Vec<String>,
+    /// The same of caches.
+    pub caches: Vec<String>,
     /// Measured points.
     pub points: u32,
     /// The factor of times between tokens, where any were measured.
@@ -40,12 +45,21 @@ pub struct ServingCoverage {
 }
 
 impl ServingCoverage {
+    /// Whether weights and caches in such formats were measured.
+    pub fn has_formats(&self, weights: Format, cache: Format) -> bool {
+        let among =
+            |known: &[String], format: Format| known.is_empty() || known.iter().any(|word| word == format.kind());
+        among(&self.weights, weights) && among(&self.caches, cache)
+    }
+
     pub(super) fn read(reader: &mut Reader<'_>) -> Self {
         Self {
             generation: reader.get("generation"),
             engine: reader.get("engine"),
             architecture: reader.get("architecture"),
             pools: reader.or("pools", false),
+            weights: reader.or("weights", Vec::new()),
+            caches: reader.or("caches", Vec::new()),
             points: reader.get("points"),
             tpot: reader.optional("tpot"),
             ttft: reader.optional("ttft"),

@@ -119,6 +119,7 @@ fn covered(cells: &[ServingCoverage]) -> String {
         if cell.pools {
             text.push_str("pools = true\n");
         }
+        let _ = writeln!(text, "weights = {:?}\ncaches = {:?}", cell.weights, cell.caches);
         let _ = writeln!(text, "points = {}", cell.points);
         for (key, factor) in [("tpot", cell.tpot), ("ttft", cell.ttft), ("throughput", cell.throughput)] {
             if let Some(factor) = factor {

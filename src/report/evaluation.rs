@@ -13,6 +13,7 @@ use super::uneven_experts::uneven_experts;
 use super::work_words::work_in_words;
 use crate::catalog::Entry;
 use crate::evaluate::{Bases, BatchBound, Evaluation, PartLine};
+use crate::memory::serving::CacheFormats;
 use crate::provenance::Source;
 use crate::scenario::{Limits, SharedBy};
 use crate::topology::PartKind;
@@ -267,13 +268,19 @@ fn uncalibrated(evaluation: &Evaluation) -> Option<String> {
     let own = cluster.prefill.as_ref().map(|own| format!(", prefill's on {}", own.accelerator.generation));
     let own = own.filter(|_| cluster.nodes_of_prefill().accelerator.generation != *generation).unwrap_or_default();
     let pooled = pools(serving.prefill.is_some());
-    let kind = format!("{engine} on {generation} with {} models{pooled}{own}", bands.architecture);
+    let cache = CacheFormats::of(&serving.model).keys_values;
+    let formats = format!("weights in {} and a cache in {}", serving.weights.kind(), cache.kind());
+    let kind = format!("{engine} on {generation} with {} models{pooled}{own}, {formats}", bands.architecture);
     let near = serving.efficiency.coverage.iter().filter(|cell| {
         let same = [cell.engine == engine, cell.generation == *generation, cell.architecture == bands.architecture];
         same.into_iter().filter(|same| *same).count() >= 2
     });
     let named: Vec<String> = near
-        .map(|cell| format!("{} on {} with {}{}", cell.engine, cell.generation, cell.architecture, pools(cell.pools)))
+        .map(|cell| {
+            let formats =
+                if cell.weights.is_empty() { String::new() } else { format!(" ({})", cell.weights.join("/")) };
+            format!("{} on {} with {}{formats}{}", cell.engine, cell.generation, cell.architecture, pools(cell.pools))
+        })
         .collect();
     let features: Vec<&str> = serving.features.unmeasured().collect();
     let measured = if features.is_empty() { String::new() } else { format!(" with {}", features.join(" and ")) };

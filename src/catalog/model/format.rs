@@ -99,6 +99,15 @@ impl Format {
         f64::from(self.number.bits()) + scale
     }
 
+    /// Its kind, however it is scaled: that of its numbers, and of four bits by the group.
+    pub fn kind(self) -> &'static str {
+        match self.number {
+            Number::Fp4 if self.group == 32 => "mxfp4",
+            Number::Fp4 => "nvfp4",
+            other => other.word(),
+        }
+    }
+
     /// Memory of so many numbers.
     pub fn bytes(self, count: f64) -> Bytes {
         Bytes::new(count * self.bits() / 8.0)

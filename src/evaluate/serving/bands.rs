@@ -1,6 +1,7 @@
 //! How far figures of serving may be off: by what measurements of the same kind were missed, and wider where there are none.
 
 use crate::catalog::serving_coverage::{Architecture, ServingCoverage};
+use crate::memory::serving::CacheFormats;
 use crate::scenario::{Cluster, Serving, SharedBy};
 use crate::units::Factor;
 
@@ -22,7 +23,7 @@ pub struct Bands {
 impl Bands {
     /// Of a scenario whose requests are `coming` at a rate or a concurrency, or else without end; none where the constants' catalog says nothing of what they were held against.
     ///
-    /// A figure that was measured for this generation, engine and kind of model, in pools or not, has the factor of those
+    /// A figure that was measured for this generation, engine and kind of model, in pools or not, with weights and caches in such formats, has the factor of those
     /// measurements. Any other has the widest of the nearest kinds that were (those with most of the four alike) twice over:
     /// once as they are missed themselves, and as much again, a judgement, for what was never looked at. Pools on accelerators
     /// of two generations were not measured: the time to the first token is of prefill's, all else of decode's.
@@ -30,10 +31,12 @@ impl Bands {
         let cells = &serving.efficiency.coverage;
         let [decode, prefill] =
             [cluster.main_nodes(), cluster.nodes_of_prefill()].map(|nodes| nodes.accelerator.generation.as_str());
+        let cache = CacheFormats::of(&serving.model).keys_values;
         let measured = !serving.features.is_unmeasured() && decode == prefill;
         let band_on = |generation: &str, of: fn(&ServingCoverage) -> Option<Factor>| {
             let near = |cell: &ServingCoverage| alike(cell, serving, generation, architecture);
-            let own = cells.iter().find(|cell| measured && near(cell) == ALL).and_then(of);
+            let covers = |cell: &&ServingCoverage| near(cell) == ALL && cell.has_formats(serving.weights, cache);
+            let own = cells.iter().find(|cell| measured && covers(cell)).and_then(of);
             let nearest = cells.iter().filter(|cell| of(cell).is_some()).map(near).max();
             let others = cells.iter().filter(|cell| Some(near(cell)) == nearest).filter_map(of);
             let widest = others.map(|factor| factor.get().powi(2)).reduce(f64::max);

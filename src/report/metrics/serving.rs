@@ -240,7 +240,7 @@ figures! {
     "serving.output_high_tokens_per_s_per_gpu": TokensPerSecond, "  High end", "The other end.";
         "figure x the factor within which nine of ten measured points of the kind lie" from ["serving.output_tokens_per_s_per_gpu", "efficiency/serving.coverage"]
         => |e| { let point = e.serving?; point.output_rate() * point.bands?.throughput };
-    "serving.uncalibrated": Flag, "No measurement covers this", "Whether no published point is of this accelerator generation, engine and kind of model, so that the ends are twice as far off as those of the nearest kinds.";
+    "serving.uncalibrated": Flag, "No measurement covers this", "Whether no published point is of this accelerator generation, engine and kind of model with weights and cache in such formats, so that the ends are twice as far off as those of the nearest kinds.";
         "the constants' catalog does not list the kind" from ["efficiency/serving.coverage", "serving.engine", "serving.model", "accelerators.generation"]
         => |e| e.serving?.bands?.uncalibrated;
     "serving.time_share.weights_ratio": Ratio, "Time in weights", "Share of a replica's time that reads weights in decode.";

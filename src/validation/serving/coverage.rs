@@ -23,6 +23,7 @@ pub fn coverage<'a>(runs: impl IntoIterator<Item = &'a Setup>, set: &ServingEffi
             };
             if told { run.factors(quantity, set) } else { Vec::new() }
         });
+        let kind_formats = (kind.weights.clone(), kind.caches.clone());
         let found = cells.iter().position(|(cell, _)| same(cell, &kind));
         let index = found.unwrap_or_else(|| {
             cells.push((kind, Default::default()));
@@ -30,6 +31,10 @@ pub fn coverage<'a>(runs: impl IntoIterator<Item = &'a Setup>, set: &ServingEffi
         });
         let (cell, known) = &mut cells[index];
         cell.points += 1;
+        for (known, own) in [(&mut cell.weights, kind_formats.0), (&mut cell.caches, kind_formats.1)] {
+            known.extend(own.into_iter().filter(|format| !known.contains(format)).collect::<Vec<_>>());
+            known.sort();
+        }
         for (known, errors) in known.iter_mut().zip(errors) {
             known.extend(errors);
         }

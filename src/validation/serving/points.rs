@@ -97,6 +97,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         draft: draft(row, &named.model)?,
         links: named.links(),
         shape: ModelShape::new(&named.model),
+        formats: named.formats(),
         model: named.id,
         accelerator: named.accelerator,
         version,

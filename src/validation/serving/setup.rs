@@ -111,6 +111,8 @@ pub struct Setup {
     pub(super) spread: Spread,
     /// Requests at once, at most.
     pub(super) room: Room,
+    /// Kinds of the formats of its weights and its cache.
+    pub(super) formats: [&'static str; 2],
     /// The engine's version, where it is known.
     pub(super) version: Option<EngineVersion>,
     /// Steps that a prompt waits at most for one in each other attention group.
@@ -279,6 +281,8 @@ impl Setup {
             engine: self.engine.clone(),
             architecture: self.shape.architecture(),
             pools: self.disaggregated(),
+            weights: vec![self.formats[0].to_owned()],
+            caches: vec![self.formats[1].to_owned()],
             ..ServingCoverage::default()
         }
     }
@@ -428,6 +432,13 @@ impl Named {
         }
         let requests = found.pool / found.request * f64::from(layout.attention_data) * f64::from(layout.pipeline);
         Ok(Room { requests })
+    }
+
+    /// Kinds of the formats of its weights, which most are experts' where it has such, and its cache.
+    pub(super) fn formats(&self) -> [&'static str; 2] {
+        let module = if self.has_experts() { Module::Experts } else { Module::Mlp };
+        let weights = self.model.formats.of(module).format;
+        [weights.kind(), CacheFormats::of(&self.model).keys_values.kind()]
     }
 
     pub(super) fn has_experts(&self) -> bool {

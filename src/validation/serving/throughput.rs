@@ -59,6 +59,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         draft: None,
         links: named.links(),
         shape: ModelShape::new(&named.model),
+        formats: named.formats(),
         model: named.id,
         accelerator: named.accelerator,
         version,
