@@ -321,7 +321,7 @@ mod tests {
                 (1..=most).map(|prompts| engine.prefill_together(prompts.into(), input, 0.0).value()).collect();
             let (alone, all) = (engine.prefill(input, 0.0), *step.last().unwrap());
             let each = all / f64::from(most);
-            for workers in [1, 4, 16] {
+            for workers in [1_u32, 4, 16] {
                 for (load, near) in [0.05, 0.3, 0.6, 0.9].into_iter().zip(near) {
                     let rate = load / each;
                     let queue = PromptQueue {
