@@ -11,7 +11,7 @@ use clusterplan::memory::serving::{
     CacheFormats, Engine, Pages, Paging, ServingLayout, fits, largest_context, rank_weights, sequence_bytes,
 };
 use clusterplan::memory::{Software, footprint, worst};
-use clusterplan::parallelism::{Layout, ServingLayout, Sharding};
+use clusterplan::parallelism::{Layout, Sharding};
 use clusterplan::units::{Bytes, Fraction};
 use clusterplan::workload::{CacheNumbers, LayerKind, Transformer, census, import, numbers_at, weight_bytes};
 use setup::{BARE, CATALOG, job, model};
