@@ -30,7 +30,7 @@ use super::domains::Domains;
 use super::network::Occupancy;
 use super::pools::{Places, Sides};
 use super::split::Split;
-use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Scratch, Spread, SteadyState};
+use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Scratch, Separate, Spread, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{Fits, Paging, ServingLayout};
 use crate::scenario::{AdapterRouting, Arrivals, Cluster, NodeGroup, PrefillPool, Serving};
@@ -115,6 +115,19 @@ pub struct PoolPoint {
     pub most: RequestRate,
     /// The most that decode finishes.
     pub finished: RequestRate,
+}
+
+impl PoolPoint {
+    fn new(layout: ServingLayout, workers: u64, pools: &Separate<'_>, request: &Request) -> Self {
+        Self {
+            layout,
+            workers,
+            transfer: pools.transfer.alone(),
+            handed_over: pools.handed_over(request),
+            most: pools.prefilled(),
+            finished: pools.decoded(request),
+        }
+    }
 }
 
 /// Serving on a cluster's accelerators at work.
@@ -272,14 +285,7 @@ fn answered(
             let (workers, all, pools, (state, latencies)) = split.chosen(&request, |pools, all| {
                 apart(pools, serving, &request, (largest, all - spares, busiest), (&coming, &mut *scratch))
             })?;
-            pool = Some(PoolPoint {
-                layout: wanted.layout,
-                workers,
-                transfer: transfer.alone(),
-                handed_over: pools.handed_over(&request),
-                most: pools.prefilled(),
-                finished: pools.decoded(&request),
-            });
+            pool = Some(PoolPoint::new(wanted.layout, workers, &pools, &request));
             let replicas = all - spares;
             let most = sides.pools(workers, all).most(&request).requests_per_second * all as f64;
             (replicas, most, largest.in_pools(serving.arrivals, &pools, &request, &state), state, latencies)

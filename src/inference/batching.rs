@@ -145,11 +145,11 @@ impl Replica<'_> {
         let before = self.by_chance(load, &state, filled, coming, scratch);
         // Those that wait for room wait for so much more too.
         let (wait, over) = (before.over_all(), load.concurrency / turns.taken);
-        turns.room = turns.room + wait * (over - 1.0);
+        turns.room += wait * (over - 1.0);
         let (cycle, beside) = (state.cycle, state.batch * (1.0 - load.concurrency.max(1.0).recip()));
         let own = |new: f64, alone: Seconds| self.hardware.first_token + alone + cycle * self.joined_steps(new, beside);
-        state.queue = state.queue + wait * over;
-        state.ttft = state.ttft + wait * over;
+        state.queue += wait * over;
+        state.ttft += wait * over;
         let whole = state.ttft + state.tpot * load.request.output;
         state.requests_per_second = load.concurrency / (whole / Seconds::new(1.0));
         let others = 1.0 - load.concurrency.max(1.0).recip();

@@ -68,6 +68,57 @@ pub(super) fn scattered<F: Fn(f64) -> Seconds>(
     distribution(coming, state, &sources, scratch)
 }
 
+impl Replica<'_> {
+    /// How latencies scatter about those of a state with as many requests as there is room for, without end: by the lengths of
+    /// requests.
+    pub fn endless_latencies(&self, state: &SteadyState, coming: &Coming<'_>, scratch: &mut Scratch) -> Latencies {
+        self.time_prompts(coming, scratch);
+        let own = |new: f64, alone: Seconds| self.hardware.first_token + alone + state.cycle * self.chunks(new);
+        scattered(coming, state, &Turns::none(state.batch), (&own, Wait::NONE, |_| state.tpot), scratch)
+    }
+}
+
+impl Separate<'_> {
+    /// So many open at once in all, as [`Separate::closed`] has it, and how their latencies scatter.
+    pub fn closed_of(
+        &self,
+        request: &Request,
+        at_once: (f64, f64),
+        coming: &Coming<'_>,
+        scratch: &mut Scratch,
+    ) -> (SteadyState, Latencies) {
+        let (state, turns, by_chance) = self.open_at_once(request, at_once, coming, scratch);
+        (state, self.about(request, &state, &turns, by_chance, (coming, scratch)))
+    }
+
+    /// How latencies scatter about those of a state in which nobody waits.
+    pub fn endless_latencies(
+        &self,
+        request: &Request,
+        state: &SteadyState,
+        coming: &Coming<'_>,
+        scratch: &mut Scratch,
+    ) -> Latencies {
+        self.about(request, state, &Turns::none(state.batch), Wait::NONE, (coming, scratch))
+    }
+
+    fn about(
+        &self,
+        request: &Request,
+        state: &SteadyState,
+        turns: &Turns,
+        by_chance: Wait,
+        (coming, scratch): (&Coming<'_>, &mut Scratch),
+    ) -> Latencies {
+        self.time_prompts(request, coming, scratch);
+        let fixed = self.decode.hardware.first_token + self.transfer.alone() + state.cycle;
+        let own = |_: f64, alone: Seconds| fixed + alone;
+        let token =
+            |number: f64| self.step(request, number.clamp(1.0_f64.min(state.batch), self.room.requests)).total();
+        scattered(coming, state, turns, (&own, by_chance, token), scratch)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +158,7 @@ mod tests {
             token: &|batch| engine.token_time(&request, batch.max(1.0), &together, others).total().value(),
         };
         let mut draws = Draws::new();
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some hundreds of requests")]
         let count = if waves.is_finite() { (f64::from(open) * waves) as u32 } else { 40_000 };
         let sent: Vec<Sent> = (0..count)
             .map(|_| Sent {
@@ -160,56 +212,5 @@ mod tests {
             let near = [0.35, 0.5, 0.2, 0.2, 0.05, 0.05, 0.05, 0.12, 0.12, 0.12];
             assert!((0..10).all(|index| off[index].abs() < near[index]), "{input:?} {output:?} {open}: {off:.3?}");
         }
-    }
-}
-
-impl Replica<'_> {
-    /// How latencies scatter about those of a state with as many requests as there is room for, without end: by the lengths of
-    /// requests.
-    pub fn endless_latencies(&self, state: &SteadyState, coming: &Coming<'_>, scratch: &mut Scratch) -> Latencies {
-        self.time_prompts(coming, scratch);
-        let own = |new: f64, alone: Seconds| self.hardware.first_token + alone + state.cycle * self.chunks(new);
-        scattered(coming, state, &Turns::none(state.batch), (&own, Wait::NONE, |_| state.tpot), scratch)
-    }
-}
-
-impl Separate<'_> {
-    /// So many open at once in all, as [`Separate::closed`] has it, and how their latencies scatter.
-    pub fn closed_of(
-        &self,
-        request: &Request,
-        at_once: (f64, f64),
-        coming: &Coming<'_>,
-        scratch: &mut Scratch,
-    ) -> (SteadyState, Latencies) {
-        let (state, turns, by_chance) = self.open_at_once(request, at_once, coming, scratch);
-        (state, self.about(request, &state, &turns, by_chance, (coming, scratch)))
-    }
-
-    /// How latencies scatter about those of a state in which nobody waits.
-    pub fn endless_latencies(
-        &self,
-        request: &Request,
-        state: &SteadyState,
-        coming: &Coming<'_>,
-        scratch: &mut Scratch,
-    ) -> Latencies {
-        self.about(request, state, &Turns::none(state.batch), Wait::NONE, (coming, scratch))
-    }
-
-    fn about(
-        &self,
-        request: &Request,
-        state: &SteadyState,
-        turns: &Turns,
-        by_chance: Wait,
-        (coming, scratch): (&Coming<'_>, &mut Scratch),
-    ) -> Latencies {
-        self.time_prompts(request, coming, scratch);
-        let fixed = self.decode.hardware.first_token + self.transfer.alone() + state.cycle;
-        let own = |_: f64, alone: Seconds| fixed + alone;
-        let token =
-            |number: f64| self.step(request, number.clamp(1.0_f64.min(state.batch), self.room.requests)).total();
-        scattered(coming, state, turns, (&own, by_chance, token), scratch)
     }
 }

@@ -136,7 +136,7 @@ impl Deviating for Shape {
                 }
             }
             Form::Even { half } => {
-                let below = ((over_mean - 1.0) / half + 1.0) / 2.0;
+                let below = f64::midpoint((over_mean - 1.0) / half, 1.0);
                 if below <= 0.0 {
                     f64::NEG_INFINITY
                 } else if below >= 1.0 {

@@ -60,11 +60,13 @@ impl RequestRate {
     }
 
     /// The highest rate below this one that four digits say, as a most is told: what is asked as it is written is served.
+    #[must_use]
     pub fn told_as_most(self) -> Self {
         self.of_digits(|units| (units * (1.0 - 1e-9)).floor())
     }
 
     /// The lowest rate not below this one that four digits say, as what is more than a most is told.
+    #[must_use]
     pub fn told_as_more(self) -> Self {
         // What is written with as many digits is itself.
         self.of_digits(|units| (units * (1.0 - 1e-9)).ceil())

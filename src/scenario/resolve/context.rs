@@ -71,9 +71,6 @@ impl<'a> Context<'a> {
             let hint = format!("the shortest has {} tokens; {}", shortest, self.hint(shortest));
             sink.push(Diagnostic::new(Code::OutOfRange, message).at(&trace.at, "this trace").hint(hint));
         }
-        fn kept<T: Copy>(of: &[T], fits: &[bool]) -> Vec<T> {
-            of.iter().zip(fits).filter(|(_, fits)| **fits).map(|(value, _)| *value).collect()
-        }
         Taken {
             inputs: kept(&trace.inputs, &fits),
             outputs: kept(&trace.outputs, &fits),
@@ -137,4 +134,9 @@ impl<'a> Context<'a> {
             None => format!("shorten them, or give `serving.max_model_len = {}`", tokens.ceil()),
         }
     }
+}
+
+/// Those of which it is said that they fit.
+fn kept<T: Copy>(of: &[T], fits: &[bool]) -> Vec<T> {
+    of.iter().zip(fits).filter(|(_, fits)| **fits).map(|(value, _)| *value).collect()
 }
