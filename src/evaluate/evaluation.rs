@@ -1,5 +1,6 @@
 //! One scenario's answer, with all that a report shows.
 
+use super::day_shares::DayShares;
 use super::most_served::most_within;
 use super::token_costs::prefill_share;
 use super::{
@@ -55,6 +56,9 @@ pub struct Evaluation {
     /// The most that is served with limits kept; none where it is worked out as it is asked for, which takes as long as some tens
     /// of answers.
     pub(super) most: Option<RequestRate>,
+    /// Where time goes on the mean of a day; none where it is worked out as it is asked for, which takes as long as an answer for
+    /// each load that stands for the day's.
+    pub(super) day: Option<DayShares>,
 }
 
 impl Evaluation {
@@ -211,6 +215,8 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
     let serving = scenario.serving.as_ref().map(|serving| serving_point(serving, &scenario.cluster)).transpose()?;
     let most =
         scenario.serving.as_ref().zip(serving).map(|(asked, point)| most_within(asked, &scenario.cluster, &point));
+    let day = scenario.serving.as_ref().zip(serving);
+    let day = day.map(|(asked, point)| DayShares::of(asked, &scenario.cluster, &point)).transpose()?;
     let usable_memory = usable.or(serving.map(|serving| serving.usable)).unwrap_or(Bytes::ZERO);
     let unit_costs = point.map_or_else(
         || {
@@ -220,7 +226,7 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
         |point| point.unit_costs,
     );
     check_finite(&built, point.as_ref(), &unit_costs)?;
-    let agents = agents_point(&scenario, serving.as_ref(), (&built, &unit_costs));
+    let agents = agents_point(&scenario, serving.as_ref(), day, (&built, &unit_costs))?;
     Ok(Evaluation {
         scenario,
         built,
@@ -233,21 +239,25 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
         usable_memory,
         found: None,
         most,
+        day,
     })
 }
 
-/// The agents' tasks that are served, where there are any.
+/// The agents' tasks that are served, where there are any; with the shares of a day's time where they are known.
+///
+/// # Errors
+/// As [`serving_point`], at the loads of a day.
 pub(super) fn agents_point(
     scenario: &Scenario,
     serving: Option<&ServingPoint>,
+    day: Option<DayShares>,
     (built, unit_costs): (&BuiltCluster, &UnitCosts),
-) -> Option<AgentsPoint> {
-    match (&scenario.agents, &scenario.serving, serving) {
-        (Some(agents), Some(served), Some(point)) => {
-            let share = prefill_share(&scenario.cluster, built, point);
-            let costs = TokenCosts::new(point, unit_costs.per_useful_gpu_hour, share);
-            Some(AgentsPoint::new(agents, served, point, &costs))
-        }
-        _ => None,
-    }
+) -> Result<Option<AgentsPoint>, Infeasible> {
+    let (Some(agents), Some(served), Some(point)) = (&scenario.agents, &scenario.serving, serving) else {
+        return Ok(None);
+    };
+    let day = day.map_or_else(|| DayShares::of(served, &scenario.cluster, point), Ok)?;
+    let share = prefill_share(&scenario.cluster, built, &day);
+    let costs = TokenCosts::new(point, unit_costs.per_useful_gpu_hour, share);
+    Ok(Some(AgentsPoint::new(agents, served, point, &costs)))
 }

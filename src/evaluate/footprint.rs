@@ -82,7 +82,7 @@ impl Evaluation {
     /// Useful hours of an accelerator that a million tokens take, where anything is served.
     pub fn token_hours(&self) -> Option<ByToken<f64>> {
         // What they cost at a dollar an hour are hours.
-        self.token_hours_of(self.serving?.prefill_share())
+        self.token_hours_of(self.day_shares()?.prefill)
     }
 
     /// The same where so large a share of what hours take is prefill's.
@@ -101,7 +101,7 @@ impl Evaluation {
     pub fn token_footprint(&self) -> Option<ByToken<Footprint>> {
         let hour = self.useful_hour();
         let own = self.scenario.cluster.prefill.as_ref();
-        let prefill = own.map_or(self.serving?.prefill_share(), |_| self.built.shares_of_prefill().energy);
+        let prefill = own.map_or(self.day_shares()?.prefill, |_| self.built.shares_of_prefill().energy);
         Some(self.token_hours_of(prefill)?.map(|hours| hour.times(hours)))
     }
 

@@ -6,6 +6,7 @@
 mod agents;
 mod bases;
 mod cluster;
+mod day_shares;
 mod domains;
 mod evaluation;
 mod failures;

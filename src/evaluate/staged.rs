@@ -38,6 +38,7 @@ impl Staged {
             usable_memory: prepared.usable_memory,
             found: None,
             most: None,
+            day: None,
             scenario,
             built,
         };
@@ -142,6 +143,7 @@ impl StagedServing {
             usable_memory: Bytes::ZERO,
             found: None,
             most: None,
+            day: None,
             scenario,
             built,
         };
@@ -197,7 +199,7 @@ impl StagedServing {
         let point = serving_point_of(serving, &scenario.cluster, self.bound.as_ref(), &mut self.scratch)?;
         self.totals.clone()?;
         check_finite_hour(unit_costs)?;
-        let agents = agents_point(scenario, Some(&point), (built, unit_costs));
+        let agents = agents_point(scenario, Some(&point), None, (built, unit_costs))?;
         let evaluation = &mut self.evaluation;
         evaluation.usable_memory = point.usable;
         (evaluation.serving, evaluation.agents) = (Some(point), agents);

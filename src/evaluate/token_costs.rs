@@ -1,5 +1,6 @@
 //! What a million tokens cost.
 
+use super::day_shares::DayShares;
 use super::{BuiltCluster, Evaluation, ServingPoint};
 use crate::catalog::pricebook::Driver;
 use crate::scenario::Cluster;
@@ -30,16 +31,14 @@ impl Evaluation {
     /// The same at another cost of an accelerator's hour, on the mean of all accelerators, and where prefill has nodes of another
     /// kind at their share of it, which is that of owning them where none is given.
     pub fn token_costs_at(&self, gpu: UsdPerHour, of_prefill: Option<f64>) -> Option<TokenCosts> {
-        let point = self.serving?;
-        let owned = || prefill_share(&self.scenario.cluster, &self.built, &point);
-        Some(TokenCosts::new(&point, gpu, of_prefill.unwrap_or_else(owned)))
+        let owned = || Some(prefill_share(&self.scenario.cluster, &self.built, &self.day_shares()?));
+        Some(TokenCosts::new(&self.serving?, gpu, of_prefill.or_else(owned)?))
     }
 }
 
-/// Prefill's share of what serving costs: of the accelerators' time, or of their cost where prefill has nodes of another kind.
-pub(super) fn prefill_share(cluster: &Cluster, built: &BuiltCluster, point: &ServingPoint) -> f64 {
-    let share = || point.prefill_share();
-    cluster.prefill.as_ref().map_or_else(share, |_| built.shares_of_prefill().cost)
+/// Prefill's share of what serving costs: of the accelerators' time on the mean of a day, or of their cost where prefill has nodes of another kind.
+pub(super) fn prefill_share(cluster: &Cluster, built: &BuiltCluster, day: &DayShares) -> f64 {
+    cluster.prefill.as_ref().map_or(day.prefill, |_| built.shares_of_prefill().cost)
 }
 
 /// What a million tokens of answers cost by what the time goes into, and the energy that they take.
@@ -82,20 +81,20 @@ impl CostElements {
 }
 
 impl Evaluation {
-    /// What a million tokens of answers cost by element: all that the replicas cost, shared out by their time. A pool of
-    /// prefill computes while it takes prompts in, and waits else.
+    /// What a million tokens of answers cost by element: all that the replicas cost, shared out by their time on the mean
+    /// of a day. A pool of prefill computes while it takes prompts in, and waits else.
     pub fn cost_elements(&self) -> Option<CostElements> {
         let point = self.serving?;
         let second = self.unit_costs.per_useful_gpu_hour.over(Seconds::new(1.0)) * point.accelerators_per_replica();
         let million =
             second * (MILLION * point.peak_to_mean / (point.state.requests_per_second * point.request.output));
-        let shares = &point.shares;
+        let day = self.day_shares()?;
+        let shares = &day.time;
         let tokens = point.mean_rate().over(Seconds::new(1.0)) * point.request.output;
-        // What stands by, or is there for the peak, waits.
-        let at_work = point.serving_share() / point.peak_to_mean;
-        let share = prefill_share(&self.scenario.cluster, &self.built, &point);
-        let (prefill, busy) =
-            point.pool.map_or((0.0, 0.0), |pool| (share, (point.request_rate() / pool.most).min(1.0)));
+        // What stands by waits.
+        let at_work = point.serving_share();
+        let share = prefill_share(&self.scenario.cluster, &self.built, &day);
+        let (prefill, busy) = point.pool.map_or((0.0, 0.0), |pool| (share, (point.mean_rate() / pool.most).min(1.0)));
         let of = |share: f64| million * (share * at_work * (1.0 - prefill));
         let of_prefill = |share: f64| million * (share * at_work * prefill);
         Some(CostElements {
@@ -157,7 +156,7 @@ impl TokenCosts {
     /// A replica's time is prefill's while decode waits for it, and decode's else; prefill's is the prompt's own tokens'
     /// but for what attention to cached ones adds.
     ///
-    /// `gpu` is the cost of an accelerator's hour on the mean of all, of which so large a share is prefill's.
+    /// `gpu` is the cost of an accelerator's hour on the mean of all, of which so large a share is prefill's through a day.
     pub fn new(point: &ServingPoint, gpu: UsdPerHour, prefill: f64) -> Self {
         let second = gpu.over(Seconds::new(1.0)) * point.accelerators_per_replica();
         let (request, state) = (&point.request, &point.state);

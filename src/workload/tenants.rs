@@ -1,12 +1,10 @@
 //! Tenants that share replicas: what they ask for through a day.
 
+use super::day::Day;
 use crate::units::RequestRate;
 
 /// Steps that a day is looked at in: quarters of an hour.
 const STEPS: u32 = 96;
-/// Halvings in which the form of a day is found, and the narrowest.
-const HALVINGS: u32 = 60;
-const NARROWEST: f64 = 1e4;
 
 /// Tenants that are alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,32 +23,20 @@ pub struct TenantClass {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tenants(pub Vec<TenantClass>);
 
-/// Share of the peak at an hour of the day, that many hours from the busiest: a raised cosine, the narrower the higher `power`.
-fn share(power: f64, hours: f64) -> f64 {
-    f64::midpoint(1.0, (hours / 24.0 * std::f64::consts::TAU).cos()).powf(power)
-}
-
 /// Hours of a day.
 fn hours() -> impl Iterator<Item = f64> {
     (0..STEPS).map(|step| f64::from(step) * 24.0 / f64::from(STEPS))
 }
 
 /// Hours at which days are looked at, those among them at which some are busiest.
-fn looked_at(days: &[(TenantClass, f64, f64)]) -> impl Iterator<Item = f64> {
+fn looked_at(days: &[(TenantClass, f64, Day)]) -> impl Iterator<Item = f64> {
     hours().chain(days.iter().map(|(_, busiest, _)| *busiest))
 }
 
 impl TenantClass {
-    /// The power at which a day's mean over its peak is that of the class; none, and the same at all hours, where both are alike.
-    fn power(&self) -> f64 {
-        let wanted = self.mean / self.peak;
-        let mean = |power: f64| hours().map(|hour| share(power, hour)).sum::<f64>() / f64::from(STEPS);
-        let (mut low, mut high) = (0.0, NARROWEST);
-        for _ in 0..HALVINGS {
-            let middle = f64::midpoint(low, high);
-            if mean(middle) > wanted { low = middle } else { high = middle }
-        }
-        low
+    /// The day whose mean over its peak is that of the class; the same at all hours, where both are alike.
+    fn day(&self) -> Day {
+        Day::of(self.mean / self.peak, |day| hours().map(|hour| day.share(hour)).sum::<f64>() / f64::from(STEPS))
     }
 }
 
@@ -61,8 +47,8 @@ pub fn replicas(asked: RequestRate, each: RequestRate) -> f64 {
 
 impl Tenants {
     /// Those with an hour, with the form of their day.
-    fn by_day(&self) -> Vec<(TenantClass, f64, f64)> {
-        let of = |class: &TenantClass| Some((*class, class.busiest?, class.power()));
+    fn by_day(&self) -> Vec<(TenantClass, f64, Day)> {
+        let of = |class: &TenantClass| Some((*class, class.busiest?, class.day()));
         self.0.iter().filter_map(of).collect()
     }
 
@@ -76,8 +62,8 @@ impl Tenants {
     pub fn reallocated(&self, each: RequestRate) -> Option<f64> {
         let days = self.by_day();
         let at = |hour: f64| -> f64 {
-            let own = |(class, busiest, power): &(TenantClass, f64, f64)| {
-                f64::from(class.count) * replicas(class.peak * share(*power, hour - busiest), each)
+            let own = |(class, busiest, day): &(TenantClass, f64, Day)| {
+                f64::from(class.count) * replicas(class.peak * day.share(hour - busiest), each)
             };
             days.iter().map(own).sum()
         };
@@ -87,8 +73,8 @@ impl Tenants {
     /// Of each class, what one tenant asks for through a day: none where its hour is not known.
     pub fn days(&self) -> Option<Vec<Vec<RequestRate>>> {
         let days = self.by_day();
-        let of = |(class, busiest, power): &(TenantClass, f64, f64)| {
-            looked_at(&days).map(|hour| class.peak * share(*power, hour - busiest)).collect()
+        let of = |(class, busiest, day): &(TenantClass, f64, Day)| {
+            looked_at(&days).map(|hour| class.peak * day.share(hour - busiest)).collect()
         };
         (days.len() == self.0.len()).then(|| days.iter().map(of).collect())
     }
@@ -99,8 +85,8 @@ impl Tenants {
     pub fn pooled(&self) -> RequestRate {
         let days = self.by_day();
         let at = |hour: f64| -> RequestRate {
-            let of = |(class, busiest, power): &(TenantClass, f64, f64)| {
-                class.peak * (f64::from(class.count) * share(*power, hour - busiest))
+            let of = |(class, busiest, day): &(TenantClass, f64, Day)| {
+                class.peak * (f64::from(class.count) * day.share(hour - busiest))
             };
             days.iter().map(of).sum()
         };
@@ -126,11 +112,11 @@ mod tests {
     fn a_day_has_its_mean_and_its_peak() {
         // Twice the mean at the peak is a cosine; three times and one and a quarter are narrower and wider.
         for (mean, peak) in [(1.0, 2.0), (1.0, 3.0), (1.0, 1.25), (1.0, 12.0)] {
-            let power = class(1, mean, peak, Some(14.0)).power();
-            let found = hours().map(|hour| peak * share(power, hour - 14.0)).sum::<f64>() / f64::from(STEPS);
+            let day = class(1, mean, peak, Some(14.0)).day();
+            let found = hours().map(|hour| peak * day.share(hour - 14.0)).sum::<f64>() / f64::from(STEPS);
             assert!((found / mean - 1.0).abs() < 1e-9, "{found}");
         }
-        assert!((class(1, 1.0, 2.0, Some(0.0)).power() - 1.0).abs() < 1e-9);
+        assert!((class(1, 1.0, 2.0, Some(0.0)).day().share(6.0) - 0.5).abs() < 1e-9);
     }
 
     #[test]

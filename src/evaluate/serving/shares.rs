@@ -19,6 +19,9 @@ pub struct TimeShares {
 }
 
 impl TimeShares {
+    /// Without a request.
+    pub(in crate::evaluate) const IDLE: Self = Self { weights: 0.0, cache: 0.0, compute: 0.0, network: 0.0, idle: 1.0 };
+
     /// Of a steady state: the step's parts and the wait for prefills are shares of the time between tokens; at a rate that
     /// leaves the engine empty now and then, that part of the time is idle.
     pub(super) fn of(state: &SteadyState, random: bool) -> Self {
@@ -32,6 +35,17 @@ impl TimeShares {
             compute: share(step.arithmetic + state.stall),
             network: share(step.network),
             idle: share(step.overhead) + empty,
+        }
+    }
+
+    /// With such a share of this idle time spent in another way.
+    pub(in crate::evaluate) fn filled(self, other: Self, share: f64) -> Self {
+        Self {
+            weights: self.weights + other.weights * share,
+            cache: self.cache + other.cache * share,
+            compute: self.compute + other.compute * share,
+            network: self.network + other.network * share,
+            idle: self.idle - (1.0 - other.idle) * share,
         }
     }
 
