@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod context;
+mod days;
 mod engine;
 mod open;
 mod parts;
