@@ -45,13 +45,13 @@ figures! {
         => |e| { e.scenario.cluster.prefill.as_ref()?; e.built.shares_of_prefill().cost };
     "cost.usd_per_mtok_input": Usd, "Million tokens of prompts", "That are not cached: their part of prefill's share of the time, or of the cost where it has nodes of another kind.";
         "useful hour of a GPU x prefill's share of the time x share of the prompt's work / tokens an hour"
-        from ["cost.usd_per_useful_gpu_hour", "cost.prefill_share_ratio", "serving.requests_per_s", "serving.input_tokens", "serving.prefill_stall_s"] => |e| e.token_costs()?.input;
+        from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "cost.prefill_share_ratio", "serving.requests_per_s", "serving.input_tokens", "serving.prefill_stall_s"] => |e| e.token_costs()?.input;
     "cost.usd_per_mtok_cached": Usd, "Million cached tokens of prompts", "Their part of prefill's share of the time: attention to them.";
         "useful hour of a GPU x prefill's share of the time x share of attention to cached tokens / tokens an hour"
-        from ["cost.usd_per_useful_gpu_hour", "cost.prefill_share_ratio", "serving.requests_per_s", "serving.prefix_hit", "serving.prefill_stall_s"] => |e| e.token_costs()?.cached?;
+        from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "cost.prefill_share_ratio", "serving.requests_per_s", "serving.prefix_hit", "serving.prefill_stall_s"] => |e| e.token_costs()?.cached?;
     "cost.usd_per_mtok_output": Usd, "Million tokens of answers", "Decode's share of the time, idle time too.";
         "useful hour of a GPU x decode's share of the time / tokens an hour"
-        from ["cost.usd_per_useful_gpu_hour", "cost.prefill_share_ratio", "serving.requests_per_s", "serving.output_tokens", "serving.tpot_s"] => |e| e.token_costs()?.output;
+        from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "cost.prefill_share_ratio", "serving.requests_per_s", "serving.output_tokens", "serving.tpot_s"] => |e| e.token_costs()?.output;
     "cost.usd_per_mtok_blended": Usd, "Million tokens, prompts and answers", "All tokens alike.";
         "useful hour of a GPU / tokens of prompts and answers an hour"
         from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.input_tokens", "serving.output_tokens"] => |e| e.token_costs()?.blended;
@@ -67,19 +67,19 @@ figures! {
         "reading weights + reading caches + arithmetic + messages + waiting" from ["cost.usd_per_mtok_output_weights", "cost.usd_per_mtok_output_kv", "cost.usd_per_mtok_output_compute", "cost.usd_per_mtok_output_network", "cost.usd_per_mtok_output_waiting"]
         => |e| e.cost_elements()?.total();
     "cost.usd_per_mtok_output_weights": Usd, "  of it reading weights", "By where the time goes.";
-        "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.weights_ratio", "serving.output_tokens_per_s_per_gpu"]
+        "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "serving.time_share.weights_ratio", "serving.output_tokens_per_s_per_gpu"]
         => |e| e.cost_elements()?.weights;
     "cost.usd_per_mtok_output_kv": Usd, "  reading caches", "The same.";
-        "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.kv_ratio", "serving.output_tokens_per_s_per_gpu"]
+        "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "serving.time_share.kv_ratio", "serving.output_tokens_per_s_per_gpu"]
         => |e| e.cost_elements()?.cache;
     "cost.usd_per_mtok_output_compute": Usd, "  arithmetic", "The same, prefill's among it.";
-        "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.compute_ratio", "serving.output_tokens_per_s_per_gpu"]
+        "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "serving.time_share.compute_ratio", "serving.output_tokens_per_s_per_gpu"]
         => |e| e.cost_elements()?.compute;
     "cost.usd_per_mtok_output_network": Usd, "  messages", "The same.";
-        "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.network_ratio", "serving.output_tokens_per_s_per_gpu"]
+        "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "serving.time_share.network_ratio", "serving.output_tokens_per_s_per_gpu"]
         => |e| e.cost_elements()?.network;
     "cost.usd_per_mtok_output_waiting": Usd, "  waiting", "The same: for the host and between kernels, and without a request; a pool of prefill without a prompt.";
-        "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.time_share.idle_ratio", "serving.output_tokens_per_s_per_gpu"]
+        "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "serving.time_share.idle_ratio", "serving.output_tokens_per_s_per_gpu"]
         => |e| e.cost_elements()?.waiting;
     "cost.usd_per_mtok_output_power": Usd, "  of all these, power", "Electricity, and the building or colocation that is paid by the kilowatt.";
         "the elements together x share of a year's cost that is paid by the kilowatt or kilowatt-hour" from ["cost.usd_per_mtok_output_weights", "cost.annualised_per_year_usd", "sites.electricity", "sites.colocation"]
