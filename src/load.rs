@@ -221,9 +221,21 @@ pub fn aliases(sources: &mut Sources, sink: &Sink) -> Aliases {
     Aliases::read(&parse(sources, file, sink), sink)
 }
 
+/// The text of a file, without the byte order mark that some editors put at its beginning.
+///
+/// # Errors
+/// When it cannot be read, or is not UTF-8.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    let text = std::fs::read_to_string(path)?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
+}
+
 /// The text of a file that is no TOML; a failure goes to the sink.
 pub fn text(path: &Path, sink: &Sink) -> Option<String> {
-    let read = std::fs::read_to_string(path);
+    let read = read_text(path);
     if let Err(error) = &read {
         unreadable(path, error, sink);
     }
@@ -232,7 +244,7 @@ pub fn text(path: &Path, sink: &Sink) -> Option<String> {
 
 /// Reads and parses a file; a failure goes to the sink.
 pub fn read(path: &Path, sources: &mut Sources, sink: &Sink) -> Option<Node> {
-    match std::fs::read_to_string(path) {
+    match read_text(path) {
         Ok(text) => {
             let file = sources.add(path.display().to_string(), text);
             Some(parse(sources, file, sink))

@@ -85,6 +85,24 @@ fn what_is_not_understood_is_a_mistake_with_its_place() {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_part_of_a_configuration() {
+    let marked = directory("marked", &format!("{}{CONFIG}", '\u{feff}'), None);
+    let found = json(&["model", marked.to_str().unwrap()], 0);
+    assert_eq!(found["parameters_count"], 8_030_261_248_u64);
+    // Characters of several bytes are told whole, wherever a parser stops in them.
+    for (name, text) in [("umlaut", "\u{fc}{}"), ("quotes", "{\u{201c}a\u{201d}: 1}"), ("marks", "\u{feff}\u{feff}{}")]
+    {
+        let wrong = directory(name, text, None);
+        for arguments in [&["model"][..], &["model", "import"]] {
+            let output = run(&[arguments, &[wrong.to_str().unwrap()]].concat());
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{stderr}");
+            assert!(stderr.contains("the text is not JSON") && stderr.contains("config.json:1:"), "{stderr}");
+        }
+    }
+}
+
+#[test]
 fn serving_memory_says_what_fits() {
     let serve = ["memory", "--model", "llama-3.1-70b", "--accelerator", "h100-sxm-80gb", "--tensor"];
     let four = json(&[&serve[..], &["4", "--context", "8192"]].concat(), 0);

@@ -18,6 +18,8 @@ fn what_cannot_be_is_a_no_with_reasons_and_mistakes_are_told() {
     for (setting, said) in [
         ("serving.arrivals=\"max\"", "at a rate"),
         ("plan.limits={ deadline = \"3 days\" }", "serving has no deadline"),
+        ("plan.limits={ budget = \"$0\" }", "`plan.limits.budget` is not above zero"),
+        ("plan.limits={ power = \"0 W\" }", "`plan.limits.power` is not above zero"),
         ("plan.vary={ \"cluster.site\" = \"any\" }", "`cluster.site` is nothing that a plan varies"),
         ("plan.vary={ \"cluster.node\" = [\"hgx-h100\"] }", "no node has the id"),
     ] {

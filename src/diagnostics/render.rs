@@ -1,6 +1,7 @@
 //! Diagnostics as text with carets.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
@@ -54,14 +55,22 @@ fn is_short(text: &str, span: &Span) -> bool {
     before + (end - start) + after <= LONGEST_LINE
 }
 
+/// The whole characters that a place is of, within the text: parsers count bytes, and may stop in the midst of one.
+fn whole(text: &str, range: &Range<usize>) -> Range<usize> {
+    let (start, end) = (range.start.min(text.len()), range.end.min(text.len()));
+    let begins = |at: &usize| text.is_char_boundary(*at);
+    let start = (0..=start).rev().find(begins).unwrap_or(0);
+    start..(end.max(start)..=text.len()).find(begins).unwrap_or(text.len())
+}
+
 fn render_one(diagnostic: &Diagnostic, sources: &Sources, renderer: &Renderer) -> String {
     let (mut message, hint) = (cut(&diagnostic.message), diagnostic.hint.as_deref().map(cut));
     if let Some((span, _)) = diagnostic.labels.first()
         && diagnostic.labels.iter().all(|(span, _)| !is_short(sources.text(span.file), span))
     {
         // The line is too long to be shown, so its place stands in the sentence.
-        let before = sources.text(span.file).get(..span.range.start).unwrap_or_default();
-        let line = 1 + before.matches('\n').count();
+        let text = sources.text(span.file);
+        let line = 1 + text[..whole(text, &span.range).start].matches('\n').count();
         message = Cow::Owned(format!("{message}, at {}:{line}", sources.name(span.file)));
     }
     let title = Level::ERROR.primary_title(&*message).id(diagnostic.code.id());
@@ -79,7 +88,7 @@ fn render_one(diagnostic: &Diagnostic, sources: &Sources, renderer: &Renderer) -
             let labels = diagnostic.labels.iter().enumerate().filter(|(_, (span, _))| here(span));
             let annotations = labels.map(|(index, (span, label))| {
                 let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
-                let annotation = kind.span(span.range.clone());
+                let annotation = kind.span(whole(text, &span.range));
                 if label.is_empty() { annotation } else { annotation.label(label.as_str()) }
             });
             Snippet::source(text).path(sources.name(file)).annotations(annotations)
@@ -108,5 +117,19 @@ mod tests {
         assert!(text.ends_with("\n\nand 970 more in long.toml\n"));
         assert_eq!(text.matches("error[unknown-key]").count(), MOST_SHOWN);
         assert!(text.len() < 3 * MOST_SHOWN * LONGEST, "{}", text.len());
+    }
+
+    #[test]
+    fn places_within_a_character_are_of_all_of_it() {
+        let mut sources = Sources::default();
+        let text = "\u{feff}\u{fc}\u{4e2d} = 1\n";
+        let file = sources.add("marks.toml", text);
+        for start in 0..text.len() + 2 {
+            for end in start..text.len() + 2 {
+                let one = Diagnostic::new(Code::Syntax, "wrong").at(&Span { file, range: start..end }, "here");
+                let rendered = render(&[one], &sources, false);
+                assert!(rendered.contains("marks.toml:") && rendered.contains("here"), "{start}..{end}: {rendered}");
+            }
+        }
     }
 }

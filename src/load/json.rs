@@ -32,7 +32,7 @@ pub fn parse_json(sources: &Sources, file: FileId, sink: &Sink) -> Node {
 
 /// Reads and parses a JSON file; a failure goes to the sink.
 pub fn read_json(path: &Path, sources: &mut Sources, sink: &Sink) -> Option<Node> {
-    match std::fs::read_to_string(path) {
+    match super::read_text(path) {
         Ok(text) => {
             let file = sources.add(path.display().to_string(), text);
             Some(parse_json(sources, file, sink))

@@ -56,7 +56,7 @@ fn each_table(node: &mut Node, see: &mut impl FnMut(&mut Table)) {
 /// The numbers of a file; none where it cannot be read.
 fn rows_of(name: String, at: &Span, scenario: &Path, sources: &mut Sources, sink: &Sink) -> Option<Rows> {
     let path = scenario.parent().unwrap_or_else(|| Path::new("")).join(&name);
-    match std::fs::read_to_string(&path) {
+    match super::read_text(&path) {
         Ok(text) => {
             let file = sources.add(path.display().to_string(), text);
             Some(rows(sources.text(file), file, name, sink))

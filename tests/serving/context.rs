@@ -21,6 +21,12 @@ fn what_is_longer_than_the_context_is_refused_with_figures() {
     assert!(code == 2 && stderr.contains("longer than `serving.max_model_len`, 50000 tokens"), "{stderr}");
     let (code, _, stderr) = with("serving.max_model_len=1");
     assert!(code == 2 && stderr.contains("max_model_len"), "{stderr}");
+    // What is written wrongly is the only mistake.
+    for wrong in ["true", "0", "\"8k\"", "-1", "1.5"] {
+        let setting = format!("serving.max_model_len={wrong}");
+        let (code, _, stderr) = eval(&[&LONG[..], &[setting.as_str()]].concat());
+        assert!(code == 2 && stderr.matches("error[").count() == 1 && !stderr.contains("longer than"), "{stderr}");
+    }
 }
 
 #[test]

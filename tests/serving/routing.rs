@@ -41,6 +41,14 @@ fn requests_go_to_replicas_by_chance_in_turn_or_where_the_fewest_are() {
             ],
             "their prefix or adapter",
         ),
+        (
+            &[
+                "serving.routing=\"random\"",
+                rate,
+                "serving.adapters={ count = 9, rank = 8, routing = \"adapter-aware\" }",
+            ],
+            "their prefix or adapter",
+        ),
     ] {
         let (code, _, stderr) = eval(settings);
         assert!(code == 2 && stderr.contains(said), "{settings:?}: {stderr}");

@@ -267,7 +267,7 @@ impl ServingFile {
             kv_cache: r.optional("kv_cache"),
             input_tokens: r.optional("input_tokens"),
             output_tokens: r.optional("output_tokens"),
-            max_model_len: r.optional_within("max_model_len", &CONTEXT),
+            max_model_len: max_model_len(r),
             lengths_at: r.place("input_tokens"),
             trace: r.optional("trace"),
             arrivals: r.optional("arrivals"),
@@ -282,6 +282,13 @@ impl ServingFile {
             at: r.at().clone(),
         }
     }
+}
+
+/// Tokens of a request at most. Where they are written wrongly, none is said to be longer.
+fn max_model_len(r: &mut Reader<'_>) -> Option<u32> {
+    let before = r.sink().len();
+    let tokens = r.optional_within("max_model_len", &CONTEXT);
+    tokens.map(|tokens| if r.sink().len() == before { tokens } else { *CONTEXT.end() })
 }
 
 /// A share of memory, more than none.

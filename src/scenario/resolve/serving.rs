@@ -238,7 +238,7 @@ fn balanced(wanted: &ServingFile, caching: Option<&PrefixCaching>, asked: &Asked
     let (message, hint) = if !matches!(asked.arrivals, Some(Arrivals::Rate(_))) {
         let hint = "give `serving.arrivals = { rate = \"40 request/s\" }`, or leave it out";
         ("`serving.routing` is of requests that come at a rate: of others replicas have as many each", hint)
-    } else if elsewhere && balancing != Balancing::Random {
+    } else if elsewhere {
         (
             "requests go to the replica of their prefix or adapter",
             "use routing = \"balanced\" there, or leave `serving.routing` out",
