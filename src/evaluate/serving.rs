@@ -30,7 +30,7 @@ use super::domains::Domains;
 use super::network::Occupancy;
 use super::pools::{Places, Sides};
 use super::split::Split;
-use crate::inference::{Coming, Hardware, Latencies, Replica, Request, Scratch, Separate, Spread, SteadyState};
+use crate::inference::{Coming, Hardware, Latencies, Request, Scratch, Separate, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{Fits, Paging, ServingLayout};
 use crate::scenario::{AdapterRouting, Arrivals, Cluster, NodeGroup, PrefillPool, Serving};
@@ -254,8 +254,8 @@ fn answered(
         (reuse.wait + adapters.wait, reuse.busiest * adapters.uneven, adapters.sequences)
     });
     let joined_decode = bound.decode.after(wait);
-    let features = shapes.features(serving, layout, serving.prefill.is_none(), engines as f64);
-    let replica = Replica::new(&shapes.model, &joined_decode, Spread::from(layout)).with(features);
+    let sharing = serving.prefill.is_none().then_some(&request);
+    let replica = shapes.engine(serving, &joined_decode, layout, sharing, engines as f64);
     let cached_share = 1.0 - replica.prefill(request.input, 0.0) / replica.prefill(request.input, request.cached);
     let coming = coming(serving, &request, hit);
     let too_few = Infeasible::NoReplicaLeft { accelerators, each, spares };

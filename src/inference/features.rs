@@ -3,7 +3,7 @@
 use super::Replica;
 use super::adapters::Adapters;
 use super::speculation::Speculation;
-use crate::units::Seconds;
+use crate::units::{Bytes, Seconds};
 
 /// What an engine does beside its plain loop.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,17 +36,32 @@ pub struct Graphs<'a> {
     pub sizes: &'a [f64],
     /// Sequences of one in a step, at most: the last size where the next is larger.
     pub most: f64,
-    /// Part of the steps that are replayed: those without prompts.
-    pub replayed: f64,
+    /// Prompts' new tokens that come with each of answers into the same steps.
+    pub prompts: f64,
+    /// Tokens of a step at most, prompts' and answers'.
+    pub tokens: f64,
     /// The host's time to launch the kernels of a layer, or of its experts, one by one, in steps that are not.
     pub launch: Seconds,
 }
 
+/// Bytes of a logit: as it is computed, and in single precision.
+const LOGIT: f64 = 6.0;
+
+/// What graphs keep that they compute with, the largest of so many sequences: logits are most of it.
+pub fn graphs_hold(largest: f64, vocab: u32) -> Bytes {
+    Bytes::new(largest * f64::from(vocab) * LOGIT)
+}
+
 impl Graphs<'_> {
+    /// Part of the steps of so many sequences that are replayed: those without prompts.
+    pub(super) fn replayed(&self, own: f64) -> f64 {
+        1.0 - (own * self.prompts / (self.tokens - own).max(1.0)).min(1.0)
+    }
+
     /// Sequences that a step of so many is as long as, on average.
     fn padded(&self, own: f64) -> f64 {
         let size = self.sizes.iter().copied().find(|size| *size >= own).unwrap_or(own).min(self.most.max(own));
-        own + (size - own) * self.replayed
+        own + (size - own) * self.replayed(own)
     }
 }
 
@@ -106,7 +121,8 @@ mod tests {
     fn a_batch_between_two_graphs_multiplies_for_the_larger_and_reads_its_own_caches() {
         let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
         let plain = Replica::new(&model, &hardware, fixture::tensor(4));
-        let graphs = Graphs { sizes: &[256.0, 512.0], most: 448.0, replayed: 1.0, launch: Seconds::ZERO };
+        let graphs =
+            Graphs { sizes: &[256.0, 512.0], most: 448.0, prompts: 0.0, tokens: 2_048.0, launch: Seconds::ZERO };
         let engine = plain.with(Features { graphs: Some(graphs), ..Features::default() });
         let (padded, full, own) =
             (engine.decode(300.0, 1_000.0, 1.0), plain.decode(448.0, 1_000.0, 1.0), plain.decode(300.0, 1_000.0, 1.0));
@@ -114,9 +130,21 @@ mod tests {
         assert!((padded.arithmetic / full.arithmetic - 1.0).abs() < 1e-12 && padded.arithmetic > own.arithmetic);
         assert_eq!((padded.cache, padded.overhead), (own.cache, own.overhead));
         // Steps that are not replayed are not padded, nor are batches that a graph is there for.
-        let none = Graphs { replayed: 0.0, ..graphs };
+        let none = Graphs { prompts: 8.0, ..graphs };
         let launched = plain.with(Features { graphs: Some(none), ..Features::default() });
         assert_eq!(launched.decode(300.0, 1_000.0, 1.0), own);
         assert_eq!(engine.decode(256.0, 1_000.0, 1.0), plain.decode(256.0, 1_000.0, 1.0));
+    }
+
+    #[test]
+    fn steps_with_prompts_are_none_that_are_replayed() {
+        let of = |input: f64, output: f64| {
+            let prompts = input / output;
+            Graphs { sizes: &[], most: 640.0, prompts, tokens: 2_048.0, launch: Seconds::ZERO }.replayed(500.0)
+        };
+        // 500 requests of as many new tokens as answers' bring 500 of a prompt's with each step, which has room for 1,548.
+        assert!((of(1_000.0, 1_000.0) - (1.0 - 500.0 / 1_548.0)).abs() < 1e-12);
+        assert!(of(5_000.0, 500.0) <= 0.0);
+        assert!(of(128.0, 4_096.0) > 0.98);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::batching::{Request, SteadyState};
 use super::coming::Coming;
-use super::features::TokenTime;
+use super::features::{Chunks, Features, TokenTime};
 use super::open_loop::{LEAST, crossing};
 use super::together::Together;
 use super::{Replica, Room, Scratch};
@@ -60,9 +60,27 @@ impl Replica<'_> {
     /// As many requests as there is room for, all of one length and without end: they begin together and end together, so that
     /// prompts fill steps. The time to the first token is without the wait, which has no end.
     pub fn offline(&self, request: &Request, room: Room) -> SteadyState {
-        let packed = self.packed_prefill(request.input, request.cached);
+        let packed = self.packed_beside(request, room.requests);
         let token = self.packed_token(request, room.requests, packed);
         self.endless(request, room.requests, packed, &token)
+    }
+
+    /// The part of steps full of prompts that a request takes, beside so many in decode.
+    ///
+    /// Where it is known which steps are replayed as graphs, launches of others are counted with those steps, and tokens of a step
+    /// are prompts' and answers'.
+    fn packed_beside(&self, request: &Request, batch: f64) -> Seconds {
+        if self.features.graphs.is_none() {
+            return self.packed_prefill(request.input, request.cached);
+        }
+        let own = self.own_of(batch);
+        let chunks = self.features.chunks.map(|chunks| Chunks { tokens: (chunks.tokens - own).max(1.0), ..chunks });
+        self.with(Features { chunks, ..self.features }).packed_unlaunched(request.input, request.cached)
+    }
+
+    /// Sequences of an attention group in a step, of so many.
+    fn own_of(&self, batch: f64) -> f64 {
+        batch / f64::from(self.spread.attention_data * self.spread.pipeline)
     }
 
     /// Time between tokens where prompts fill the steps that take them in.
@@ -72,7 +90,7 @@ impl Replica<'_> {
     fn packed_token(&self, request: &Request, batch: f64, packed: Seconds) -> TokenTime {
         let mut token = self.token_time(request, batch, &Together::packed(packed), 1.0);
         if let Some(graphs) = self.features.graphs {
-            let launched = 1.0 - graphs.replayed;
+            let launched = 1.0 - graphs.replayed(self.own_of(batch));
             let busy = token.step.total() * launched + token.stall;
             token.stall += (self.launching(graphs.launch) * launched).saturating_sub(busy);
         }
@@ -117,7 +135,7 @@ impl Replica<'_> {
     /// last wave, which is what is left.
     pub fn taken(&self, request: &Request, room: Room, count: f64) -> Seconds {
         let full = room.requests;
-        let packed = self.packed_prefill(request.input, request.cached);
+        let packed = self.packed_beside(request, full);
         let wave = |batch: f64| self.packed_token(request, batch, packed).total() * request.output;
         let waves = (count / full).floor();
         let rest = count - waves * full;
@@ -129,7 +147,7 @@ impl Replica<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::{Features, Graphs, fixture};
+    use crate::inference::{Graphs, fixture};
 
     #[test]
     fn steps_with_prompts_take_as_long_as_their_launches() {
@@ -137,7 +155,9 @@ mod tests {
         let plain = Replica::new(&model, &hardware, fixture::tensor(8));
         let request = Request { input: 100.0, cached: 0.0, output: 1_000.0, beyond: 0.0 };
         let tpot = |replayed: f64, launch: f64| {
-            let graphs = Some(Graphs { sizes: &[], most: 64.0, replayed, launch: Seconds::new(launch) });
+            // 32 sequences bring 3.2 tokens of prompts with each step.
+            let (prompts, tokens) = (request.input / request.output, 32.0 + 3.2 / (1.0 - replayed));
+            let graphs = Some(Graphs { sizes: &[], most: 64.0, prompts, tokens, launch: Seconds::new(launch) });
             plain
                 .with(Features { graphs, ..Features::default() })
                 .offline(&request, Room { requests: 32.0 })

@@ -84,17 +84,23 @@ impl Replica<'_> {
         self.packed_by(&self.full_step(&self.prompt_costs()), new, cached)
     }
 
-    /// The same where a full step is known.
+    /// The same but for launches of its kernels.
+    pub(super) fn packed_unlaunched(&self, new: f64, cached: f64) -> Seconds {
+        self.packed_with(&self.full_step(&self.prompt_costs()), new, cached, Seconds::ZERO)
+    }
+
+    /// The same with them where a full step is known.
     pub(super) fn packed_by(&self, full: &FullStep, new: f64, cached: f64) -> Seconds {
+        self.packed_with(full, new, cached, self.prefill_overhead(new + cached))
+    }
+
+    fn packed_with(&self, full: &FullStep, new: f64, cached: f64, launching: Seconds) -> Seconds {
         let draft = self.drafting().map_or(Seconds::ZERO, |draft| draft.packed_prefill(new, cached));
         let attention = match self.cut(new) {
             Some(cut) => self.cut_attention(new, cached, cut),
             None => self.prompt_attention(new, cached),
         };
         let part = new / full.tokens;
-        // Where it is known which steps are replayed as graphs, launches of others are counted with those steps.
-        let launched = self.features.graphs.is_some();
-        let launching = if launched { Seconds::ZERO } else { self.prefill_overhead(new + cached) };
         let step = (full.time + launching) * part;
         (step + attention + self.adapter_prefill(new, part)) / f64::from(self.spread.attention_data) + draft
     }

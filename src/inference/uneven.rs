@@ -2,7 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use super::Replica;
+use super::{Features, Replica};
 
 /// Ranks and experts on each of which the busiest was measured: DeepSeek-R1's 256 experts on 32 ranks (TensorRT-LLM, tech blog 4).
 const MEASURED: (f64, f64) = (32.0, 8.0);
@@ -28,6 +28,12 @@ impl Replica<'_> {
         }
         let experts = self.shape.experts.first().map_or(1.0, |layers| layers.experts);
         (self.hardware.uneven * largest(ranks) / (experts / ranks).sqrt()).min(ranks - 1.0)
+    }
+
+    /// The same with experts that lie as they come.
+    #[must_use]
+    pub fn unplaced(self) -> Self {
+        self.with(Features { excess: self.excess_unplaced(), ..self.features })
     }
 }
 

@@ -5,10 +5,10 @@ use crate::catalog::side_network::Purpose;
 use crate::evaluate::Evaluation;
 use crate::parallelism::{Layout, ServingLayout};
 use crate::scenario::{
-    Agents, Balancing, KEYS, Kept, Lengths, PrefixCaching, RunPlan, Scenario, Serving, Software, TierCount,
-    TokenPricesFile, Training,
+    Agents, Balancing, ExpertImbalance, KEYS, Kept, Lengths, PrefixCaching, RunPlan, Scenario, Serving, Software,
+    TierCount, TokenPricesFile, Training,
 };
-use crate::units::{Factor, Fraction, Tokens};
+use crate::units::{Fraction, Tokens};
 use crate::workload::TenantClass;
 
 /// A key of the scenario and its value, written as the scenario writes it.
@@ -242,6 +242,11 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
     }));
     all.extend(features.chunk_tokens.map(|tokens| ("serving.chunk_tokens", tokens.to_string())));
     all.extend(features.max_num_seqs.map(|requests| ("serving.max_num_seqs", requests.to_string())));
+    all.extend(features.graphs.as_ref().map(|sizes| {
+        let sizes: Vec<String> = sizes.iter().map(f64::to_string).collect();
+        ("serving.cuda_graphs.batch_sizes", format!("[{}]", sizes.join(", ")))
+    }));
+    all.extend(features.balance_steps.map(|steps| ("serving.attention_data_balance.wait_steps", steps.to_string())));
     all.extend(features.eager.then(|| ("serving.cuda_graphs", "false".to_owned())));
     all.extend(features.block_tokens.map(|tokens| ("serving.block_tokens", tokens.to_string())));
     all.extend(features.slice.iter().map(|slice| ("serving.slice", slice.asked.clone())));
@@ -272,7 +277,7 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
     }));
     all.extend(features.prompt_logprobs.then(|| ("serving.prompt_logprobs", true.to_string())));
     let imbalance = features.expert_imbalance;
-    all.extend((imbalance != Factor::ONE).then(|| ("serving.expert_imbalance", imbalance.get().to_string())));
+    all.extend((imbalance != ExpertImbalance::EVEN).then(|| ("serving.expert_imbalance", imbalance.to_string())));
     all.extend(features.two_batch_overlap.then(|| ("serving.two_batch_overlap", true.to_string())));
     let terms = &serving.terms;
     all.extend(serving.trace.iter().map(|trace| ("serving.trace", trace.clone())));

@@ -1,7 +1,7 @@
 //! What an answer says of experts that are asked for more than others.
 
 use crate::evaluate::{Evaluation, serving_point};
-use crate::scenario::{EngineFeatures, Serving};
+use crate::scenario::{EngineFeatures, ExpertImbalance, Serving};
 use crate::units::{Factor, RequestRate, Seconds};
 
 /// That experts on ranks are taken to be asked for evenly, and what comes of it where they are not, by published counts.
@@ -9,12 +9,12 @@ pub(super) fn uneven_experts(evaluation: &Evaluation) -> Option<String> {
     let (serving, point) = (evaluation.scenario.serving.as_ref()?, evaluation.serving?);
     let layouts = [Some(point.layout), point.pool.map(|pool| pool.layout)].into_iter().flatten();
     let ranks = layouts.map(|layout| layout.expert).max().filter(|ranks| *ranks > 1)?;
-    if serving.features.expert_imbalance != Factor::ONE {
+    if serving.features.expert_imbalance != ExpertImbalance::EVEN {
         return None;
     }
     let served = |pace: Seconds, rate: RequestRate| format!("{pace} between tokens and {rate}");
     let with = |factor: Factor| {
-        let features = EngineFeatures { expert_imbalance: factor, ..serving.features.clone() };
+        let features = EngineFeatures { expert_imbalance: ExpertImbalance::Times(factor), ..serving.features.clone() };
         let uneven = Serving { features, ..serving.clone() };
         match serving_point(&uneven, &evaluation.scenario.cluster) {
             Ok(point) => served(point.state.tpot, point.request_rate()),

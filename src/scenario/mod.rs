@@ -10,9 +10,10 @@ mod software;
 pub use file::Amortisation;
 pub use file::{
     AdapterRouting, AdapterTargets, ArrivalTerms, Arrivals, AxisFile, Balancing, CatalogField, Choice, CompareFile,
-    CorrelationFile, Counts, Drawn, Lengths, Limits, MOST_SAMPLES, Minimise, NetworksFile, PlanFile, PlanLimits,
-    PowerBudget, Routing, ScenarioFile, ServingEngine, SharedBy, SoftwareDate, Spread, StageKind, SweepFile, Tenancy,
-    TierCount, TokenPricesFile, TopologyKind, UncertainFile, UncertaintyFile, ValuesFile, signs_of_unit, written,
+    CorrelationFile, Counts, Drawn, ExpertImbalance, Lengths, Limits, MOST_SAMPLES, Minimise, NetworksFile, PlanFile,
+    PlanLimits, PowerBudget, Routing, ScenarioFile, ServingEngine, SharedBy, SoftwareDate, Spread, StageKind,
+    SweepFile, Tenancy, TierCount, TokenPricesFile, TopologyKind, UncertainFile, UncertaintyFile, ValuesFile,
+    signs_of_unit, written,
 };
 pub use fits::{MANAGER_PART, check_adapter, check_fabric_prices, check_kind, check_site_prices};
 pub use keys::KEYS;

@@ -6,7 +6,7 @@ use super::holding::Holding;
 use super::joined::joined;
 use super::{features_fit, fitting};
 use crate::evaluate::Infeasible;
-use crate::inference::{Replica, Request, Spread};
+use crate::inference::Request;
 use crate::memory::serving::ServingLayout;
 use crate::scenario::{Cluster, Limits, Serving};
 use crate::units::{RequestRate, Seconds};
@@ -99,11 +99,10 @@ pub fn replica_alone(serving: &Serving, cluster: &Cluster, layout: ServingLayout
     let hardware = joined(layout, &serving, cluster, nodes)?;
     // No matter how many others share adapters out with it.
     let engines = f64::from(u32::MAX);
-    let features = shapes.features(&serving, layout, true, engines);
-    let replica = Replica::new(&shapes.model, &hardware, Spread::from(layout)).with(features);
     let (hit, beyond) = (serving.prefix_hit.get(), serving.requests.beyond);
     let (input, output) = serving.mean_lengths();
     let request = Request { input: input * (1.0 - hit), cached: input * hit, output, beyond };
+    let replica = shapes.engine(&serving, &hardware, layout, Some(&request), engines);
     let room = holding.room(&layout, &request, &found);
     let places = shapes.swaps(&serving, &layout, engines).map_or(f64::INFINITY, |adapters| adapters.sequences);
     let ranks = layout.ranks() as f64;

@@ -5,9 +5,7 @@ use super::holding::Holding;
 use super::{BoundServing, Reuse, ServingPoint, answered, sessions, tokens_up};
 use crate::catalog::memory_tier::TierMedium;
 use crate::evaluate::Infeasible;
-use crate::inference::{
-    CacheTier, Hits, MOST_TIERS, Popularity, PrefixCache, Replica, Reused, Scratch, Spread, TierLinks,
-};
+use crate::inference::{CacheTier, Hits, MOST_TIERS, Popularity, PrefixCache, Request, Reused, Scratch, TierLinks};
 use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
 use crate::scenario::{Cluster, Kept, PrefixCaching, Routing, Serving};
 use crate::units::{Bandwidth, Bytes, Fraction, Seconds};
@@ -119,12 +117,10 @@ pub(super) fn recompute(
     (prompt, there, again): (f64, f64, f64),
 ) -> Seconds {
     let (shapes, hardware) = (&bound.shapes, bound.prefill.unwrap_or(bound.decode));
-    let engine = Replica::new(&shapes.model, &hardware, Spread::from(layout)).with(shapes.features(
-        serving,
-        layout,
-        serving.prefill.is_none(),
-        1.0,
-    ));
+    let output = serving.mean_lengths().1;
+    let request = Request { input: prompt - there, cached: there, output, beyond: 0.0 };
+    let sharing = serving.prefill.is_none().then_some(&request);
+    let engine = shapes.engine(serving, &hardware, layout, sharing, 1.0);
     let behind = |cached: f64| engine.prefill(prompt - cached, cached);
     behind(there).saturating_sub(behind(there + again))
 }

@@ -2,10 +2,11 @@
 
 use super::holding::adapter_numbers;
 use crate::inference::{
-    Adapters, Chunks, Features, Hardware, ModelShape, Popularity, Replica, Request, Speculation, Spread, SteadyState,
+    Adapters, Chunks, Features, Graphs, Hardware, ModelShape, Popularity, Replica, Request, Speculation, Spread,
+    SteadyState,
 };
 use crate::memory::serving::ServingLayout;
-use crate::scenario::{AdapterRouting, AdapterSet, Serving};
+use crate::scenario::{AdapterRouting, AdapterSet, ExpertImbalance, Serving};
 use crate::units::{Bytes, RequestRate, Seconds};
 use crate::workload::{Tenants, prediction_inputs};
 
@@ -31,18 +32,32 @@ impl Shapes {
         Self { model: ModelShape::new(&serving.model), draft, popularity }
     }
 
-    /// What engines of a scenario do beside, one of so many; `decodes` where prompts share steps with sequences in decode.
-    pub(super) fn features<'a>(
+    /// An engine of a scenario, one of so many; `sharing` are requests whose prompts share steps with sequences in decode, where they do.
+    pub(super) fn engine<'a>(
+        &'a self,
+        serving: &'a Serving,
+        hardware: &'a Hardware,
+        layout: ServingLayout,
+        sharing: Option<&Request>,
+        engines: f64,
+    ) -> Replica<'a> {
+        let features = self.features(serving, layout, sharing, engines);
+        let replica = Replica::new(&self.model, hardware, Spread::from(layout)).with(features);
+        if serving.features.expert_imbalance == ExpertImbalance::Unplaced { replica.unplaced() } else { replica }
+    }
+
+    /// What it does beside.
+    fn features<'a>(
         &'a self,
         serving: &'a Serving,
         layout: ServingLayout,
-        decodes: bool,
+        sharing: Option<&Request>,
         engines: f64,
     ) -> Features<'a> {
         let asked = &serving.features;
         let speculation = asked.speculation.as_ref().zip(self.draft.as_ref());
         let speculation = speculation.map(|(asked, draft)| Speculation { draft, acceptance: &asked.acceptance });
-        let chunks = asked.chunk_tokens.map(|tokens| Chunks { tokens: f64::from(tokens), shared: decodes });
+        let chunks = asked.chunk_tokens.map(|tokens| Chunks { tokens: f64::from(tokens), shared: sharing.is_some() });
         let adapters = asked.adapters.as_ref().zip(self.popularity.as_ref()).map(|(set, popularity)| Adapters {
             popularity,
             parts: shared_out(set, engines),
@@ -52,10 +67,18 @@ impl Shapes {
         });
         let launch = asked.eager.then_some(serving.efficiency.eager_unit);
         let rates = serving.efficiency.engines.get(serving.engine.word());
-        let excess = asked.expert_imbalance.get() - 1.0;
+        let excess = asked.expert_imbalance.excess();
         let gathers = rates.is_some_and(|rates| rates.gathers(serving.engine_version));
         let two_batches = asked.two_batch_overlap;
-        Features { speculation, chunks, two_batches, adapters, excess, launch, gathers, balance: None, graphs: None }
+        let balance = asked.balance_steps.map(f64::from);
+        let graphs = asked.graphs.as_ref().map(|sizes| Graphs {
+            sizes,
+            most: asked.max_num_seqs.map_or(f64::INFINITY, f64::from),
+            prompts: sharing.map_or(0.0, |request| request.input / request.output),
+            tokens: f64::from(asked.chunk_tokens.unwrap_or(serving.engine_memory.batched_tokens)),
+            launch: serving.efficiency.eager_unit,
+        });
+        Features { speculation, chunks, two_batches, adapters, excess, launch, gathers, balance, graphs }
     }
 
     /// A worker that only takes prompts in.
@@ -65,7 +88,7 @@ impl Shapes {
         hardware: &'a Hardware,
         layout: ServingLayout,
     ) -> Replica<'a> {
-        Replica::new(&self.model, hardware, Spread::from(layout)).with(self.features(serving, layout, false, 1.0))
+        self.engine(serving, hardware, layout, None, 1.0)
     }
 
     /// What becomes of requests whose adapter is not in the memory of the one of so many engines that they come to.

@@ -4,7 +4,7 @@ use super::joined::accelerator;
 use super::{Infeasible, tokens_up};
 use crate::catalog::engine_memory::PoolRule;
 use crate::catalog::model::Module;
-use crate::inference::{Adapters, Request, Room};
+use crate::inference::{Adapters, Request, Room, graphs_hold};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{
     CacheFormats, Engine, Fits, Pages, Paging, ServingLayout, fits, rank_layers, rank_weights, sequence_bytes,
@@ -55,7 +55,7 @@ impl<'a> Holding<'a> {
         HeldByRank { fits: self.fits_in(layout, tokens, pages), usable: self.usable, tokens, engine }
     }
 
-    /// Weights on a rank beside the model's own: of what drafts, and of adapters.
+    /// What a rank holds beside the model's own weights: those of what drafts and of adapters, and what graphs of stated sizes keep.
     fn beside(&self, layout: &ServingLayout) -> Bytes {
         let features = &self.serving.features;
         let draft = features.speculation.as_ref();
@@ -64,7 +64,11 @@ impl<'a> Holding<'a> {
             let of_stage = adapter_numbers(adapters, layout) / f64::from(layout.pipeline);
             Adapters::held(of_stage, f64::from(adapters.resident))
         });
-        draft + adapters
+        let graphs = features.graphs.as_ref().and_then(|sizes| sizes.last()).map_or(Bytes::ZERO, |largest| {
+            let most = features.max_num_seqs.map_or(f64::INFINITY, f64::from);
+            graphs_hold(largest.min(most), self.serving.model.vocab)
+        });
+        draft + adapters + graphs
     }
 
     fn fits_in(&self, layout: &ServingLayout, tokens: u64, pages: Pages) -> Fits {

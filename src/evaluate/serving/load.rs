@@ -5,7 +5,7 @@ use super::batch::{BatchBound, Largest, WHOLE};
 use crate::evaluate::split::Served;
 use crate::inference::{Coming, Load, Replica, Request, Room, Scratch, Separate};
 use crate::scenario::{Arrivals, Serving};
-use crate::units::RequestRate;
+use crate::units::{RequestRate, Seconds};
 
 /// Replicas that prefill and decode, each its part of what is asked; figures are of the one to which most requests come, so many
 /// times the mean. The most requests a second that one serves, what bounds its batch, and what it comes to.
@@ -22,15 +22,20 @@ pub(super) fn together(
     let in_step = serving.input.cv <= 0.0 && serving.output.cv <= 0.0;
     let endless = |requests: f64, scratch: &mut Scratch| {
         let of_one_length = || replica.offline(request, Room { requests });
-        let state = if in_step { of_one_length() } else { replica.scattered(request, requests, &filled) };
+        let mut state = if in_step { of_one_length() } else { replica.scattered(request, requests, &filled) };
+        if let (Arrivals::Most, Some(all)) = (serving.arrivals, serving.terms.prompts) {
+            let each = f64::from(all) / replicas as f64;
+            state.requests_per_second = each / (replica.taken(request, Room { requests }, each) / Seconds::new(1.0));
+        }
         (state, replica.endless_latencies(&state, coming, scratch))
     };
     let within = largest.within(serving, WHOLE, |requests| endless(requests, scratch))?;
     let filled = if within == largest { filled } else { replica.filled(request, within.room, coming, scratch) };
     let per_replica = replicas as f64;
-    // Where requests come by themselves, prompts wait instead.
+    // Where requests come by themselves, prompts wait instead; those that all are there from the start go through in waves.
     let within = match serving.arrivals {
         Arrivals::Rate(_) => within,
+        Arrivals::Most if serving.terms.prompts.is_some() => within,
         Arrivals::Most | Arrivals::Concurrency(_) => within.at_most(filled.beside_chunks, BatchBound::Prefill),
     };
     let served = match serving.arrivals {

@@ -39,8 +39,8 @@ pub struct ArrivalTerms {
     pub cv: f64,
     /// Whether they come when they did in the trace, its time stretched to the rate.
     pub replay: bool,
-    /// Prompts that a benchmark sends in all, as many at once as are open; without end, and without a beginning, where not
-    /// given.
+    /// Prompts that a benchmark sends in all, as many at once as are open, or all of them; without end, and without a beginning,
+    /// where not given.
     pub prompts: Option<u32>,
 }
 
@@ -61,7 +61,8 @@ pub(crate) struct ArrivalsFile {
 
 impl FromNode for ArrivalsFile {
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        const EXPECTED: &str = "\"max\", \"trace\", { rate = \"40 request/s\" } or { concurrency = 64 }";
+        const EXPECTED: &str =
+            "\"max\", \"trace\", { rate = \"40 request/s\" }, { concurrency = 64 } or { prompts = 3000 }";
         let of = |kind| Self { kind, ..Self::default() };
         match node.as_str() {
             Some("max") => return of(Some(Arrivals::Most)),
@@ -94,6 +95,7 @@ impl FromNode for ArrivalsFile {
         let kind = match (rate, concurrency) {
             (Some(rate), None) => Arrivals::Rate(rate),
             (None, Some(open)) => Arrivals::Concurrency(open),
+            (None, None) if prompts.is_some() => Arrivals::Most,
             _ => {
                 let message = format!("`{path}` is one of {EXPECTED}");
                 sink.push(Diagnostic::new(Code::Inconsistent, message).at(&node.at, "one of them").hint("give one"));

@@ -1,6 +1,6 @@
 //! What an engine of `[serving]` does beside its plain loop, as it stands in its file.
 
-use super::training::expert_imbalance;
+use super::expert_load::{ExpertImbalance, expert_imbalance};
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{FromNode, Node, Reader, Schema, Value, choices};
@@ -26,8 +26,10 @@ pub(in crate::scenario) struct EngineFile {
     pub(in crate::scenario) max_num_seqs: Option<u32>,
     /// Two halves of a decode batch that hide each other's exchange.
     pub(in crate::scenario) two_batch_overlap: Option<bool>,
-    /// Whether steps of decode are replayed as graphs.
-    pub(in crate::scenario) cuda_graphs: Option<bool>,
+    /// Which steps of decode are replayed as graphs.
+    pub(in crate::scenario) cuda_graphs: Option<GraphsFile>,
+    /// Steps that attention groups wait for each other's prompts at most.
+    pub(in crate::scenario) attention_data_balance: Option<u32>,
     /// Tokens of a block of the cache.
     pub(in crate::scenario) block_tokens: Option<u32>,
     /// Whether the probabilities of prompts' own tokens are asked for.
@@ -39,13 +41,70 @@ pub(in crate::scenario) struct EngineFile {
     /// Tenants that share the replicas.
     pub(in crate::scenario) tenants: Option<TenantsFile>,
     /// Tokens of the busiest of ranks that hold experts whole, over their mean.
-    pub(in crate::scenario) expert_imbalance: Option<Factor>,
+    pub(in crate::scenario) expert_imbalance: Option<ExpertImbalance>,
     /// Place of the key of the overlap.
     pub(in crate::scenario) overlap_at: Span,
     /// Place of that of graphs.
     pub(in crate::scenario) graphs_at: Span,
+    /// Place of that of the balance of attention groups.
+    pub(in crate::scenario) balance_at: Span,
     /// Place of that of the imbalance.
     pub(in crate::scenario) imbalance_at: Span,
+}
+
+/// Steps that attention groups wait for each other's prompts.
+const WAITED: std::ops::RangeInclusive<u32> = 1..=1_000_000;
+
+/// `serving.cuda_graphs`: whether steps of decode are replayed as graphs, or of which batches there are such.
+#[derive(Clone, Debug)]
+pub(in crate::scenario) enum GraphsFile {
+    /// Of as many as each step has, or of none.
+    Replayed(bool),
+    /// Of so many sequences of an attention group, in order.
+    Sizes(Vec<u32>),
+}
+
+impl Default for GraphsFile {
+    fn default() -> Self {
+        Self::Replayed(true)
+    }
+}
+
+impl GraphsFile {
+    fn read(r: &mut Reader<'_>) -> Self {
+        let before = r.sink().len();
+        let sizes: Vec<u32> = r.get("batch_sizes");
+        let report = |message: &str, hint: &str| r.report("batch_sizes", Code::OutOfRange, message, hint);
+        if r.sink().len() > before {
+            return Self::default();
+        }
+        if sizes.is_empty() {
+            report("graphs of no batch", "such as [1, 2, 4, 8, 16], or cuda_graphs = false for none at all");
+        } else if let Some(pair) = sizes.windows(2).find(|pair| pair[0] >= pair[1]) {
+            let message = format!("a graph of {} sequences comes after one of {}", pair[1], pair[0]);
+            report(&message, "each size is larger than the one before, such as [1, 2, 4, 8, 16]");
+        } else if let Some(largest) = sizes.last().filter(|largest| !SEQUENCES.contains(*largest)) {
+            report(&format!("a graph of {largest} sequences"), "batches have at most 1,000,000 sequences");
+        }
+        Self::Sizes(sizes)
+    }
+}
+
+impl FromNode for GraphsFile {
+    fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
+        if node.as_table().is_some() {
+            return Reader::new(node, path, sink).map_or_else(Self::default, |mut r| Self::read(&mut r));
+        }
+        if let Value::Boolean(replayed) = node.value {
+            return Self::Replayed(replayed);
+        }
+        node.wrong_type(path, "true, false, or { batch_sizes = [1, 2, 4, 8, 16] }", sink);
+        Self::default()
+    }
+
+    fn schema() -> Schema {
+        Schema::Either(Box::new(Schema::Boolean), Box::new(Reader::describe(Self::read)))
+    }
 }
 
 choices! {
@@ -323,6 +382,8 @@ impl EngineFile {
             overlap_at: r.place("two_batch_overlap"),
             graphs_at: r.place("cuda_graphs"),
             expert_imbalance: expert_imbalance(r),
+            attention_data_balance: r.optional_table("attention_data_balance", |r| r.within("wait_steps", &WAITED)),
+            balance_at: r.place("attention_data_balance"),
             imbalance_at: r.place("expert_imbalance"),
         }
     }

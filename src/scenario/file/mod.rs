@@ -6,6 +6,7 @@ mod cache;
 mod cluster;
 mod compare;
 mod engine;
+mod expert_load;
 mod finance;
 mod plan;
 mod run;
@@ -25,9 +26,10 @@ pub(super) use cluster::{ClusterFile, PrefillFile, SitesFile, TopologyFile};
 pub use cluster::{NetworksFile, PowerBudget, Tenancy, TierCount, TopologyKind};
 pub use compare::CompareFile;
 pub(in crate::scenario) use engine::{
-    Acceptance, AdaptersFile, EngineFile, SharedFile, SliceFile, SpeculationFile, TenantFile, TenantsFile,
+    Acceptance, AdaptersFile, EngineFile, GraphsFile, SharedFile, SliceFile, SpeculationFile, TenantFile, TenantsFile,
 };
 pub use engine::{AdapterRouting, AdapterTargets, SharedBy};
+pub use expert_load::ExpertImbalance;
 pub use finance::Amortisation;
 pub(super) use finance::FinanceFile;
 pub use finance::TokenPricesFile;

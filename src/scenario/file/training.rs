@@ -139,14 +139,15 @@ impl TrainingFile {
 }
 
 /// Of all experts one at most has more tokens than the others, so that no imbalance is larger than their number.
+pub(super) const IMBALANCES: std::ops::RangeInclusive<f64> = 1.0..=100_000.0;
+
 pub(super) fn expert_imbalance(r: &mut Reader<'_>) -> Option<Factor> {
-    const MOST: f64 = 100_000.0;
-    r.bounded::<Factor>("expert_imbalance", &(1.0..=MOST));
+    r.bounded::<Factor>("expert_imbalance", &IMBALANCES);
     let before = r.sink().len();
     let given: Option<Factor> = r.optional("expert_imbalance");
-    let outside = given.filter(|factor| r.sink().len() == before && !(1.0..=MOST).contains(&factor.get()));
+    let outside = given.filter(|factor| r.sink().len() == before && !IMBALANCES.contains(&factor.get()));
     if let Some(factor) = outside {
-        let message = format!("an expert imbalance of {} is not from 1 to {MOST}", factor.get());
+        let message = format!("an expert imbalance of {} is not from 1 to {}", factor.get(), IMBALANCES.end());
         r.report("expert_imbalance", Code::OutOfRange, message, "1 is an even load");
     }
     given

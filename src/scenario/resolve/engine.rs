@@ -10,8 +10,8 @@ use crate::catalog::{Accelerator, Catalog, Entry, MemoryTier, Reference, Serving
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::parallelism::ServingLayout;
 use crate::scenario::file::{
-    Acceptance, AdapterRouting, AdapterTargets, AdaptersFile, EngineFile, SharedBy, SharedFile, SliceFile,
-    SpeculationFile, TenantFile, TenantsFile,
+    Acceptance, AdapterRouting, AdapterTargets, AdaptersFile, EngineFile, ExpertImbalance, GraphsFile, SharedBy,
+    SharedFile, SliceFile, SpeculationFile, TenantFile, TenantsFile,
 };
 use crate::units::{Factor, Fraction};
 use crate::workload::{AdapterParameters, TenantClass, Tenants, adapter_parameters, prediction_layer};
@@ -33,7 +33,11 @@ pub struct EngineFeatures {
     /// Whether two halves of a decode batch hide each other's exchange with experts.
     pub two_batch_overlap: bool,
     /// Tokens of the busiest of ranks that hold experts whole, over their mean.
-    pub expert_imbalance: Factor,
+    pub expert_imbalance: ExpertImbalance,
+    /// Sequences of an attention group that graphs are of, in order, where they are of stated sizes only.
+    pub graphs: Option<Vec<f64>>,
+    /// Steps that attention groups wait for each other's prompts at most, where they are taken in together.
+    pub balance_steps: Option<u32>,
     /// Whether the host launches kernels of decode one by one, as engines do that are told not to capture graphs.
     pub eager: bool,
     /// Tokens of a block of the cache, where they are not the engine's usual.
@@ -145,18 +149,30 @@ pub(super) fn bind(
         let hint = "give serving.layout an attention_data above 1, or leave two_batch_overlap out";
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.overlap_at, "asked for here").hint(hint));
     }
-    if let Some(factor) = wanted.expert_imbalance.filter(|factor| *factor != Factor::ONE) {
+    if let Some(factor) = wanted.expert_imbalance.filter(|factor| *factor != ExpertImbalance::EVEN) {
         let whole = layouts.search || layouts.given.iter().any(|layout| layout.expert > 1);
         if !whole || !model.blocks.iter().any(|block| block.moe().is_some()) {
-            let message = format!("an expert_imbalance of {} where no rank holds experts whole", factor.get());
+            let message = format!("an expert_imbalance of {factor} where no rank holds experts whole");
             let hint = "give serving.layout an expert above 1 for a model that has experts, or leave it out";
             sink.push(
                 Diagnostic::new(Code::Inconsistent, message).at(&wanted.imbalance_at, "asked for here").hint(hint),
             );
         }
     }
-    let eager = wanted.cuda_graphs == Some(false);
-    if let Some(cluster) = cluster.filter(|_| eager) {
+    if wanted.attention_data_balance.is_some()
+        && !layouts.search
+        && layouts.given.iter().all(|layout| layout.attention_data == 1)
+    {
+        let message = "nothing to balance: there is one attention group";
+        let hint = "give serving.layout an attention_data above 1, or leave attention_data_balance out";
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.balance_at, "asked for here").hint(hint));
+    }
+    let graphs = match &wanted.cuda_graphs {
+        Some(GraphsFile::Sizes(sizes)) => Some(sizes.iter().copied().map(f64::from).collect()),
+        Some(GraphsFile::Replayed(_)) | None => None,
+    };
+    let eager = matches!(wanted.cuda_graphs, Some(GraphsFile::Replayed(false)));
+    if let Some(cluster) = cluster.filter(|_| eager || graphs.is_some()) {
         no_launches(cluster, &wanted.graphs_at, sink);
     }
     let speculation = match &wanted.speculation {
@@ -185,7 +201,9 @@ pub(super) fn bind(
         chunk_tokens: wanted.chunk_tokens,
         max_num_seqs: wanted.max_num_seqs,
         two_batch_overlap: overlap,
-        expert_imbalance: wanted.expert_imbalance.unwrap_or(Factor::ONE),
+        expert_imbalance: wanted.expert_imbalance.unwrap_or_default(),
+        graphs,
+        balance_steps: wanted.attention_data_balance,
         eager,
         block_tokens: wanted.block_tokens,
         prompt_logprobs: wanted.prompt_logprobs.unwrap_or(false),

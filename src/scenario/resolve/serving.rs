@@ -195,6 +195,8 @@ pub(super) fn bind(
         }
         Arrivals::Most | Arrivals::Concurrency(_) => {}
     }
+    balanced_groups(wanted, arrivals, prefill.is_some(), sink);
+    all_at_once(wanted, (arrivals, asked), prefill.is_some(), sink);
     Some(Serving {
         entry,
         model,
@@ -227,6 +229,32 @@ pub(super) fn bind(
         features,
         efficiency,
     })
+}
+
+/// Refuses a wait of attention groups for each other's prompts where nothing is known of it.
+fn balanced_groups(wanted: &ServingFile, arrivals: Arrivals, pools: bool, sink: &Sink) {
+    let features = &wanted.features;
+    if features.attention_data_balance.is_none() || !pools && !matches!(arrivals, Arrivals::Rate(_)) {
+        return;
+    }
+    let message =
+        "how long attention groups wait for each other's prompts is known of a number of requests that is open";
+    let hint = "give `serving.arrivals = { concurrency = 64 }` and one layout for prefill and decode, or leave it out";
+    sink.push(Diagnostic::new(Code::Inconsistent, message).at(&features.balance_at, "asked for here").hint(hint));
+}
+
+/// Refuses prompts that are all there from the start where they do not go through in waves.
+fn all_at_once(wanted: &ServingFile, (arrivals, asked): (Arrivals, &Asked), pools: bool, sink: &Sink) {
+    if !matches!(arrivals, Arrivals::Most) || asked.terms.prompts.is_none() {
+        return;
+    }
+    let scatter = asked.input.cv > 0.0 || asked.output.cv > 0.0 || asked.taken.is_some() || !asked.calls.is_empty();
+    if pools || scatter {
+        let message =
+            "prompts that are all there from the start go through in waves where all are of one length, in one pool";
+        let hint = "give `serving.arrivals = \"max\"`, or input_tokens and output_tokens as numbers and one layout";
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "in this table").hint(hint));
+    }
 }
 
 /// Refuses a way to send requests where another is taken, or none makes a difference.

@@ -3,7 +3,7 @@
 
 use crate::catalog::engine_version::EngineVersion;
 use crate::catalog::model::{Model, Module};
-use crate::inference::{Chunks, Graphs, Request};
+use crate::inference::{Chunks, Graphs, Request, graphs_hold};
 use crate::memory::serving::{CacheFormats, Engine, Pages};
 use crate::parallelism::ServingLayout;
 use crate::units::{Bytes, Fraction, Seconds};
@@ -15,8 +15,6 @@ const GRAPHS: &[f64] =
     &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 384.0, 512.0, 1_024.0, 2_048.0, 4_096.0, 8_192.0];
 /// Part of the free memory that the cache gets "in many cases", by the documents.
 pub(super) const FRACTION: f64 = 0.95;
-/// Bytes of a logit: as it is computed, and in single precision.
-const LOGIT: f64 = 6.0;
 /// Requests of a step at most, whatever there is room for.
 const MOST: f64 = 4_096.0;
 /// Tokens of a step: at most, and at least.
@@ -77,9 +75,8 @@ impl Benchmark {
     pub(super) fn of(&self, engine: Engine, model: &Model) -> Engine {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 32,768 tokens")]
         let batched_tokens = self.tokens as u32;
-        // Graphs keep what they compute with, of which logits are most.
         let largest = self.graphs.last().copied().unwrap_or(0.0).min(self.requests);
-        let beside = engine.beside + Bytes::new(largest * f64::from(model.vocab) * LOGIT);
+        let beside = engine.beside + graphs_hold(largest, model.vocab);
         Engine { beside, fraction: Fraction::new(FRACTION), pages: Pages { batched_tokens, ..engine.pages }, ..engine }
     }
 
@@ -88,16 +85,17 @@ impl Benchmark {
         !self.graphs.is_empty()
     }
 
-    /// Prompts' part of steps in which so many sequences of an attention group are in decode.
-    pub(super) fn prompts(&self, own: f64) -> Chunks {
-        Chunks { tokens: (self.tokens - own).max(1.0), shared: true }
+    /// How prompts go into steps of so many sequences in decode in an attention group: a run that was built before it leaves those
+    /// their tokens too.
+    pub(super) fn chunks(&self, own: f64) -> Chunks {
+        let tokens = if self.replays() { self.tokens } else { (self.tokens - own).max(1.0) };
+        Chunks { tokens, shared: true }
     }
 
-    /// Graphs of steps of so many sequences: those without prompts.
-    pub(super) fn graphs(&self, own: f64, request: &Request, launch: Seconds) -> Graphs<'static> {
-        let coming = own * request.input / request.output;
-        let replayed = 1.0 - (coming / self.prompts(own).tokens).min(1.0);
-        Graphs { sizes: self.graphs, most: self.requests, replayed, launch }
+    /// Graphs of its steps.
+    pub(super) fn graphs(&self, request: &Request, launch: Seconds) -> Graphs<'static> {
+        let prompts = request.input / request.output;
+        Graphs { sizes: self.graphs, most: self.requests, prompts, tokens: self.tokens, launch }
     }
 }
 
@@ -118,18 +116,5 @@ mod tests {
         for (number, rounded) in [(2_049.0, 2_304.0), (4_097.0, 4_608.0), (8_193.0, 9_216.0)] {
             assert!((rounded_up(number, &TOKENS_BY) - rounded).abs() < 1e-9, "{number}");
         }
-    }
-
-    #[test]
-    fn steps_with_prompts_are_none_that_are_replayed() {
-        let benchmark = Benchmark { requests: 640.0, tokens: 2_048.0, graphs: GRAPHS };
-        let of = |input, output| {
-            let request = Request { input, cached: 0.0, output, beyond: 0.0 };
-            benchmark.graphs(500.0, &request, Seconds::new(1e-3)).replayed
-        };
-        // 500 requests of as many new tokens as answers' bring 500 of a prompt's with each step, which has room for 1,548.
-        assert!((of(1_000.0, 1_000.0) - (1.0 - 500.0 / 1_548.0)).abs() < 1e-12);
-        assert!(of(5_000.0, 500.0) <= 0.0);
-        assert!(of(128.0, 4_096.0) > 0.98);
     }
 }

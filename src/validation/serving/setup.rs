@@ -179,10 +179,10 @@ impl Setup {
                     Some(_) | None => engine,
                 };
                 let engine = engine.with(benchmark.map_or(features, |benchmark| {
-                    let graphs = benchmark.graphs(open / groups, &request, hardware.launch_unit());
+                    let graphs = benchmark.graphs(&request, hardware.launch_unit());
                     Features {
                         excess: engine.excess_unplaced(),
-                        chunks: Some(benchmark.prompts(open / groups)),
+                        chunks: Some(benchmark.chunks(open / groups)),
                         graphs: benchmark.replays().then_some(graphs),
                         ..features
                     }
