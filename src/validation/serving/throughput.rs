@@ -40,8 +40,10 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     let most = match (row.number("most_requests")?, benchmark) {
         (Some(most), _) => most,
         (None, Some(benchmark)) => {
-            let rule = "the rule of the engine's benchmark".to_owned();
-            filled.push(Fill { field: "requests", value: benchmark.requests.to_string(), rule });
+            let rule = "the rule of the engine's benchmark";
+            for (field, value) in [("max_num_seqs", benchmark.requests), ("chunk_tokens", benchmark.tokens)] {
+                filled.push(Fill { field, value: value.to_string(), rule: rule.to_owned() });
+            }
             benchmark.requests
         }
         (None, None) => return Err(Unusable("most_requests is missing".to_owned())),
