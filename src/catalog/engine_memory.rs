@@ -49,6 +49,9 @@ pub struct EngineMemory {
     pub one_group: bool,
     /// Workspace of all-reduces on a rank for each rank that splits matrices with it.
     pub exchange: Bytes,
+    /// Whether experts have room for the tokens of all ranks that attend for requests of their own, which gather them, rather
+    /// than for what is sent to them.
+    pub gathers: bool,
 }
 
 /// What an engine leaves beside weights and cache by default.
@@ -117,6 +120,8 @@ pub struct OtherVersions {
     pub communicator: Option<Ranged<Bytes>>,
     /// Workspace of all-reduces for each rank.
     pub exchange: Option<Bytes>,
+    /// Whether experts have room for the tokens of all ranks.
+    pub gathers: Option<bool>,
 }
 
 impl OtherVersions {
@@ -136,6 +141,7 @@ impl EngineMemory {
             found.outside = other.outside.unwrap_or(found.outside);
             found.communicator = other.communicator.unwrap_or(found.communicator);
             found.exchange = other.exchange.unwrap_or(found.exchange);
+            found.gathers = other.gathers.unwrap_or(found.gathers);
         }
         found
     }
@@ -179,6 +185,7 @@ impl FromNode for EngineMemory {
                 communicator: reader.optional("communicator").unwrap_or_default(),
                 one_group: reader.or("one_group", false),
                 exchange: reader.or("exchange", Bytes::ZERO),
+                gathers: reader.or("gathers", false),
             };
             if found.fraction.is_none() && found.headroom.is_none() {
                 let message = format!("`{path}` has neither a fraction nor a headroom");
@@ -231,6 +238,7 @@ impl FromNode for OtherVersions {
                 outside: reader.optional("outside"),
                 communicator: reader.optional("communicator"),
                 exchange: reader.optional("exchange"),
+                gathers: reader.optional("gathers"),
             };
             if found.before.is_some() == found.from.is_some() {
                 let message = format!("`{path}` does not say which versions it is about");

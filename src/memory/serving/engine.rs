@@ -2,7 +2,7 @@
 
 use super::{Pages, Paging, ServingLayout};
 use crate::catalog::engine_memory::{EngineMemory, Headroom, PoolRule};
-use crate::catalog::model::{Feed, Model, Module};
+use crate::catalog::model::{Feed, Model, Module, MoeBlock};
 use crate::units::{Bytes, Fraction};
 use crate::workload::module_bits;
 
@@ -38,6 +38,8 @@ pub struct Engine {
     pub one_group: bool,
     /// Workspace of all-reduces for each rank that splits matrices with it.
     pub exchange: Bytes,
+    /// Whether experts have room for the tokens of all ranks that attend for requests of their own.
+    pub gathers: bool,
     /// Weights of a rank beside the model's: of what drafts, and of adapters.
     pub beside: Bytes,
 }
@@ -59,6 +61,7 @@ impl Engine {
             communicator: memory.communicator.value,
             one_group: memory.one_group,
             exchange: memory.exchange,
+            gathers: memory.gathers,
             beside: Bytes::ZERO,
         }
     }
@@ -76,15 +79,14 @@ impl Engine {
     /// kernels gather tokens as they read them (gpt-oss: 2.87 GiB, where its logits and hidden states are 2.78).
     pub fn activations(&self, model: &Model, layout: &ServingLayout) -> Bytes {
         let ranks = f64::from(layout.tensor);
-        let gathered = if self.one_group { f64::from(layout.attention_data) } else { 1.0 };
         let hidden = f64::from(model.hidden);
         let inner = widest(model, |feed| match feed {
             Feed::None => 0.0,
             Feed::Mlp(mlp) => 3.0 * f64::from(mlp.ffn),
             Feed::Moe(moe) => {
                 let beside = moe.beside.map_or(0.0, |mlp| f64::from(mlp.ffn));
-                let experts = f64::from(moe.per_token) * (f64::from(moe.expert.ffn) * 3.0 + 2.0 * hidden * ranks);
-                experts * gathered + 3.0 * (f64::from(moe.shared_ffn) + beside)
+                let experts = self.rows(moe, layout) * (f64::from(moe.expert.ffn) * 3.0 + 2.0 * hidden * ranks);
+                experts + 3.0 * (f64::from(moe.shared_ffn) + beside)
             }
         });
         let gathered = module_bits(model, Module::Experts) >= EIGHT_BITS;
@@ -101,6 +103,14 @@ impl Engine {
             Bytes::ZERO
         };
         layer.max(sampling) + self.prompt_logits(model)
+    }
+
+    /// Rows that a rank's experts have room for, for each token of a forward pass: its experts where tokens are sent to them, which
+    /// come to as many on every rank; those of its experts that are the rank's own for each token of all ranks, where all are
+    /// gathered (`getWorkspaceSize` of TensorRT-LLM's mixtures of experts, whose `moe_max_num_tokens` is that many by default).
+    fn rows(&self, moe: &MoeBlock, layout: &ServingLayout) -> f64 {
+        let own = moe.experts.div_ceil(layout.expert).min(moe.per_token);
+        if self.gathers { f64::from(own) * f64::from(layout.attention_data) } else { f64::from(moe.per_token) }
     }
 
     /// Logits in single precision of every token of a forward pass, which are whole on a rank once they are gathered; none
