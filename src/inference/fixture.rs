@@ -83,6 +83,7 @@ pub(super) fn h100() -> Hardware {
         prefill_layer: us(150.0),
         first_token: us(30_000.0),
         uneven: scatter(2.56),
+        placed: 0.11,
         host: us(0.0),
         rates: EngineRates::default(),
         launch: us(760.0),

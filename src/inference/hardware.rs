@@ -81,6 +81,8 @@ pub struct Hardware {
     pub(super) reduction: Option<Reduction>,
     /// Standard deviation of experts' loads over their mean.
     pub(super) uneven: f64,
+    /// Tokens of the busiest rank beyond the mean of ranks, over it, where experts and copies are placed by load.
+    pub(super) placed: f64,
     /// Host time of a step for each sequence in it.
     pub(super) host: Seconds,
     /// The engine's constants.
@@ -148,6 +150,7 @@ impl Hardware {
             prefill_layer: rates.prefill_layer.value,
             first_token: rates.first_token.value,
             uneven: scatter(set.imbalance.unplaced.value.get()),
+            placed: set.imbalance.placed.value.get() - 1.0,
             host: rates.host.value,
             rates: *rates,
             launch: set.eager_unit,

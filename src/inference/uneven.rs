@@ -19,21 +19,25 @@ pub(super) fn scatter(busiest: f64) -> f64 {
 }
 
 impl Replica<'_> {
-    /// Tokens of the busiest rank's experts beyond the mean of ranks, over it, where experts lie as they come: loads of a rank's
-    /// experts add up, so that those of many scatter less, and of more ranks the busiest is further from the mean.
-    pub fn excess_unplaced(&self) -> f64 {
+    /// Tokens of the busiest rank's experts beyond the mean of ranks, over it. Where experts lie as they come, loads of a rank's
+    /// experts add up, so that those of many scatter less, and of more ranks the busiest is further from the mean. Where there are
+    /// copies, engines place them by load.
+    fn excess(&self) -> f64 {
         let ranks = self.spread.stage();
         if !self.spread.expert_parallel || ranks < 2.0 {
             return 0.0;
+        }
+        if self.spread.redundant_experts > 0 {
+            return self.hardware.placed;
         }
         let experts = self.shape.experts.first().map_or(1.0, |layers| layers.experts);
         (self.hardware.uneven * largest(ranks) / (experts / ranks).sqrt()).min(ranks - 1.0)
     }
 
-    /// The same with experts that lie as they come.
+    /// The same with experts as they lie.
     #[must_use]
-    pub fn unplaced(self) -> Self {
-        self.with(Features { excess: self.excess_unplaced(), ..self.features })
+    pub fn as_they_lie(self) -> Self {
+        self.with(Features { excess: self.excess(), ..self.features })
     }
 }
 
@@ -48,7 +52,7 @@ mod tests {
         let excess = |ranks: u32| {
             let spread =
                 Spread { tensor: 1, attention_data: ranks, pipeline: 1, expert_parallel: true, redundant_experts: 0 };
-            Replica::new(&model, &hardware, spread).excess_unplaced()
+            Replica::new(&model, &hardware, spread).excess()
         };
         // 1.564 by the table; eight ranks with 32 experts each: their loads scatter half as much, the largest of 8 is at 1.43
         // instead of 2.07 deviations.

@@ -277,7 +277,7 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
     }));
     all.extend(features.prompt_logprobs.then(|| ("serving.prompt_logprobs", true.to_string())));
     let imbalance = features.expert_imbalance;
-    all.extend((imbalance != ExpertImbalance::EVEN).then(|| ("serving.expert_imbalance", imbalance.to_string())));
+    all.extend((imbalance != ExpertImbalance::default()).then(|| ("serving.expert_imbalance", imbalance.to_string())));
     all.extend(features.two_batch_overlap.then(|| ("serving.two_batch_overlap", true.to_string())));
     let terms = &serving.terms;
     all.extend(serving.trace.iter().map(|trace| ("serving.trace", trace.clone())));

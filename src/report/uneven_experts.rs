@@ -4,12 +4,12 @@ use crate::evaluate::{Evaluation, serving_point};
 use crate::scenario::{EngineFeatures, ExpertImbalance, Serving};
 use crate::units::{Factor, RequestRate, Seconds};
 
-/// That experts on ranks are taken to be asked for evenly, and what comes of it where they are not, by published counts.
+/// How unevenly experts on ranks are taken to be asked for, by published counts, and what comes of it where they are not.
 pub(super) fn uneven_experts(evaluation: &Evaluation) -> Option<String> {
     let (serving, point) = (evaluation.scenario.serving.as_ref()?, evaluation.serving?);
     let layouts = [Some(point.layout), point.pool.map(|pool| pool.layout)].into_iter().flatten();
     let ranks = layouts.map(|layout| layout.expert).max().filter(|ranks| *ranks > 1)?;
-    if serving.features.expert_imbalance != ExpertImbalance::EVEN {
+    if serving.features.expert_imbalance != ExpertImbalance::ByPlacement {
         return None;
     }
     let served = |pace: Seconds, rate: RequestRate| format!("{pace} between tokens and {rate}");
@@ -24,13 +24,12 @@ pub(super) fn uneven_experts(evaluation: &Evaluation) -> Option<String> {
     let imbalance = serving.efficiency.imbalance;
     let [placed, unplaced] = [imbalance.placed.value, imbalance.unplaced.value];
     Some(format!(
-        "Experts on {ranks} ranks are taken to be asked for as evenly as in the runs behind the constants. Of 32 ranks of DeepSeek-R1 the busiest had {} times the tokens of the mean where experts and copies were placed by load, {} times where they lay as they come (TensorRT-LLM). serving.expert_imbalance counts that in: here {} would be {} with {}, and {} with {}.",
-        placed.get(),
+        "Experts on {ranks} ranks are taken to be asked for as unevenly as published counts have it. Of 32 ranks of DeepSeek-R1 the busiest had {} times the tokens of the mean where they lay as they come, {} times where experts and copies were placed by load (TensorRT-LLM), as they are taken to be where there are redundant_experts. serving.expert_imbalance says otherwise: here {} would be {} with {}, and {} with 1.",
         unplaced.get(),
+        placed.get(),
         served(point.state.tpot, point.request_rate()),
         with(placed),
         placed.get(),
-        with(unplaced),
-        unplaced.get()
+        with(Factor::ONE),
     ))
 }

@@ -43,7 +43,7 @@ impl Shapes {
     ) -> Replica<'a> {
         let features = self.features(serving, layout, sharing, engines);
         let replica = Replica::new(&self.model, hardware, Spread::from(layout)).with(features);
-        if serving.features.expert_imbalance == ExpertImbalance::Unplaced { replica.unplaced() } else { replica }
+        if serving.features.expert_imbalance == ExpertImbalance::ByPlacement { replica.as_they_lie() } else { replica }
     }
 
     /// What it does beside.

@@ -4,33 +4,25 @@ use super::training;
 use crate::document::{Reader, Schema};
 use crate::units::Factor;
 
-/// The word for experts that lie as they come.
-const UNPLACED: &str = "unplaced";
+/// The word for what published counts have.
+const BY_PLACEMENT: &str = "by-placement";
 
 /// Tokens of the busiest of ranks that hold experts whole, over their mean.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum ExpertImbalance {
     /// So many times.
     Times(Factor),
-    /// As experts that lie as they come have it on so many ranks, by published counts.
-    Unplaced,
-}
-
-impl Default for ExpertImbalance {
-    fn default() -> Self {
-        Self::EVEN
-    }
+    /// As published counts have it of so many ranks: of experts that lie as they come, or of copies that are placed by load.
+    #[default]
+    ByPlacement,
 }
 
 impl ExpertImbalance {
-    /// As many on each rank.
-    pub const EVEN: Self = Self::Times(Factor::ONE);
-
     /// Tokens beyond the mean over it, where they are given.
     pub fn excess(self) -> f64 {
         match self {
             Self::Times(factor) => factor.get() - 1.0,
-            Self::Unplaced => 0.0,
+            Self::ByPlacement => 0.0,
         }
     }
 }
@@ -39,7 +31,7 @@ impl std::fmt::Display for ExpertImbalance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Times(factor) => write!(f, "{}", factor.get()),
-            Self::Unplaced => f.pad(UNPLACED),
+            Self::ByPlacement => f.pad(BY_PLACEMENT),
         }
     }
 }
@@ -50,15 +42,15 @@ pub(super) fn expert_imbalance(r: &mut Reader<'_>) -> Option<ExpertImbalance> {
     let schema = || {
         let (low, high) = (training::IMBALANCES.start(), training::IMBALANCES.end());
         let number = Schema::Number { low: Some(*low), high: Some(*high) };
-        Schema::Either(Box::new(number), Box::new(Schema::Words(vec![UNPLACED])))
+        Schema::Either(Box::new(number), Box::new(Schema::Words(vec![BY_PLACEMENT])))
     };
     if r.describes(KEY, schema, false) {
         return None;
     }
     match r.node(KEY) {
-        Some(node) if node.as_str() == Some(UNPLACED) => Some(ExpertImbalance::Unplaced),
+        Some(node) if node.as_str() == Some(BY_PLACEMENT) => Some(ExpertImbalance::ByPlacement),
         Some(node) if node.as_str().is_some() => {
-            node.wrong_type(&r.path_of(KEY), "a number of at least 1, or \"unplaced\"", r.sink());
+            node.wrong_type(&r.path_of(KEY), "a number of at least 1, or \"by-placement\"", r.sink());
             None
         }
         _ => training::expert_imbalance(r).map(ExpertImbalance::Times),

@@ -149,7 +149,7 @@ pub(super) fn bind(
         let hint = "give serving.layout an attention_data above 1, or leave two_batch_overlap out";
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.overlap_at, "asked for here").hint(hint));
     }
-    if let Some(factor) = wanted.expert_imbalance.filter(|factor| *factor != ExpertImbalance::EVEN) {
+    if let Some(factor) = wanted.expert_imbalance.filter(|factor| *factor != ExpertImbalance::Times(Factor::ONE)) {
         let whole = layouts.search || layouts.given.iter().any(|layout| layout.expert > 1);
         if !whole || !model.blocks.iter().any(|block| block.moe().is_some()) {
             let message = format!("an expert_imbalance of {factor} where no rank holds experts whole");

@@ -161,7 +161,7 @@ impl Setup {
             balance: self.balance,
             ..Features::default()
         };
-        let replica = |spread| Replica::new(&self.shape, hardware, spread).with(features);
+        let replica = |spread| Replica::new(&self.shape, hardware, spread).with(features).as_they_lie();
         let engine = replica(self.spread);
         match self.asked {
             Asked::Open(load) => {
@@ -178,13 +178,12 @@ impl Setup {
                     Some(benchmark) if !benchmark.replays() => Replica { hardware: &built, ..engine },
                     Some(_) | None => engine,
                 };
-                let engine = engine.with(benchmark.map_or(features, |benchmark| {
+                let engine = engine.with(benchmark.map_or(engine.features, |benchmark| {
                     let graphs = benchmark.graphs(&request, hardware.launch_unit());
                     Features {
-                        excess: engine.excess_unplaced(),
                         chunks: Some(benchmark.chunks(open / groups)),
                         graphs: benchmark.replays().then_some(graphs),
-                        ..features
+                        ..engine.features
                     }
                 }));
                 let state = engine.offline(&request, room);
