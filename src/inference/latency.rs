@@ -48,6 +48,11 @@ impl Quantiles {
         Self { p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99) }
     }
 
+    /// The later of both.
+    fn at_least(self, other: &Self) -> Self {
+        Self { p50: self.p50.max(other.p50), p95: self.p95.max(other.p95), p99: self.p99.max(other.p99) }
+    }
+
     /// By standard deviations of a normal distribution instead of shares.
     fn by_deviations(quantile: impl Fn(f64) -> Seconds) -> Self {
         let [p50, p95, p99] = DEVIATIONS.map(quantile);
@@ -107,7 +112,8 @@ pub(super) fn distribution<F: Fn(f64) -> Seconds>(
     let whole = wholes(prompts, to_first, answers).and(before.with_none()).and(burst.with_none());
     let waited = [(admission.share, whole.and(admission.scattered()).lognormal())];
     let alone = whole.lognormal();
-    let whole = Quantiles::by_deviations(|z| quantile(z, &alone, &waited));
+    // No answer ends before it begins.
+    let whole = Quantiles::by_deviations(|z| quantile(z, &alone, &waited)).at_least(&first_token);
     Latencies { first_token, token: sources.tokens(), whole }
 }
 

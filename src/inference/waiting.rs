@@ -3,6 +3,9 @@
 use super::scattered::Scattered;
 use crate::units::Seconds;
 
+/// Share of requests that is as good as none.
+const NEVER: f64 = 1e-12;
+
 /// A wait that is none for some.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Wait {
@@ -70,7 +73,7 @@ impl Wait {
 
     /// Over all, those too that do not wait.
     pub(super) fn with_none(&self) -> Scattered {
-        if self.share <= 0.0 {
+        if self.share <= NEVER {
             return Scattered { mean: Seconds::ZERO, variance: 0.0, third: 0.0 };
         }
         let (square, cube) = self.powers();
@@ -80,10 +83,10 @@ impl Wait {
 
     /// This and another, each by itself.
     pub(super) fn and(self, other: Self) -> Self {
-        if other.share <= 0.0 {
+        if other.share <= NEVER {
             return self;
         }
-        if self.share <= 0.0 {
+        if self.share <= NEVER {
             return other;
         }
         let share = self.share + other.share - self.share * other.share;
@@ -142,6 +145,12 @@ mod tests {
         // Mean cubes of 24 and 96, three times the mean square of each with the mean of the other: 156 over all.
         let cube = both.share * (1.0 + 3.0 * both.variance + both.third) * both.mean.value().powi(3);
         assert!((cube - 156.0).abs() < 1e-9, "{cube}");
+        // What next to nobody meets changes nothing, however few they are.
+        for share in [1e-20, 1e-160, 1e-300] {
+            let hardly = Wait::exponential(share, Seconds::new(share));
+            assert_eq!(hardly.and(one), one);
+            assert!(hardly.with_none().mean <= Seconds::ZERO);
+        }
         assert_eq!(Wait::NONE.and(one), one);
         assert_eq!(one.and(Wait::NONE), one);
     }

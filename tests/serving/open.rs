@@ -26,6 +26,27 @@ fn quantiles_stand_in_all_modes_and_pools() {
 }
 
 #[test]
+fn no_answer_ends_before_it_begins() {
+    // 116 replicas that hardly ever share a link, too.
+    let many = ["cluster.accelerators=264", "serving.arrivals={ rate = \"40 request/s\" }"];
+    let many = [
+        &many[..],
+        &["serving.layout={ prefill = { tensor = 16 }, decode = { tensor = 2 }, prefill_accelerators = 32 }"],
+    ]
+    .concat();
+    let one = |mode: &'static str| vec!["serving.output_tokens=1", mode];
+    for settings in [many, one(MODES[0]), one(MODES[1])] {
+        let (code, json, stderr) = eval(&settings);
+        assert_eq!(code, 0, "{settings:?}: {stderr}");
+        let of = serving(&json);
+        for share in ["p50", "p95", "p99"] {
+            let (first, last) = (of(&format!("ttft_{share}_s")), of(&format!("e2e_{share}_s")));
+            assert!(0.0 < first && first <= last, "{settings:?} {share}: {first} {last}");
+        }
+    }
+}
+
+#[test]
 fn what_is_of_one_length_and_alone_is_one_latency() {
     let (_, json, _) = eval(&["serving.input_tokens=2048", "serving.arrivals={ concurrency = 16 }"]);
     let of = serving(&json);
