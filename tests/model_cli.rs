@@ -126,6 +126,41 @@ fn serving_memory_says_what_fits() {
 }
 
 #[test]
+fn an_engine_takes_no_more_requests_than_it_is_told() {
+    let serve = ["memory", "--model", "llama-3.1-70b", "--accelerator", "h100-sxm-80gb", "--tensor", "4"];
+    let room = json(&serve, 0)["max_concurrency_count"].as_u64().unwrap();
+    assert!(room > 8);
+    let of = |more: &[&str], code| json(&[&serve[..], &["--max-num-seqs", "4"], more].concat(), code);
+    let (four, eight) = (of(&[], 0), of(&["--requests", "8"], 1));
+    assert_eq!((&four["max_concurrency_count"], &four["memory"]["fits"]), (&Value::from(4), &Value::from(true)));
+    assert_eq!(eight["memory"]["fits"], false);
+    let text = run(&[&serve[..], &["--max-num-seqs", "4", "--requests", "8"]].concat());
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("4 requests of 8192 tokens at once, as many as the engine takes"), "{text}");
+    assert!(text.contains("8 wanted"), "{text}");
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/serve-llama3.1-70b-64-h100.toml");
+    let of_scenario = json(&["memory", scenario, "--set", "serving.max_num_seqs=4"], 0);
+    assert_eq!(of_scenario["max_concurrency_count"], 4);
+    // A scenario's keys say what these do.
+    for flag in [
+        ["--tensor", "8"],
+        ["--max-num-seqs", "4"],
+        ["--fraction", "0.5"],
+        ["--context", "100"],
+        ["--requests", "9"],
+        ["--engine-version", "0.22"],
+        ["--max-model-len", "9000"],
+        ["--redundant-experts", "1"],
+        ["--accelerator", "h100-sxm-80gb"],
+        ["--kv-cache", "fp8"],
+    ] {
+        let output = run(&[&["memory", scenario][..], &flag].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains(flag[0]), "{flag:?}: {stderr}");
+    }
+}
+
+#[test]
 fn training_memory_says_what_else_would_fit() {
     let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/train-gpt3-175b-1k-a100.toml");
     let found = json(&["memory", scenario], 0);

@@ -15,7 +15,7 @@ use crate::catalog::model::{Format as NumberFormat, Formats, Model, ModuleFormat
 use crate::diagnostics::{Code, Diagnostic, Span};
 use crate::evaluate::{Infeasible, held_by_a_rank};
 use crate::memory::serving::{
-    CacheFormats, Engine, Pages, Paging, ServingLayout, fits, largest_context, smallest_tensor,
+    CacheFormats, Engine, Fits, Pages, Paging, ServingLayout, fits, largest_context, smallest_tensor,
 };
 use crate::memory::{Software, TrainingFit};
 use crate::report::{
@@ -34,12 +34,39 @@ const USUAL_CONTEXT: u64 = 8_192;
 /// The most tokens of a request, and the most requests, that are taken.
 const MOST_TOKENS: u64 = 1_000_000_000;
 
+/// What says how a model is served where no scenario does; a scenario's keys say all of it.
+const OF_A_MODEL: [&str; 22] = [
+    "model",
+    "accelerator",
+    "tensor",
+    "pipeline",
+    "expert",
+    "attention_data",
+    "redundant_experts",
+    "engine",
+    "engine_version",
+    "fraction",
+    "block",
+    "batched_tokens",
+    "max_num_seqs",
+    "paging",
+    "context",
+    "max_model_len",
+    "shared_prefix",
+    "requests",
+    "weights",
+    "prompt_logprobs",
+    "kv_cache",
+    "state",
+];
+
 /// `clusterplan memory`
 #[derive(Args, Debug)]
 #[command(arg_required_else_help = true)]
 pub(super) struct Memory {
-    /// A scenario: of serving, what a rank of a replica holds [default: the flags below, for serving]
-    #[arg(conflicts_with = "model")]
+    /// A scenario, whose keys say what the flags below do (--set changes them): of serving, what a rank of a replica holds
+    /// [default: the flags below, for serving]
+    #[arg(conflicts_with_all = OF_A_MODEL)]
     scenario: Option<PathBuf>,
     /// The model to serve: an id of the catalog, a config.json, or a directory that has one
     #[arg(long, requires = "accelerator")]
@@ -154,11 +181,12 @@ impl Memory {
         let formats = self.cache.formats(&model);
         let context = self.context(&name, &model, session)?;
         let request = (context, self.shared_prefix);
-        let found = fits(&model, &layout, &engine, &formats, usable, request);
+        let room = fits(&model, &layout, &engine, &formats, usable, request);
+        let taken = |room: Fits| room.taken(self.max_num_seqs, &layout);
         let paging = engine.pages.paging;
         let mut with = |paging| {
             engine.pages.paging = paging;
-            fits(&model, &layout, &engine, &formats, usable, request).requests
+            taken(fits(&model, &layout, &engine, &formats, usable, request)).requests
         };
         let (whole_windows, unified_pages) = (with(Paging::AllTokens), with(Paging::UnifiedPages));
         engine.pages.paging = paging;
@@ -170,8 +198,9 @@ impl Memory {
             shared_prefix: self.shared_prefix,
             wanted: self.requests,
             usable,
-            fits: found,
-            longest: largest_context(&model, &layout, &engine, &formats, found.pool),
+            fits: taken(room),
+            room: room.requests,
+            longest: largest_context(&model, &layout, &engine, &formats, room.pool),
             whole_windows,
             unified_pages,
             fewest: smallest_tensor(&model, &layout, &engine, &formats, usable, context),
@@ -241,7 +270,8 @@ impl Memory {
     fn served(serving: &Serving, cluster: &Cluster, session: &Session) -> Answer {
         let nodes = cluster.main_nodes();
         let held = held_by_a_rank(serving, nodes, None);
-        let of = |paging| held_by_a_rank(serving, nodes, Some(paging)).fits.requests;
+        let taken = |room: Fits| room.taken(serving.features.max_num_seqs, &serving.layout);
+        let of = |paging| taken(held_by_a_rank(serving, nodes, Some(paging)).fits).requests;
         let (model, layout, engine) = (&serving.model, &serving.layout, held.engine);
         let formats = CacheFormats::of(model);
         let accelerator = &nodes.accelerator.name;
@@ -254,7 +284,8 @@ impl Memory {
             shared_prefix: 0,
             wanted: 1,
             usable: held.usable,
-            fits: held.fits,
+            fits: taken(held.fits),
+            room: held.fits.requests,
             longest: largest_context(model, layout, &engine, &formats, held.fits.pool),
             whole_windows: of(Paging::AllTokens),
             unified_pages: of(Paging::UnifiedPages),

@@ -27,8 +27,10 @@ pub struct ServingMemory {
     pub wanted: u64,
     /// What a process can have of an accelerator.
     pub usable: Bytes,
-    /// What fits.
+    /// What fits, and the engine takes at once.
     pub fits: Fits,
+    /// Requests that there is room for, however many the engine takes.
+    pub room: u64,
     /// The longest sequence that fits alone.
     pub longest: u64,
     /// What fits with windows cached whole, and in pages of one size: requests.
@@ -214,6 +216,12 @@ pub fn serving_memory_page(answer: &ServingMemory) -> Page {
         format!(
             "Does not fit: beside weights and cache a forward pass lacks {}. Lower the fraction, or the tokens of a pass.",
             size(lacking)
+        )
+    } else if requests < answer.room {
+        let enough = if answer.is_enough() { String::new() } else { format!(", {} wanted", answer.wanted) };
+        let (tokens, room) = (answer.tokens, answer.room);
+        format!(
+            "{requests} requests of {tokens} tokens at once, as many as the engine takes (max_num_seqs){enough}; {room} would fit."
         )
     } else if answer.is_enough() {
         format!("Fits: {requests} requests of {} tokens at once.", answer.tokens)

@@ -46,6 +46,17 @@ impl Fits {
     }
 }
 
+impl Fits {
+    /// The same where each attention group's engine takes at most so many requests at once.
+    #[must_use]
+    pub fn taken(self, most: Option<u32>, layout: &ServingLayout) -> Self {
+        let most = most.map_or(u64::MAX, |most| u64::from(most) * u64::from(layout.attention_data));
+        let requests = self.requests.min(most);
+        let tokens = self.tokens.checked_div(self.requests).unwrap_or(0);
+        Self { requests, tokens: requests.saturating_mul(tokens), ..self }
+    }
+}
+
 /// How many whole requests a pool holds.
 fn whole(pool: Bytes, request: Bytes) -> u64 {
     let each = if request > Bytes::ZERO { pool / request } else { 0.0 };
