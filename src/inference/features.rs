@@ -36,12 +36,35 @@ pub struct Graphs<'a> {
     pub sizes: &'a [f64],
     /// Sequences of one in a step, at most: the last size where the next is larger.
     pub most: f64,
-    /// Prompts' new tokens that come with each of answers into the same steps.
-    pub prompts: f64,
-    /// Tokens of a step at most, prompts' and answers'.
-    pub tokens: f64,
+    /// Which steps are replayed.
+    pub replayed: Replayed,
     /// The host's time to launch the kernels of a layer, or of its experts, one by one, in steps that are not.
     pub launch: Seconds,
+}
+
+/// Steps that are replayed as graphs: those without prompts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Replayed {
+    /// A part of them.
+    Part(f64),
+    /// Those that are left where so many new tokens of prompts come with each of answers, into steps of so many tokens, prompts' and
+    /// answers'.
+    Beside {
+        /// Prompts' tokens for each of answers'.
+        prompts: f64,
+        /// Tokens of a step.
+        tokens: f64,
+    },
+}
+
+impl Replayed {
+    /// The part of the steps of so many sequences.
+    pub(super) fn part(self, own: f64) -> f64 {
+        match self {
+            Self::Part(part) => part,
+            Self::Beside { prompts, tokens } => 1.0 - (own * prompts / (tokens - own).max(1.0)).min(1.0),
+        }
+    }
 }
 
 /// Bytes of a logit: as it is computed, and in single precision.
@@ -53,15 +76,10 @@ pub fn graphs_hold(largest: f64, vocab: u32) -> Bytes {
 }
 
 impl Graphs<'_> {
-    /// Part of the steps of so many sequences that are replayed: those without prompts.
-    pub(super) fn replayed(&self, own: f64) -> f64 {
-        1.0 - (own * self.prompts / (self.tokens - own).max(1.0)).min(1.0)
-    }
-
     /// Sequences that a step of so many is as long as, on average.
     fn padded(&self, own: f64) -> f64 {
         let size = self.sizes.iter().copied().find(|size| *size >= own).unwrap_or(own).min(self.most.max(own));
-        own + (size - own) * self.replayed(own)
+        own + (size - own) * self.replayed.part(own)
     }
 }
 
@@ -122,7 +140,7 @@ mod tests {
         let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
         let plain = Replica::new(&model, &hardware, fixture::tensor(4));
         let graphs =
-            Graphs { sizes: &[256.0, 512.0], most: 448.0, prompts: 0.0, tokens: 2_048.0, launch: Seconds::ZERO };
+            Graphs { sizes: &[256.0, 512.0], most: 448.0, replayed: Replayed::Part(1.0), launch: Seconds::ZERO };
         let engine = plain.with(Features { graphs: Some(graphs), ..Features::default() });
         let (padded, full, own) =
             (engine.decode(300.0, 1_000.0, 1.0), plain.decode(448.0, 1_000.0, 1.0), plain.decode(300.0, 1_000.0, 1.0));
@@ -130,7 +148,7 @@ mod tests {
         assert!((padded.arithmetic / full.arithmetic - 1.0).abs() < 1e-12 && padded.arithmetic > own.arithmetic);
         assert_eq!((padded.cache, padded.overhead), (own.cache, own.overhead));
         // Steps that are not replayed are not padded, nor are batches that a graph is there for.
-        let none = Graphs { prompts: 8.0, ..graphs };
+        let none = Graphs { replayed: Replayed::Part(0.0), ..graphs };
         let launched = plain.with(Features { graphs: Some(none), ..Features::default() });
         assert_eq!(launched.decode(300.0, 1_000.0, 1.0), own);
         assert_eq!(engine.decode(256.0, 1_000.0, 1.0), plain.decode(256.0, 1_000.0, 1.0));
@@ -138,10 +156,7 @@ mod tests {
 
     #[test]
     fn steps_with_prompts_are_none_that_are_replayed() {
-        let of = |input: f64, output: f64| {
-            let prompts = input / output;
-            Graphs { sizes: &[], most: 640.0, prompts, tokens: 2_048.0, launch: Seconds::ZERO }.replayed(500.0)
-        };
+        let of = |input: f64, output: f64| Replayed::Beside { prompts: input / output, tokens: 2_048.0 }.part(500.0);
         // 500 requests of as many new tokens as answers' bring 500 of a prompt's with each step, which has room for 1,548.
         assert!((of(1_000.0, 1_000.0) - (1.0 - 500.0 / 1_548.0)).abs() < 1e-12);
         assert!(of(5_000.0, 500.0) <= 0.0);

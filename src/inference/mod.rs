@@ -66,7 +66,7 @@ pub use closed::Turns;
 pub use coming::Coming;
 pub use decode::StepTime;
 pub use exchange::{Across, Reduction};
-pub use features::{Chunks, Features, Graphs, graphs_hold};
+pub use features::{Chunks, Features, Graphs, Replayed, graphs_hold};
 pub use hand_over::HandOver;
 pub use hardware::{Hardware, MissingServing};
 pub use latency::{Latencies, Quantiles};

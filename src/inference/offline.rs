@@ -3,7 +3,7 @@
 
 use super::batching::{Request, SteadyState};
 use super::coming::Coming;
-use super::features::{Chunks, Features, TokenTime};
+use super::features::{Chunks, Features, Graphs, Replayed, TokenTime};
 use super::open_loop::{LEAST, crossing};
 use super::together::Together;
 use super::{Replica, Room, Scratch};
@@ -90,7 +90,7 @@ impl Replica<'_> {
     fn packed_token(&self, request: &Request, batch: f64, packed: Seconds) -> TokenTime {
         let mut token = self.token_time(request, batch, &Together::packed(packed), 1.0);
         if let Some(graphs) = self.features.graphs {
-            let launched = 1.0 - graphs.replayed(self.own_of(batch));
+            let launched = 1.0 - graphs.replayed.part(self.own_of(batch));
             let busy = token.step.total() * launched + token.stall;
             token.stall += (self.launching(graphs.launch) * launched).saturating_sub(busy);
         }
@@ -132,11 +132,15 @@ impl Replica<'_> {
     /// Time that `count` such requests take, all there from the start.
     ///
     /// Prompts are few beside answers' steps, so that those that begin together end together: the batch is full but for the
-    /// last wave, which is what is left.
+    /// last wave, which is what is left, and whose prompts are taken in beside the one before it.
     pub fn taken(&self, request: &Request, room: Room, count: f64) -> Seconds {
         let full = room.requests;
         let packed = self.packed_beside(request, full);
-        let wave = |batch: f64| self.packed_token(request, batch, packed).total() * request.output;
+        let own = self.own_of(full);
+        let graphs = self.features.graphs;
+        let graphs = graphs.map(|graphs| Graphs { replayed: Replayed::Part(graphs.replayed.part(own)), ..graphs });
+        let engine = self.with(Features { graphs, ..self.features });
+        let wave = |batch: f64| engine.packed_token(request, batch, packed).total() * request.output;
         let waves = (count / full).floor();
         let rest = count - waves * full;
         let last = if rest < 1.0 { Seconds::ZERO } else { wave(rest) };
@@ -147,7 +151,7 @@ impl Replica<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::{Graphs, fixture};
+    use crate::inference::fixture;
 
     #[test]
     fn steps_with_prompts_take_as_long_as_their_launches() {
@@ -155,9 +159,8 @@ mod tests {
         let plain = Replica::new(&model, &hardware, fixture::tensor(8));
         let request = Request { input: 100.0, cached: 0.0, output: 1_000.0, beyond: 0.0 };
         let tpot = |replayed: f64, launch: f64| {
-            // 32 sequences bring 3.2 tokens of prompts with each step.
-            let (prompts, tokens) = (request.input / request.output, 32.0 + 3.2 / (1.0 - replayed));
-            let graphs = Some(Graphs { sizes: &[], most: 64.0, prompts, tokens, launch: Seconds::new(launch) });
+            let replayed = Replayed::Part(replayed);
+            let graphs = Some(Graphs { sizes: &[], most: 64.0, replayed, launch: Seconds::new(launch) });
             plain
                 .with(Features { graphs, ..Features::default() })
                 .offline(&request, Room { requests: 32.0 })

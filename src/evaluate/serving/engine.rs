@@ -2,8 +2,8 @@
 
 use super::holding::adapter_numbers;
 use crate::inference::{
-    Adapters, Chunks, Features, Graphs, Hardware, ModelShape, Popularity, Replica, Request, Speculation, Spread,
-    SteadyState,
+    Adapters, Chunks, Features, Graphs, Hardware, ModelShape, Popularity, Replayed, Replica, Request, Speculation,
+    Spread, SteadyState,
 };
 use crate::memory::serving::ServingLayout;
 use crate::scenario::{AdapterRouting, AdapterSet, ExpertImbalance, Serving};
@@ -74,8 +74,10 @@ impl Shapes {
         let graphs = asked.graphs.as_ref().map(|sizes| Graphs {
             sizes,
             most: asked.max_num_seqs.map_or(f64::INFINITY, f64::from),
-            prompts: sharing.map_or(0.0, |request| request.input / request.output),
-            tokens: f64::from(asked.chunk_tokens.unwrap_or(serving.engine_memory.batched_tokens)),
+            replayed: Replayed::Beside {
+                prompts: sharing.map_or(0.0, |request| request.input / request.output),
+                tokens: f64::from(asked.chunk_tokens.unwrap_or(serving.engine_memory.batched_tokens)),
+            },
             launch: serving.efficiency.eager_unit,
         });
         Features { speculation, chunks, two_batches, adapters, excess, launch, gathers, balance, graphs }

@@ -3,7 +3,7 @@
 
 use crate::catalog::engine_version::EngineVersion;
 use crate::catalog::model::{Model, Module};
-use crate::inference::{Chunks, Graphs, Request, graphs_hold};
+use crate::inference::{Chunks, Graphs, Replayed, Request, graphs_hold};
 use crate::memory::serving::{CacheFormats, Engine, Pages};
 use crate::parallelism::ServingLayout;
 use crate::units::{Bytes, Fraction, Seconds};
@@ -94,8 +94,8 @@ impl Benchmark {
 
     /// Graphs of its steps.
     pub(super) fn graphs(&self, request: &Request, launch: Seconds) -> Graphs<'static> {
-        let prompts = request.input / request.output;
-        Graphs { sizes: self.graphs, most: self.requests, prompts, tokens: self.tokens, launch }
+        let replayed = Replayed::Beside { prompts: request.input / request.output, tokens: self.tokens };
+        Graphs { sizes: self.graphs, most: self.requests, replayed, launch }
     }
 }
 

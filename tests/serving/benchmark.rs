@@ -1,0 +1,158 @@
+//! TensorRT-LLM's documented benchmark, written as a scenario: keys for all that its documents set and that it works out for itself.
+
+use clusterplan::catalog::Catalog;
+use clusterplan::diagnostics::{Sink, Sources};
+use clusterplan::load;
+use clusterplan::validation::{ALIASES, Aliases, Domain, Outcome, Validation};
+
+use super::{eval, figure};
+
+/// Rows of the table of v1.0, dense and with experts, as a scenario has their model and node.
+const ROWS: [(&str, &str, &str); 8] = [
+    ("tp031", "llama-3.1-70b", "hgx-h200-8"),
+    ("tp035", "llama-3.1-70b", "hgx-h100-8"),
+    ("tp099", "llama-3.1-405b", "hgx-b200-8"),
+    ("tp122", "llama-3.1-8b", "hgx-h100-8"),
+    ("tp013", "llama-4-scout-17b-16e", "hgx-h200-8"),
+    ("tp062", "qwen3-235b-a22b", "hgx-b200-8"),
+    ("tp074", "qwen3-30b-a3b", "hgx-b200-8"),
+    ("tp091", "llama-4-maverick-17b-128e", "hgx-h200-8"),
+];
+const GRAPHS: &str =
+    "serving.cuda_graphs={ batch_sizes = [1, 2, 4, 8, 16, 32, 64, 128, 256, 384, 512, 1024, 2048, 4096, 8192] }";
+
+/// What validation says of those rows, and how it has them run.
+fn validated() -> Validation {
+    let cases = Domain::Throughput.own_cases();
+    let kept = |line: &&str| line.starts_with("id,") || ROWS.iter().any(|(id, ..)| line.starts_with(&format!("{id},")));
+    let cases: Vec<&str> = cases.lines().filter(kept).collect();
+    let (mut sources, sink) = (Sources::default(), Sink::default());
+    let catalog: Catalog = load::catalog(&[], &mut sources, &sink);
+    let file = sources.add("aliases.toml", ALIASES);
+    let aliases = Aliases::read(&load::parse(&sources, file, &sink), &sink);
+    Validation::new(Domain::Throughput, &cases.join("\n"), &catalog, &aliases).unwrap()
+}
+
+/// The table's own columns of a row: ranks, format of weights, and lengths.
+fn columns(id: &str) -> [String; 4] {
+    let line = Domain::Throughput.own_cases().lines().find(|line| line.starts_with(&format!("{id},"))).unwrap();
+    let columns: Vec<&str> = line.split(',').collect();
+    [columns[3].trim_start_matches("TP").to_owned(), columns[4].to_lowercase(), columns[5].into(), columns[6].into()]
+}
+
+/// Tokens of answers in a second of one replica, by a scenario.
+fn tokens(settings: &[String], output: &str) -> f64 {
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let (code, json, stderr) = eval(&settings);
+    assert_eq!(code, 0, "{settings:?}: {stderr}");
+    figure(&json, "requests_per_s") / json["serving"]["replicas_count"].as_f64().unwrap()
+        * output.parse::<f64>().unwrap()
+}
+
+#[test]
+fn a_scenario_of_the_documented_benchmark_gets_what_validation_predicts() {
+    let validation = validated();
+    assert_eq!(validation.rows.len(), ROWS.len());
+    for row in &validation.rows {
+        let (id, model, node) = ROWS.iter().find(|(id, ..)| *id == row.id).unwrap();
+        let Outcome::Predicted(of) = &row.outcome else { panic!("{id}") };
+        let filled = |field: &str| row.filled.iter().find(|fill| fill.field == field).map(|fill| fill.value.as_str());
+        let number = |field: &str| filled(field).unwrap().parse::<u32>().unwrap();
+        let [ranks, weights, input, output] = columns(id);
+        let replicas = 8 / ranks.parse::<u32>().unwrap();
+        let layout = match filled("attention_data") {
+            Some(groups) => format!("{{ tensor = 1, attention_data = {groups}, expert = {groups} }}"),
+            None => format!("{{ tensor = {ranks} }}"),
+        };
+        let plain = [
+            format!("cluster.node=\"{node}\""),
+            "cluster.accelerators=8".to_owned(),
+            format!("serving.model=\"{model}\""),
+            "serving.engine=\"trtllm\"".to_owned(),
+            "serving.engine_version=\"1.0\"".to_owned(),
+            format!("serving.weights=\"{weights}\""),
+            "serving.kv_cache=\"fp8\"".to_owned(),
+            format!("serving.input_tokens={input}"),
+            format!("serving.output_tokens={output}"),
+            "serving.prefix_hit=0".to_owned(),
+            format!("serving.layout={layout}"),
+            "serving.memory_fraction=0.95".to_owned(),
+            format!("serving.max_num_seqs={}", number("max_num_seqs")),
+            format!("serving.chunk_tokens={}", number("chunk_tokens")),
+            format!("serving.arrivals={{ prompts = {} }}", number("prompts") * replicas),
+        ];
+        let mut asked = plain.to_vec();
+        asked.push(GRAPHS.to_owned());
+        if filled("attention_data").is_some() {
+            asked.push("serving.attention_data_balance={ wait_steps = 60 }".to_owned());
+            asked.push("serving.expert_imbalance=\"unplaced\"".to_owned());
+        }
+        let got = tokens(&asked, &output);
+        assert!((got / of.predicted - 1.0).abs() < 0.02, "{id}: {got} by the scenario, {} by validation", of.predicted);
+        // What the keys are of is no small thing where all experts are on all ranks.
+        if filled("attention_data").is_some() {
+            assert!(tokens(&plain, &output) > got * 1.05, "{id}: {} {got}", tokens(&plain, &output));
+        }
+    }
+}
+
+#[test]
+fn graphs_pad_batches_that_are_open_too() {
+    let of = |settings: &[&str]| {
+        let (code, json, stderr) = eval(settings);
+        assert_eq!(code, 0, "{settings:?}: {stderr}");
+        figure(&json, "decode_step_s")
+    };
+    // 16 replicas of 260 sequences, or of 256 and fewer, which a graph is of.
+    let open = |each: u32| format!("serving.arrivals={{ concurrency = {} }}", each * 16);
+    let (many, few) = (open(270), open(64));
+    let sizes = |sizes: &str| format!("serving.cuda_graphs={{ batch_sizes = [{sizes}] }}");
+    let (wide, close) =
+        (sizes("1, 4096"), sizes(&(1..=300).map(|size| size.to_string()).collect::<Vec<_>>().join(",")));
+    for open in [&many, &few] {
+        assert!(of(&[open, &wide, "serving.max_num_seqs=1024"]) > of(&[open, &close, "serving.max_num_seqs=1024"]));
+    }
+}
+
+#[test]
+fn wrong_graphs_balances_and_waves_are_refused() {
+    let experts = "serving.model=\"qwen3-235b-a22b\"";
+    let groups = "serving.layout={ tensor = 1, attention_data = 8, expert = 8 }";
+    let balance = "serving.attention_data_balance={ wait_steps = 60 }";
+    for (settings, said, hint) in [
+        (&["serving.cuda_graphs={ batch_sizes = [] }"][..], "graphs of no batch", "such as [1, 2, 4, 8, 16]"),
+        (&["serving.cuda_graphs={ batch_sizes = [8, 4] }"], "4 sequences comes after one of 8", "larger than the one"),
+        (&["serving.cuda_graphs={ batch_sizes = [4, 4] }"], "4 sequences comes after one of 4", "larger than the one"),
+        (&["serving.cuda_graphs={ batch_sizes = [0, 4] }"], "serving.cuda_graphs.batch_sizes", "1 to"),
+        (&["serving.cuda_graphs={ batch_sizes = [2000000] }"], "a graph of 2000000", "at most 1,000,000"),
+        (&["serving.cuda_graphs={}"], "serving.cuda_graphs.batch_sizes", "missing"),
+        (&["serving.cuda_graphs=3"], "serving.cuda_graphs", "batch_sizes"),
+        (&["cluster.node=\"gaudi3-8\"", "serving.cuda_graphs={ batch_sizes = [4] }"], "of GPUs", "cuda_graphs out"),
+        (&[balance], "one attention group", "attention_data above 1"),
+        (&[experts, groups, "serving.attention_data_balance={ wait_steps = 0 }"], "wait_steps", "1 to"),
+        (
+            &[experts, groups, balance, "serving.arrivals={ rate = \"1 request/s\" }"],
+            "that is open",
+            "concurrency = 64",
+        ),
+        (&[experts, groups, "serving.expert_imbalance=\"even\""], "serving.expert_imbalance", "\"unplaced\""),
+        (&["serving.expert_imbalance=\"unplaced\""], "an expert_imbalance of unplaced", "an expert above 1"),
+        (
+            &[
+                "serving.arrivals={ prompts = 100 }",
+                "serving.layout={ prefill = { tensor = 4 }, decode = { tensor = 4 } }",
+            ],
+            "in waves",
+            "one layout",
+        ),
+        (
+            &["serving.arrivals={ prompts = 100 }", "serving.input_tokens={ mean = 100, cv = 1 }"],
+            "in waves",
+            "input_tokens and output_tokens as numbers",
+        ),
+    ] {
+        let (code, _, stderr) = eval(settings);
+        assert_eq!(code, 2, "{settings:?}: {stderr}");
+        assert!(stderr.contains(said) && stderr.contains(hint) && stderr.contains("-->"), "{settings:?}: {stderr}");
+    }
+}
