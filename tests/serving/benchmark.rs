@@ -145,6 +145,7 @@ fn wrong_graphs_balances_and_waves_are_refused() {
             "in waves",
             "one layout",
         ),
+        (&["serving.arrivals={ prompts = 100 }", "serving.layout=\"auto\""], "in waves", "one layout"),
         (
             &["serving.arrivals={ prompts = 100 }", "serving.input_tokens={ mean = 100, cv = 1 }"],
             "in waves",

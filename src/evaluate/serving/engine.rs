@@ -80,7 +80,7 @@ impl Shapes {
             },
             launch: serving.efficiency.eager_unit,
         });
-        Features { speculation, chunks, two_batches, adapters, excess, launch, gathers, balance, graphs }
+        Features { speculation, chunks, two_batches, adapters, excess, launch, balance, gathers, graphs }
     }
 
     /// A worker that only takes prompts in.

@@ -80,8 +80,10 @@ impl GraphsFile {
         }
         if sizes.is_empty() {
             report("graphs of no batch", "such as [1, 2, 4, 8, 16], or cuda_graphs = false for none at all");
-        } else if let Some(pair) = sizes.windows(2).find(|pair| pair[0] >= pair[1]) {
-            let message = format!("a graph of {} sequences comes after one of {}", pair[1], pair[0]);
+        } else if let Some((before, after)) =
+            sizes.iter().zip(sizes.iter().skip(1)).find(|(before, after)| before >= after)
+        {
+            let message = format!("a graph of {after} sequences comes after one of {before}");
             report(&message, "each size is larger than the one before, such as [1, 2, 4, 8, 16]");
         } else if let Some(largest) = sizes.last().filter(|largest| !SEQUENCES.contains(*largest)) {
             report(&format!("a graph of {largest} sequences"), "batches have at most 1,000,000 sequences");

@@ -159,10 +159,7 @@ pub(super) fn bind(
             );
         }
     }
-    if wanted.attention_data_balance.is_some()
-        && !layouts.search
-        && layouts.given.iter().all(|layout| layout.attention_data == 1)
-    {
+    if wanted.attention_data_balance.is_some() && layouts.given.iter().all(|layout| layout.attention_data == 1) {
         let message = "nothing to balance: there is one attention group";
         let hint = "give serving.layout an attention_data above 1, or leave attention_data_balance out";
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.balance_at, "asked for here").hint(hint));

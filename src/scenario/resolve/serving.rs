@@ -195,8 +195,7 @@ pub(super) fn bind(
         }
         Arrivals::Most | Arrivals::Concurrency(_) => {}
     }
-    balanced_groups(wanted, arrivals, prefill.is_some(), sink);
-    all_at_once(wanted, (arrivals, asked), prefill.is_some(), sink);
+    as_benchmarks_come(wanted, (arrivals, asked), prefill.is_some(), sink);
     Some(Serving {
         entry,
         model,
@@ -229,6 +228,14 @@ pub(super) fn bind(
         features,
         efficiency,
     })
+}
+
+/// Refuses what benchmarks ask for where requests come otherwise, or go through pools.
+fn as_benchmarks_come(wanted: &ServingFile, (arrivals, asked): (Arrivals, &Asked), pools: bool, sink: &Sink) {
+    // A search tries pools too.
+    let pools = pools || wanted.layout.search;
+    balanced_groups(wanted, arrivals, pools, sink);
+    all_at_once(wanted, (arrivals, asked), pools, sink);
 }
 
 /// Refuses a wait of attention groups for each other's prompts where nothing is known of it.
