@@ -85,7 +85,6 @@ fn a_scenario_of_the_documented_benchmark_gets_what_validation_predicts() {
         asked.push(GRAPHS.to_owned());
         if filled("attention_data").is_some() {
             asked.push("serving.attention_data_balance={ wait_steps = 60 }".to_owned());
-            asked.push("serving.expert_imbalance=\"unplaced\"".to_owned());
         }
         let got = tokens(&asked, &output);
         assert!((got / of.predicted - 1.0).abs() < 0.02, "{id}: {got} by the scenario, {} by validation", of.predicted);
@@ -135,8 +134,8 @@ fn wrong_graphs_balances_and_waves_are_refused() {
             "that is open",
             "concurrency = 64",
         ),
-        (&[experts, groups, "serving.expert_imbalance=\"even\""], "serving.expert_imbalance", "\"unplaced\""),
-        (&["serving.expert_imbalance=\"unplaced\""], "an expert_imbalance of unplaced", "an expert above 1"),
+        (&[experts, groups, "serving.expert_imbalance=\"even\""], "serving.expert_imbalance", "\"by-placement\""),
+        (&["serving.expert_imbalance=\"by-placement\""], "an expert_imbalance of by-placement", "an expert above 1"),
         (
             &[
                 "serving.arrivals={ prompts = 100 }",
