@@ -62,11 +62,11 @@ impl Replica<'_> {
     pub(super) fn step_of(&self, sequences: f64, context: f64, tokens: f64) -> StepTime {
         // Stages work on a part of the sequences each; a token still passes all layers one after another.
         // With fewer sequences than stages, some of these stand idle, and none works on less than a sequence.
+        let heads = self.heads(sequences);
         let sequences = (sequences / f64::from(self.spread.pipeline)).max(sequences.min(1.0));
         let own = sequences / f64::from(self.spread.attention_data);
         let padded = tokens * self.padding(own);
-        let paced = sequences >= 1.0;
-        let (common, experts) = (self.common_projections(own * padded, paced), self.experts(sequences * padded));
+        let (common, experts) = (self.common_projections(own * padded, heads), self.experts(sequences * padded));
         let step = StepTime {
             weights: common.read + experts.read,
             arithmetic: common.beyond + experts.beyond,
@@ -92,15 +92,21 @@ impl Replica<'_> {
         self.hardware.step + unit * (mixers + experts)
     }
 
-    /// Projections that every token passes, `own` tokens on each tensor group.
+    /// How often the model's head counts in a token's time, of so many sequences of the engine.
     ///
-    /// Where all stages are at work, they go by the last, which has the head beside its layers.
-    fn common_projections(&self, own: f64, paced: bool) -> Matrices {
+    /// The last stage has it beside its layers. Where all stages are at work they go by that one, and each turn is longer by it; a
+    /// token that others do not keep waiting passes it once.
+    fn heads(&self, sequences: f64) -> f64 {
+        let others = f64::from(self.spread.pipeline) - 1.0;
+        1.0 + others * (sequences - others).clamp(0.0, 1.0)
+    }
+
+    /// Projections that every token passes, `own` tokens on each tensor group, the model's head so many times.
+    fn common_projections(&self, own: f64, heads: f64) -> Matrices {
         let hardware = self.hardware;
         let (mut read, mut multiplied) = (Seconds::ZERO, Seconds::ZERO);
         let [layers @ .., head] = self.shape.common();
-        let stages = if paced { f64::from(self.spread.pipeline) } else { 1.0 };
-        for (part, times) in layers.into_iter().map(|part| (part, 1.0)).chain([(head, stages)]) {
+        for (part, times) in layers.into_iter().map(|part| (part, 1.0)).chain([(head, heads)]) {
             let rates = hardware.class(part.class);
             read += part.bytes * times / (hardware.memory * (hardware.weights * rates.read));
             multiplied += part.flops * (own * times) / (rates.peak * hardware.kernels.decode_gemm.value.get());
@@ -271,6 +277,21 @@ impl Replica<'_> {
 mod tests {
     use super::*;
     use crate::inference::{Spread, fixture};
+
+    #[test]
+    fn the_last_stage_s_head_delays_only_those_that_queue_for_it() {
+        let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
+        let read = |pipeline: u32, sequences: f64| {
+            let spread = Spread { pipeline, ..fixture::tensor(8) };
+            Replica::new(&model, &hardware, spread).decode(sequences, 1_000.0, 1.0).weights.value()
+        };
+        // One token alone passes all layers and the head once, in however many stages.
+        assert_eq!(read(4, 1.0), read(1, 1.0));
+        assert_eq!(read(4, 3.0), read(1, 1.0));
+        // Four go by the stage with the head one after another: 128,256 x 8,192 numbers of 16 bits in each turn.
+        let head = 128_256.0 * 8_192.0 * 2.0 / 8.0 / (3.35e12 * hardware.weights);
+        assert!(((read(4, 4.0) - read(1, 4.0)) / (3.0 * head) - 1.0).abs() < 1e-9, "{} {head}", read(4, 4.0));
+    }
 
     #[test]
     fn heads_that_share_a_latent_are_bound_by_arithmetic() {
