@@ -229,6 +229,15 @@ fn each_tenant_has_a_bill_and_a_latency_in_each_arrangement() {
             assert!((prices[0] / prices[1] - 1.0).abs() < 1e-9);
         }
     }
+    // A steady tenant does not pay for what others' peaks make all share: by its use it would, several times what it has apart.
+    let steady = "{ count = 3, mean = \"1 request/s\", peak = \"1.2 request/s\", busiest_hour = 3 }";
+    let peaky = "{ count = 5, mean = \"0.5 request/s\", peak = \"20 request/s\", busiest_hour = 15 }";
+    for bill in of(&format!("[{steady}, {peaky}]"), &[])["serving"]["tenants"].as_array().unwrap() {
+        let cost = |how: &str| number(&bill[how]["usd_per_hour"]);
+        for how in ["reallocated", "pooled"] {
+            assert!(cost(how) <= cost("apart") * (1.0 + 1e-9), "{how}: {} of {}", cost(how), cost("apart"));
+        }
+    }
     let saved = |how: &str| figure(&json, &format!("tenants_{how}_saves_ratio"));
     assert!(saved("pooling") > saved("reallocation") && saved("reallocation") > 0.05, "{}", saved("reallocation"));
     assert!(
