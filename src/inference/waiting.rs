@@ -58,7 +58,7 @@ impl Wait {
 
     /// On average over all, those too that do not wait.
     pub(super) fn over_all(&self) -> Seconds {
-        self.mean * self.share
+        if self.share <= NEVER { Seconds::ZERO } else { self.mean * self.share }
     }
 
     /// Of those that wait.

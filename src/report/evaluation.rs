@@ -15,9 +15,9 @@ use crate::catalog::Entry;
 use crate::evaluate::{Bases, BatchBound, Evaluation, PartLine};
 use crate::memory::serving::CacheFormats;
 use crate::provenance::Source;
-use crate::scenario::{Limits, SharedBy};
+use crate::scenario::{Arrivals, Limits, SharedBy};
 use crate::topology::PartKind;
-use crate::units::{RequestRate, significant};
+use crate::units::{RequestRate, Seconds, significant};
 
 /// The figures that answer the question, in order, with labels that stand alone; the groups have the rest.
 pub const HEADLINES: &[(&str, &str)] = &[
@@ -241,6 +241,7 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     notes.extend(uneven_experts(evaluation));
     notes.extend(missed(evaluation));
     notes.extend(in_step(evaluation));
+    notes.extend(unsettled(evaluation));
     notes.extend(overrun(evaluation));
     notes.extend(crowded_out(evaluation));
     notes.extend(oversubscription(evaluation));
@@ -322,6 +323,26 @@ fn in_step(evaluation: &Evaluation) -> Option<String> {
         format!(
             "Requests of one length without end move in step, so that their prompts fill steps of prefill: {} end. Of those that come by themselves, {most} are served at most.",
             point.request_rate()
+        )
+    })
+}
+
+/// A queue so near to what is served at most that it does not settle within a day.
+///
+/// It settles with a time constant of `4 W / (1 - load)` at a mean wait of W (M/M/1 near its whole load; Kleinrock, Queueing
+/// Systems II, 1976).
+fn unsettled(evaluation: &Evaluation) -> Option<String> {
+    const DAY: Seconds = Seconds::new(86_400.0);
+    let (serving, point) = (evaluation.scenario.serving.as_ref()?, evaluation.serving?);
+    let Arrivals::Rate(_) = serving.arrivals else { return None };
+    let of_all = point.replicas as f64 / (point.replicas + point.spares) as f64;
+    let most = point.most * of_all;
+    let free = 1.0 - point.request_rate() / most;
+    let settled = point.state.queue * (4.0 / free);
+    (free > 0.0 && settled > DAY).then(|| {
+        format!(
+            "Requests come at nearly the most that is served, {}: waits grow for about {settled} before they are as told.",
+            most.told_as_most()
         )
     })
 }

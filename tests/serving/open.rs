@@ -1,6 +1,6 @@
 //! Latencies scatter where a number of requests is open, and where as many as can be are served.
 
-use super::{eval, serving};
+use super::{eval, figure, serving};
 
 const MODES: [&str; 2] = ["serving.arrivals={ concurrency = 256 }", "serving.arrivals=\"max\""];
 
@@ -78,4 +78,16 @@ fn limits_of_shares_are_held_in_all_modes() {
     let with = |limit: &str| eval(&[MODES[0], &format!("serving.limits={{ ttft_p99 = \"{limit}\" }}")]).1;
     assert_eq!(with("1 ms")["serving"]["limits_kept"], false);
     assert_eq!(with("1 hour")["serving"]["limits_kept"], true);
+}
+
+#[test]
+fn a_queue_that_hardly_settles_is_told() {
+    let most = figure(&eval(&["serving.arrivals={ rate = \"40 request/s\" }"]).1, "most_requests_per_s");
+    let told = |share: f64| {
+        let rate = format!("serving.arrivals={{ rate = \"{} request/s\" }}", most * share);
+        let answer = super::program::run(&["eval", super::SCENARIO, "--set", &rate]);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        answer.stdout.contains("nearly the most that is served")
+    };
+    assert!(told(1.0) && told(0.9999) && !told(0.95));
 }
