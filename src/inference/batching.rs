@@ -4,7 +4,9 @@ use super::closed::{Turns, scattered};
 use super::coming::Coming;
 use super::features::TokenTime;
 use super::latency::Latencies;
+use super::open_loop::crossing;
 use super::prompt_queue::PromptQueue;
+use super::scattered::Scattered;
 use super::together::Together;
 use super::waiting::Wait;
 use super::{Filled, Replica, Room, Scratch, StepTime};
@@ -15,7 +17,8 @@ const ITERATIONS: u32 = 25;
 /// The share of a batch by which it still moves when it has settled.
 const SETTLED: f64 = 1e-15;
 /// Share of its time for which prefill is taken as busy at most, where a number of requests is open.
-const MOST_BUSY: f64 = 0.95;
+const MOST_BUSY: f64 = 1.0 - 1e-9;
+const SECOND: Seconds = Seconds::new(1.0);
 
 /// Tokens of a request, on average.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,6 +97,20 @@ impl SteadyState {
 }
 
 impl SteadyState {
+    /// Requests that end.
+    pub fn rate(&self) -> RequestRate {
+        RequestRate::of(self.requests_per_second, SECOND)
+    }
+
+    /// The same where no more end, so that fewer are in decode on average (Little's law), though one at a time may be.
+    pub fn of_no_more_than(self, most: RequestRate, request: &Request) -> Self {
+        if self.rate() <= most {
+            return self;
+        }
+        let batch = most.over(self.tpot * request.output);
+        Self { requests_per_second: most.over(SECOND), batch, ..self }
+    }
+
     /// The same with another prefill of a request in the time to the first token.
     pub(super) fn with_prefill(self, prefill: Seconds) -> Self {
         Self { ttft: self.ttft.saturating_sub(self.prefill) + prefill, prefill, ..self }
@@ -130,7 +147,7 @@ impl Replica<'_> {
     ///
     /// `prefill` is that of a prompt, the mean of those that come.
     pub fn closed_loop(&self, load: &Load, prefill: Seconds, room: Room) -> SteadyState {
-        self.open_at_once(load, prefill, room).0
+        self.open_at_once(load, (prefill, RequestRate::new(f64::INFINITY)), room, |_, _, _| Wait::NONE).0
     }
 
     /// The same, and how latencies scatter about their means.
@@ -141,17 +158,14 @@ impl Replica<'_> {
         coming: &Coming<'_>,
         scratch: &mut Scratch,
     ) -> (SteadyState, Latencies) {
-        let (mut state, mut turns, taken) = self.open_at_once(load, filled.alone(), room);
-        let before = self.by_chance(load, &state, filled, coming, scratch);
-        // Those that wait for room wait for so much more too.
-        let (wait, over) = (before.over_all(), load.concurrency / turns.taken);
-        turns.room += wait * (over - 1.0);
+        let by_chance = self.by_chance(load, filled, coming, scratch);
+        // Those that wait by chance keep the batch below what chunks of prompts find steps beside.
+        let places = if by_chance(filled.most, Seconds::ZERO, Seconds::ZERO).share > 0.0 { filled.room } else { room };
+        let (state, turns, taken, waits) = self.open_at_once(load, (filled.alone(), filled.most), places, &by_chance);
+        let queued = scratch.over_prompts(|timed| timed.served).variance;
+        let before = waits.of_open(state.rate(), turns.taken, 1.0, queued);
         let (cycle, beside) = (state.cycle, state.batch * (1.0 - load.concurrency.max(1.0).recip()));
         let own = |new: f64, alone: Seconds| self.hardware.first_token + alone + cycle * self.joined_steps(new, beside);
-        state.queue += wait * over;
-        state.ttft += wait * over;
-        let whole = state.ttft + state.tpot * load.request.output;
-        state.requests_per_second = load.concurrency / (whole / Seconds::new(1.0));
         let others = 1.0 - load.concurrency.max(1.0).recip();
         let token = |number: f64| {
             self.token_time(&load.request, number.clamp(1.0, turns.taken.max(1.0)), &taken, others).total()
@@ -162,37 +176,56 @@ impl Replica<'_> {
 
     /// The wait for prompts of others that end at nearly the same time, where lengths scatter: what is of one length ends evenly. In
     /// a benchmark's rounds it is in what measurements say of its opening burst.
+    ///
+    /// Of requests that come at such a rate beside a decode step that takes so long. A prompt finds the others before it, as if they
+    /// came at random by themselves (Schweitzer's form of mean value analysis, 1979), and waits for all of them at most; all wait
+    /// for as long at least as given.
     fn by_chance(
         &self,
         load: &Load,
-        state: &SteadyState,
         filled: &Filled,
         coming: &Coming<'_>,
         scratch: &Scratch,
-    ) -> Wait {
+    ) -> impl Fn(RequestRate, Seconds, Seconds) -> Wait + use<> {
         let served = scratch.over_prompts(|timed| timed.served);
-        let others = 1.0 - load.concurrency.max(1.0).recip();
-        if load.waves.is_finite() || others <= 0.0 || coming.requests.answers.scatter() <= 0.0 && served.variance <= 0.0
-        {
-            return Wait::NONE;
-        }
-        let busy = (state.requests_per_second * others * (served.mean / Seconds::new(1.0))).min(MOST_BUSY);
-        let queue = PromptQueue {
-            rate: RequestRate::of(busy, served.mean),
-            coming: 1.0,
-            fixed: (state.prefill / f64::from(self.spread.pipeline)).saturating_sub(served.mean),
-            served,
-            most: self.prompts_of_steps(load.request.input, served.variance),
-        };
+        let open = load.concurrency.min(filled.room.requests).max(1.0);
+        let others = 1.0 - open.recip();
+        let evenly = coming.requests.answers.scatter() <= 0.0 && served.variance <= 0.0;
+        let never = load.waves.is_finite() || others <= 0.0 || evenly;
+        let shared = self.shared_steps(load.request.input);
+        // The engine goes on with tokens meanwhile, so that prompts keep it for no longer than it serves them at most.
+        let least = SECOND * (1.0 / filled.most.over(SECOND));
+        let stages = f64::from(self.spread.pipeline);
+        let (alone, most) = (filled.alone() / stages, self.prompts_of_steps(load.request.input, served.variance));
         let (groups, part) = filled.prefills.of_groups();
-        let wait = queue.side_by_side(groups, part / f64::from(self.spread.pipeline));
-        // No more than for half of the others on average.
-        let most = served.mean * ((load.concurrency - 1.0).max(0.0) / 2.0);
-        if wait.over_all() > most { Wait { mean: wait.mean * (most / wait.over_all()), ..wait } } else { wait }
+        move |rate, cycle, least_wait| {
+            if never {
+                return Wait::NONE;
+            }
+            let mean = (served.mean + cycle * shared).min(least);
+            let queue = PromptQueue {
+                rate: RequestRate::of((rate.over(mean) * others).min(MOST_BUSY), mean),
+                coming: 1.0,
+                fixed: alone.saturating_sub(mean),
+                served: Scattered { mean, ..served },
+                most,
+            };
+            let wait = queue.side_by_side(groups, part / stages);
+            let told = wait.over_all().min(mean * (open - 1.0)).max(least_wait);
+            if wait.share > 0.0 { Wait { mean: told / wait.share, ..wait } } else { wait }
+        }
     }
 
-    /// The state, the waits in it, and how prefills are taken in.
-    fn open_at_once(&self, load: &Load, prefill: Seconds, room: Room) -> (SteadyState, Turns, Together) {
+    /// The state, the waits in it, and how prefills are taken in. Prompts wait for others `by_chance` where requests come at a
+    /// rate beside steps of decode that take so long, and as long at least as leaves no more than `most` that end; by Little's law those
+    /// that wait are not in decode.
+    fn open_at_once(
+        &self,
+        load: &Load,
+        (prefill, most): (Seconds, RequestRate),
+        room: Room,
+        by_chance: impl Fn(RequestRate, Seconds, Seconds) -> Wait,
+    ) -> (SteadyState, Turns, Together, Wait) {
         let (hardware, request) = (self.hardware, &load.request);
         let admitted = load.concurrency.min(room.requests);
         let others = 1.0 - load.concurrency.max(1.0).recip();
@@ -204,28 +237,47 @@ impl Replica<'_> {
         let (groups, in_turn) = prefills.of_groups();
         let last = in_turn * ((admitted - groups).max(0.0) / f64::from(self.spread.pipeline));
         let state_of = |batch: f64| SteadyState::of(&self.token_time(request, batch, &taken, others), batch, prefill);
-        let (mut state, mut for_room) = (state_of(batch), Seconds::ZERO);
+        let before = last * (in_bursts / 2.0);
+        // With so many in decode: the time to the first token without any wait by chance, and that in decode.
+        let times = |state: &SteadyState| {
+            let steps = state.cycle * self.joined_steps(request.input, state.batch * others);
+            let balancing = state.tpot * self.balancing(state.batch, request);
+            (hardware.first_token + prefill + steps + before + balancing, state.tpot * request.output)
+        };
         for _ in 0..ITERATIONS {
-            state = state_of(batch);
-            let before = last * (in_bursts / 2.0);
-            let steps = state.cycle * self.joined_steps(request.input, batch * others);
-            let balancing = state.tpot * self.balancing(batch, request);
-            let first = hardware.first_token + prefill + steps + before + balancing;
-            let decoding = state.tpot * request.output;
-            let room = (decoding + first) * (load.concurrency / admitted - 1.0);
-            for_room = room;
-            state.queue = before + room;
-            state.ttft = first + room;
-            state.requests_per_second = load.concurrency / ((state.ttft + decoding) / Seconds::new(1.0));
+            let (first, decoding) = times(&state_of(batch));
             let settled = (admitted * (decoding / (decoding + first))).max(1.0);
-            if (settled - batch).abs() <= SETTLED * batch {
+            let moved = (settled - batch).abs() > SETTLED * batch;
+            batch = settled;
+            if !moved {
                 break;
             }
-            batch = settled;
         }
+        let waits = |state: &SteadyState| {
+            let (first, decoding) = times(state);
+            let rate = RequestRate::of(state.batch, decoding).min(RequestRate::of(admitted, decoding + first));
+            let held = admitted / most.over(SECOND);
+            by_chance(rate, state.cycle, (SECOND * held).saturating_sub(first + decoding))
+        };
+        let over = |batch: f64| {
+            let state = state_of(batch);
+            let (first, decoding) = times(&state);
+            batch * ((first + waits(&state).over_all() + decoding) / decoding) / admitted - 1.0
+        };
+        if waits(&state_of(batch)).share > 0.0 {
+            batch = crossing(over, batch.min(1.0), batch);
+        }
+        let mut state = state_of(batch);
+        let (first, decoding) = times(&state);
+        let before_it = waits(&state);
+        let wait = before_it.over_all();
+        let for_room = (decoding + first + wait) * (load.concurrency / admitted - 1.0);
+        state.queue = before + wait + for_room;
+        state.ttft = first + wait + for_room;
+        state.requests_per_second = load.concurrency / ((state.ttft + decoding) / SECOND);
         // Of more than all, each waits for as much longer.
         let together = in_bursts.min(1.0);
         let last = if together > 0.0 { last * (in_bursts / together) } else { Seconds::ZERO };
-        (state, Turns { together, last, room: for_room, open: load.concurrency, taken: admitted }, taken)
+        (state, Turns { together, last, room: for_room, open: load.concurrency, taken: admitted }, taken, before_it)
     }
 }

@@ -42,7 +42,10 @@ impl Turns {
         if self.room <= Seconds::ZERO {
             return Wait::NONE;
         }
-        let variance = scatter.min(1.0) / (self.open - self.taken).max(1.0);
+        let waiting = self.open - self.taken;
+        // Over less than an answer those of many end as at random, over all of it as their lengths scatter.
+        let ends = scatter.min(1.0).powf((waiting / self.taken.max(1.0)).min(1.0));
+        let variance = ends / waiting.max(1.0);
         Wait { share: 1.0, mean: self.room, variance, third: 2.0 * variance * variance }
     }
 }

@@ -302,6 +302,7 @@ impl Separate<'_> {
         self.time_prompts(request, coming, scratch);
         let scatter = scatter(coming);
         let alone = scratch.over_prompts(|timed| timed.alone).mean;
+        let served = scratch.over_prompts(|timed| timed.served);
         let prompts = self.prompts(request, coming, scratch);
         let hardware = self.busy_worker(&self.prompt(request));
         let worker = Replica { hardware: &hardware, ..self.prefill };
@@ -326,7 +327,9 @@ impl Separate<'_> {
             // As many as wait for room, by Little's law, are not taken.
             let taken = (open - rate.over(room)) / self.replicas;
             let turns = Turns { together, last, room, open: open / self.replicas, taken };
-            (turns, prompts(rate).and(links(rate, self.batch_at(request, rate))))
+            let in_workers = prompts(rate).of_open(rate, open, self.workers, served.variance);
+            let on_links = links(rate, self.batch_at(request, rate)).of_open(rate, open, self.senders(), scatter);
+            (turns, in_workers.and(on_links))
         };
         // By Little's law, as shares of the most: those that come, over those that end with so many open.
         let whole = |state: &SteadyState| state.ttft + state.tpot * request.output;

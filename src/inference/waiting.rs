@@ -1,7 +1,7 @@
 //! Waits that some requests meet.
 
 use super::scattered::Scattered;
-use crate::units::Seconds;
+use crate::units::{RequestRate, Seconds};
 
 /// Share of requests that is as good as none.
 const NEVER: f64 = 1e-12;
@@ -54,6 +54,29 @@ impl Wait {
         let full = full / (1.0 + full * beyond);
         let late = full * beyond * (whole - at_once + 1.0 / (1.0 - load)) / offered;
         Self::exponential(full / (1.0 - load), alone * late)
+    }
+
+    /// The same mean where no more than so many are open, which come at that rate, one after another for each that ends, to so many
+    /// queues whose service times scatter with that squared coefficient of variation.
+    ///
+    /// Those before one are what is open less what is elsewhere: a number that scatters as Poisson's of those elsewhere at
+    /// most (of the machine repair model, exactly where the queue is never empty), each of them served for a time that scatters by
+    /// itself. Where that is less than what requests at random scatter by, more wait and all of them more alike.
+    pub(super) fn of_open(self, rate: RequestRate, open: f64, queues: f64, served: f64) -> Self {
+        let (waiting, all) = (rate.over(self.over_all()), self.with_none().variance);
+        if waiting <= 0.0 || all <= 0.0 {
+            return self;
+        }
+        let waiting = waiting.min(open);
+        let variance = (served * queues * waiting + (open - waiting)) / (waiting * waiting);
+        if variance >= all {
+            return self;
+        }
+        let share = 1.0 - (1.0 - self.share) * (variance / all);
+        let among = (share * (1.0 + variance) - 1.0).max(0.0);
+        let mean = self.over_all() / share;
+        let third = if self.variance > 0.0 { self.third * (among / self.variance).powi(2) } else { 0.0 };
+        Self { share, mean, variance: among, third }
     }
 
     /// On average over all, those too that do not wait.

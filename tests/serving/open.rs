@@ -47,6 +47,25 @@ fn no_answer_ends_before_it_begins() {
 }
 
 #[test]
+fn more_open_are_never_fewer_served_and_wait_alike() {
+    let pools = "serving.layout={ prefill = { tensor = 4 }, decode = { tensor = 4 }, prefill_accelerators = 32 }";
+    for setting in ["serving.layout={ tensor = 4 }", "serving.chunk_tokens=512", pools] {
+        let mut before = 0.0;
+        for open in [64, 512, 1_024, 100_000] {
+            let (code, json, stderr) =
+                eval(&["serving.output_tokens=16", setting, &format!("serving.arrivals={{ concurrency = {open} }}")]);
+            assert_eq!(code, 0, "{setting}: {stderr}");
+            let of = serving(&json);
+            let (rate, first) = (of("requests_per_s"), of("ttft_s"));
+            let most = json["serving"]["most_requests_per_s"].as_f64().unwrap_or(f64::INFINITY);
+            assert!(rate > before * 0.999 && rate < most * 1.001, "{setting} {open}: {rate} {before} {most}");
+            assert!(open < 512 || of("ttft_p95_s") < first * 2.2, "{setting} {open}: {first}");
+            before = rate;
+        }
+    }
+}
+
+#[test]
 fn what_is_of_one_length_and_alone_is_one_latency() {
     let (_, json, _) = eval(&["serving.input_tokens=2048", "serving.arrivals={ concurrency = 16 }"]);
     let of = serving(&json);

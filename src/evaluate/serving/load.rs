@@ -39,7 +39,11 @@ pub(super) fn together(
         Arrivals::Most | Arrivals::Concurrency(_) => within.at_most(filled.beside_chunks, BatchBound::Prefill),
     };
     let served = match serving.arrivals {
-        Arrivals::Most => endless(within.room.requests, scratch),
+        Arrivals::Most => {
+            let (state, latencies) = endless(within.room.requests, scratch);
+            let most = if filled.beside_chunks < within.room.requests { filled.most } else { state.rate() };
+            (state.of_no_more_than(most, request), latencies)
+        }
         Arrivals::Concurrency(open) => {
             let concurrency = f64::from(open) / per_replica;
             let waves = waves(serving, open);
