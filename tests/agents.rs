@@ -80,7 +80,7 @@ fn sessions_that_memory_does_not_hold_are_told() {
 
 /// A few users fewer than GPUs serve at most, whose people take half an hour to approve.
 const CROWDED: [&str; 2] = [FEWER, "agents.approval_time=\"30 min\""];
-const FEWER: &str = "agents.users=950";
+const FEWER: &str = "agents.users=900";
 
 #[test]
 fn sessions_that_find_no_room_are_computed_again() {

@@ -103,6 +103,7 @@ impl SteadyState {
     }
 
     /// The same where no more end, so that fewer are in decode on average (Little's law), though one at a time may be.
+    #[must_use]
     pub fn of_no_more_than(self, most: RequestRate, request: &Request) -> Self {
         if self.rate() <= most {
             return self;

@@ -41,7 +41,8 @@ pub(super) fn together(
     let served = match serving.arrivals {
         Arrivals::Most => {
             let (state, latencies) = endless(within.room.requests, scratch);
-            let most = if filled.beside_chunks < within.room.requests { filled.most } else { state.rate() };
+            let bound = serving.terms.prompts.is_none() && filled.beside_chunks < within.room.requests;
+            let most = if bound { filled.most } else { state.rate() };
             (state.of_no_more_than(most, request), latencies)
         }
         Arrivals::Concurrency(open) => {

@@ -138,18 +138,18 @@ fn lost_parts(varied: &[Entry], place: usize, sink: &Sink) {
 impl PlanLimits {
     fn read(r: &mut Reader<'_>) -> Self {
         Self {
-            deadline: above_zero(r, "deadline", Seconds::ZERO),
-            budget: above_zero(r, "budget", Usd::ZERO),
-            power: above_zero(r, "power", Watts::ZERO),
+            deadline: above_zero(r, "deadline", &Seconds::ZERO),
+            budget: above_zero(r, "budget", &Usd::ZERO),
+            power: above_zero(r, "power", &Watts::ZERO),
         }
     }
 }
 
 /// What there is of something, which is more than nothing.
-fn above_zero<T: FromNode + PartialOrd>(r: &mut Reader<'_>, key: &'static str, zero: T) -> Option<T> {
+fn above_zero<T: FromNode + PartialOrd>(r: &mut Reader<'_>, key: &'static str, zero: &T) -> Option<T> {
     let before = r.sink().len();
     let value: Option<T> = r.optional(key);
-    if r.sink().len() == before && value.as_ref().is_some_and(|value| *value <= zero) {
+    if r.sink().len() == before && value.as_ref().is_some_and(|value| value <= zero) {
         let message = format!("`{}` is not above zero", r.path_of(key));
         r.report(key, Code::OutOfRange, message, "more than zero is needed; leave it out for no limit");
     }
