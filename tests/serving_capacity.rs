@@ -226,14 +226,16 @@ fn what_is_served_at_most_is_served_and_no_more() {
         assert_eq!(told, without_end > 1.01, "{scenario} {more:?} {without_end}");
         let (code, below, stderr) = at(most * (1.0 - 1e-6));
         assert_eq!(code, 0, "{scenario} {more:?} {most}: {stderr} {}", below["infeasible"]);
-        assert!((of(&below, "most_requests_per_s") / most - 1.0).abs() < 1e-9, "{scenario} {more:?}");
+        assert!((of(&below, "most_requests_per_s") / most - 1.0).abs() < 1e-6, "{scenario} {more:?}");
         assert!(of(&below, "capacity.headroom_ratio").abs() < 2e-6);
         let (code, above, _) = at(most * (1.0 + 1e-6));
         assert_eq!(code, 1, "{scenario} {more:?} {most}");
         let reason = above["infeasible"]["reason"].as_str().unwrap();
         assert!(reason.contains(" at most: "), "{reason}");
-        // As it fills up, as many are in decode as without end; and as many open as are then come to as much.
-        assert!((of(&below, "batch_count") / of(&json, "batch_count") - 1.0).abs() < 1e-3, "{scenario} {more:?}");
+        // As it fills up, no more are in decode than without end, and fewer where it is prompts that bound it: the rest wait. As many
+        // open as are then come to as much.
+        let filled = of(&below, "batch_count") / of(&json, "batch_count");
+        assert!(filled > 0.0 && filled < 1.01, "{scenario} {more:?}: {filled}");
         let many =
             format!("serving.arrivals={{ concurrency = {} }}", (of(&below, "open_count") * 2.0).min(4e9).round());
         let closed = answered(scenario, &[more, &[many.as_str()]].concat());

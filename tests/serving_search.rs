@@ -139,7 +139,13 @@ proptest! {
                 format!("serving.limits={{ {} }}", limits.join(", ")),
                 format!("serving.spare_replicas={spares}"),
             ];
-            let rest = ["serving.arrivals=\"max\"", "serving.peak_to_mean=1", "serving.layout=\"auto\""].map(str::to_owned);
+            let rest = [
+                "serving.arrivals=\"max\"",
+                "serving.peak_to_mean=1",
+                "serving.layout=\"auto\"",
+                "serving.expert_imbalance=1",
+            ]
+            .map(str::to_owned);
             let scenario = scenario(&catalog, EXPERTS, &settings.iter().cloned().chain(rest).collect::<Vec<_>>());
             let serving = scenario.serving.as_ref().unwrap();
             // Where nothing works, or keeps the limits, nothing is served.
