@@ -610,6 +610,7 @@ fn prefill_s_experts_lie_over_nodes_where_first_tokens_are_due_soon() {
 
 #[test]
 fn experts_that_are_asked_for_unevenly_hold_the_others_up() {
+    const BY_PLACEMENT: &str = "serving.expert_imbalance=\"by-placement\"";
     let rate = |settings: &[&str]| of(RACKS, settings)("requests_per_s");
     let factors = ["1", "1.11", "2.56"];
     let [even, placed, unplaced] = factors.map(|factor| rate(&[&format!("serving.expert_imbalance={factor}")]));
@@ -619,7 +620,6 @@ fn experts_that_are_asked_for_unevenly_hold_the_others_up() {
     assert!(placed < 0.99 * even && placed > even / 1.11, "{placed} of {even}");
     assert!(unplaced < 0.8 * even && unplaced > even / 2.56, "{unplaced} of {even}");
     // What goes by placement is told with what it would be otherwise.
-    const BY_PLACEMENT: &str = "serving.expert_imbalance=\"by-placement\"";
     let told = |settings: &[&str]| {
         let set: Vec<&str> = settings.iter().flat_map(|setting| ["--set", *setting]).collect();
         program::run(&[&["eval", RACKS], &set[..]].concat()).stdout
