@@ -141,7 +141,8 @@ impl Replica<'_> {
         time
     }
 
-    /// Caches of `own` sequences of a tensor group, `tokens` of each at once: read, or what attending to latents takes beyond.
+    /// Caches of `own` sequences of a tensor group, `tokens` of each at once: read, or attended to where they are latents and that
+    /// takes longer. One kernel does both, and reads the tiles ahead of those that it multiplies (FlashMLA).
     pub(super) fn cache(&self, own: f64, context: f64, tokens: f64) -> Seconds {
         let hardware = self.hardware;
         let mut time = Seconds::ZERO;
@@ -150,7 +151,7 @@ impl Replica<'_> {
             let share = if latent { hardware.kernels.latent_cache.value.get() } else { hardware.keys_values };
             let read = layers.read(context, self.spread.tensor) * own / (hardware.memory * share);
             let attended = layers.attend(context) * (own * tokens / self.tensor()) / hardware.latent;
-            time += roofline(attended, read);
+            time += attended.max(read);
         }
         time
     }
@@ -192,10 +193,10 @@ impl Replica<'_> {
         if self.features.gathers { ranks - 1.0 } else { reached(ranks, chosen) }
     }
 
-    /// All-reduces of tensor ranks in all layers: two in each, but one where experts exchange tokens instead.
+    /// All-reduces of tensor ranks in all layers: one behind each mixer and each feed, but where experts exchange tokens instead.
     pub(super) fn reductions_of_layers(&self) -> f64 {
         let exchanging = self.shape.experts.iter().filter(|_| self.exchanges());
-        2.0 * self.shape.layers - exchanging.map(|layers| layers.layers).sum::<f64>()
+        self.shape.branches - exchanging.map(|layers| layers.layers).sum::<f64>()
     }
 
     /// The exchange of a prefill step's tokens with experts, so many of them in each attention group, and all-reduces beside it.
@@ -265,7 +266,9 @@ impl Replica<'_> {
     pub(super) const fn mixer_units(&self, unit: Unit) -> f64 {
         let overhead = &self.hardware.overhead;
         match unit {
-            Unit::Grouped => 1.0,
+            // A state-space layer launches as many kernels: projections, a convolution, the state's update and a gated norm
+            // (vLLM's mamba_mixer2), beside projections, rotation, the cache's write and attention in one or two.
+            Unit::Grouped | Unit::StateSpace => 1.0,
             Unit::Latent => overhead.latent.value.get(),
             Unit::Indexed => overhead.indexed.value.get(),
             Unit::Recurrent => overhead.recurrent.value.get(),
@@ -306,7 +309,7 @@ mod tests {
         let read = 58.0 * 576.0 * 2.0 * 200e3 / (3.35e12 * hardware.kernels.latent_cache.value.get());
         let attended = |heads: f64| 58.0 * heads * 2.0 * 1_088.0 * 200e3 / 650e12;
         for (tensor, heads) in [(1, 128.0), (8, 16.0)] {
-            let by_hand = (read * read + attended(heads) * attended(heads)).sqrt();
+            let by_hand = attended(heads).max(read);
             assert!((time(tensor).value() / by_hand - 1.0).abs() < 1e-9, "{tensor}: {} {by_hand}", time(tensor));
         }
         // Ranks that hold all heads multiply for longer than they read, those of a tensor group do not.

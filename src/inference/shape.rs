@@ -1,7 +1,7 @@
 //! A model's arithmetic and traffic, counted once.
 
 use super::decode::{COMBINED, DISPATCHED};
-use crate::catalog::model::{Block, Format, Mixer, Model, Module, Number, Span};
+use crate::catalog::model::{Block, Feed, Format, Mixer, Model, Module, Number, Span};
 use crate::catalog::serving_coverage::Architecture;
 use crate::memory::serving::CacheFormats;
 use crate::units::{Bytes, Flops};
@@ -113,14 +113,17 @@ pub(super) enum Unit {
     Latent,
     /// Latent attention that an indexer makes sparse.
     Indexed,
-    /// A recurrent layer.
+    /// A recurrent layer of gated delta rules.
     Recurrent,
+    /// A state-space layer (Mamba).
+    StateSpace,
 }
 
 /// What an engine runs: a model's arithmetic and traffic in the formats that it is served in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelShape {
-    pub(super) layers: f64,
+    /// Mixers and feeds of all layers; tensor ranks reduce behind each.
+    pub(super) branches: f64,
     pub(super) hidden: f64,
     pub(super) attention: Projections,
     pub(super) mlp: Projections,
@@ -139,7 +142,10 @@ impl ModelShape {
         let formats = CacheFormats::of(model);
         let mut experts: Vec<ExpertLayers> = Vec::new();
         let mut mixers: Vec<MixerLayers> = Vec::new();
+        let mut branches = 0.0;
         for block in &model.blocks {
+            let of_layer = u8::from(block.mixer != Mixer::None) + u8::from(block.feed != Feed::None);
+            branches += f64::from(of_layer) * f64::from(block.layers);
             if let Some(kind) = expert_layers(model, block) {
                 match experts.iter_mut().find(|known| ExpertLayers { layers: kind.layers, ..**known } == kind) {
                     Some(known) => known.layers += kind.layers,
@@ -154,7 +160,7 @@ impl ModelShape {
             }
         }
         Self {
-            layers: f64::from(model.layers()),
+            branches,
             hidden: f64::from(model.hidden),
             attention: Projections::new(model, Module::Attention, counted.attention),
             mlp: Projections::new(model, Module::Mlp, counted.mlp),
@@ -178,7 +184,7 @@ impl ModelShape {
     /// Its kind, by what an engine runs differently.
     pub fn architecture(&self) -> Architecture {
         let any = |units: &[Unit]| self.mixers.iter().any(|layers| units.contains(&layers.unit));
-        if any(&[Unit::Recurrent]) {
+        if any(&[Unit::Recurrent, Unit::StateSpace]) {
             Architecture::Hybrid
         } else if any(&[Unit::Latent, Unit::Indexed]) {
             Architecture::Latent
@@ -285,11 +291,21 @@ fn mixer_layers(block: &Block, formats: &CacheFormats) -> Option<MixerLayers> {
         }
         Mixer::Mamba2(mamba) => {
             let [heads, dim, width] = [mamba.heads, mamba.head_dim, mamba.state].map(f64::from);
-            MixerLayers { state: state(heads * dim * width), shared_by: SharedBy::Heads(mamba.heads), ..nothing }
+            MixerLayers {
+                unit: Unit::StateSpace,
+                state: state(heads * dim * width),
+                shared_by: SharedBy::Heads(mamba.heads),
+                ..nothing
+            }
         }
         Mixer::Mamba(mamba) => {
             let [inner, width] = [mamba.inner, mamba.state].map(f64::from);
-            MixerLayers { state: state(inner * width), shared_by: SharedBy::Heads(mamba.inner), ..nothing }
+            MixerLayers {
+                unit: Unit::StateSpace,
+                state: state(inner * width),
+                shared_by: SharedBy::Heads(mamba.inner),
+                ..nothing
+            }
         }
         Mixer::GatedDelta(delta) => {
             let [heads, value, key] = [delta.value_heads, delta.value_dim, delta.key_dim].map(f64::from);
