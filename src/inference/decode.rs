@@ -2,7 +2,7 @@
 
 use super::Replica;
 use super::exchange::reached;
-use super::shape::{Class, ExpertLayers, Unit};
+use super::shape::{Class, ExpertLayers, Projections, Unit};
 use crate::compute::roofline;
 use crate::units::{Bytes, Seconds};
 
@@ -60,10 +60,8 @@ impl Replica<'_> {
 
     /// The same in one batch.
     pub(super) fn step_of(&self, sequences: f64, context: f64, tokens: f64) -> StepTime {
-        // Stages work on a part of the sequences each; a token still passes all layers one after another.
-        // With fewer sequences than stages, some of these stand idle, and none works on less than a sequence.
         let heads = self.heads(sequences);
-        let sequences = (sequences / f64::from(self.spread.pipeline)).max(sequences.min(1.0));
+        let sequences = self.of_stage(sequences);
         let own = sequences / f64::from(self.spread.attention_data);
         let padded = tokens * self.padding(own);
         let (common, experts) = (self.common_projections(own * padded, heads), self.experts(sequences * padded));
@@ -76,6 +74,12 @@ impl Replica<'_> {
         };
         let step = self.launched(step);
         if self.features.adapters.is_some() { step.plus(self.adapter_step(own, own * tokens), 1.0) } else { step }
+    }
+
+    /// Sequences that a stage works on, of so many of the engine: a part of them, while a token still passes all layers one after
+    /// another. With fewer sequences than stages, some of these stand idle, and none works on less than a sequence.
+    pub(super) fn of_stage(&self, sequences: f64) -> f64 {
+        (sequences / f64::from(self.spread.pipeline)).max(sequences.min(1.0))
     }
 
     /// A step whose kernels the host launches one by one: launches run ahead of the device, so that the step takes the longer of
@@ -103,15 +107,27 @@ impl Replica<'_> {
 
     /// Projections that every token passes, `own` tokens on each tensor group, the model's head so many times.
     fn common_projections(&self, own: f64, heads: f64) -> Matrices {
-        let hardware = self.hardware;
         let (mut read, mut multiplied) = (Seconds::ZERO, Seconds::ZERO);
         let [layers @ .., head] = self.shape.common();
         for (part, times) in layers.into_iter().map(|part| (part, 1.0)).chain([(head, heads)]) {
-            let rates = hardware.class(part.class);
-            read += part.bytes * times / (hardware.memory * (hardware.weights * rates.read));
-            multiplied += part.flops * (own * times) / (rates.peak * hardware.kernels.decode_gemm.value.get());
+            let of_part = self.projections(part, own);
+            (read, multiplied) = (read + of_part.0 * times, multiplied + of_part.1 * times);
         }
         Matrices::new(multiplied / self.tensor(), read / self.tensor())
+    }
+
+    /// Time to read projections, and to multiply `own` tokens by them, on one tensor rank.
+    fn projections(&self, part: Projections, own: f64) -> (Seconds, Seconds) {
+        let hardware = self.hardware;
+        let rates = hardware.class(part.class);
+        let read = part.bytes / (hardware.memory * (hardware.weights * rates.read));
+        (read, part.flops * own / (rates.peak * hardware.kernels.decode_gemm.value.get()))
+    }
+
+    /// Time of projections of all layers, for `own` tokens on each tensor group.
+    pub(super) fn projecting(&self, part: Projections, own: f64) -> Seconds {
+        let (read, multiplied) = self.projections(part, own);
+        roofline(multiplied, read) / self.tensor()
     }
 
     /// Experts of all layers, for that many tokens over the engine.
@@ -156,36 +172,34 @@ impl Replica<'_> {
         time
     }
 
-    /// All-reduces of tensor parallelism, two a layer; or the exchange of tokens with experts, two a layer of those, and beside
-    /// it those of attention and dense layers in groups of several tensor ranks.
+    /// All-reduces of tensor parallelism; or the exchange of tokens with experts, and beside it the all-reduces of attention and
+    /// dense layers in groups of several tensor ranks.
     fn step_messages(&self, tokens: f64) -> Seconds {
-        let shape = self.shape;
         let latency = self.hardware.messages.all_reduce.value;
-        if self.exchanges() {
-            let ranks = self.spread.stage();
-            let of_group = tokens / f64::from(self.spread.attention_data);
-            // Tensor ranks send a part of their group's tokens each, and wait for the one that gets most.
-            let own = of_group / self.tensor() * self.busiest();
-            let mut time = self.all_reduces(of_group, latency);
-            let beyond = self.beyond(ranks);
-            for layers in &shape.experts {
-                if let Some(across) = beyond {
-                    let way = |bytes: f64| {
-                        let token = Bytes::new(layers.width * bytes);
-                        across.dispatch(own, layers.per_token, token, ranks, self.hardware.links)
-                    };
-                    time += (way(DISPATCHED) + way(COMBINED)) * layers.layers;
-                    continue;
-                }
-                let bytes =
-                    Bytes::new(own * self.reached(ranks, layers.per_token) * layers.width * (DISPATCHED + COMBINED));
-                let messages = &self.hardware.messages;
-                let latency = if self.features.gathers { messages.gather } else { messages.all_to_all };
-                time += (latency.value * 2.0 + self.wire(bytes)) * layers.layers;
-            }
-            return time;
+        if !self.exchanges() {
+            return self.all_reduces(tokens, latency);
         }
-        self.all_reduces(tokens, latency)
+        let [dispatch, combine] = self.ways(tokens);
+        self.all_reduces(tokens / f64::from(self.spread.attention_data), latency) + dispatch + combine
+    }
+
+    /// The exchange of that many tokens with experts in all layers: dispatch, and combine.
+    pub(super) fn ways(&self, tokens: f64) -> [Seconds; 2] {
+        let ranks = self.spread.stage();
+        // Tensor ranks send a part of their group's tokens each, and wait for the one that gets most.
+        let own = tokens / f64::from(self.spread.attention_data) / self.tensor() * self.busiest();
+        let messages = &self.hardware.messages;
+        let latency = if self.features.gathers { messages.gather } else { messages.all_to_all };
+        let beyond = self.beyond(ranks);
+        let way = |layers: &ExpertLayers, bytes: f64| {
+            let token = Bytes::new(layers.width * bytes);
+            let time = match beyond {
+                Some(across) => across.dispatch(own, layers.per_token, token, ranks, self.hardware.links),
+                None => latency.value + self.wire(token * (own * self.reached(ranks, layers.per_token))),
+            };
+            time * layers.layers
+        };
+        [DISPATCHED, COMBINED].map(|bytes| self.shape.experts.iter().map(|layers| way(layers, bytes)).sum())
     }
 
     /// Ranks that a token goes to on its way to its `chosen` experts.
@@ -240,13 +254,15 @@ impl Replica<'_> {
     /// schedulers of their own (vLLM's engine cores, SGLang's schedulers, TensorRT-LLM's ranks).
     fn step_overhead(&self, sequences: f64) -> Seconds {
         let hardware = self.hardware;
+        let [mixers, experts] = self.units();
         hardware.step * f64::from(self.spread.pipeline)
-            + hardware.unit * self.units()
+            + mixers
+            + experts
             + hardware.overhead.sequence.value * sequences
     }
 
-    /// Operator units of all layers, in attention of grouped heads.
-    fn units(&self) -> f64 {
+    /// Operator units of mixers of all layers, and of experts.
+    pub(super) fn units(&self) -> [Seconds; 2] {
         let (shape, overhead) = (self.shape, &self.hardware.overhead);
         // Activations are quantised to match by kernels of their own.
         let quantised = |class: Class| match class {
@@ -255,12 +271,10 @@ impl Replica<'_> {
             Class::Wide | Class::Mxfp4 | Class::Int4 => 0.0,
         };
         let own = 1.0 + quantised(shape.attention.class);
-        let mixers = shape.mixers.iter().map(|layers| layers.layers * self.mixer_units(layers.unit) * own);
-        let experts = shape
-            .experts
-            .iter()
-            .map(|layers| layers.layers * (overhead.experts.value.get() + quantised(layers.expert.class)));
-        mixers.chain(experts).sum()
+        let mixers: f64 = shape.mixers.iter().map(|layers| layers.layers * self.mixer_units(layers.unit) * own).sum();
+        let each = |layers: &ExpertLayers| overhead.experts.value.get() + quantised(layers.expert.class);
+        let experts: f64 = shape.experts.iter().map(|layers| layers.layers * each(layers)).sum();
+        [self.hardware.unit * mixers, self.hardware.unit * experts]
     }
 
     pub(super) const fn mixer_units(&self, unit: Unit) -> f64 {

@@ -12,20 +12,42 @@ impl Replica<'_> {
     /// A step in two halves (DeepSeek's dual-batch overlap, open-infra-index, day 6; SGLang's two-batch overlap).
     ///
     /// Both halves run every kernel, so that weights are read twice and units begin twice, each with half of the tokens.
-    /// Kernels that send and receive tokens through network cards take the time of those that compute; the rest of exchanges
-    /// takes as long as it is left over by the other half's computing, and that of the first layer at least, which nothing hides.
+    /// They take turns as DeepSeek's published profile draws it (deepseek-ai/profile-data, decoding): tokens of one half are on
+    /// their way to experts while it computes its shared expert and the other half what precedes its attention; they come back
+    /// while the other half attends. What either way takes longer is waited for, and so is what the first layer exchanges. Kernels
+    /// that send and receive through network cards take the time of those that compute.
     pub(super) fn in_halves(&self, sequences: f64, context: f64, tokens: f64) -> StepTime {
         let half = self.step_of(sequences / 2.0, context, tokens);
         let both = half.scaled(2.0);
-        let of_step = self.hardware.step;
-        let computing = both.total().saturating_sub(both.network + of_step * 2.0);
         let layers: f64 = self.shape.experts.iter().map(|layers| layers.layers).sum();
-        let own = sequences * tokens / self.spread.accelerators();
+        let of_half = self.of_stage(sequences / 2.0);
+        let own = of_half / f64::from(self.spread.attention_data);
+        let padded = tokens * self.padding(own);
+        let ways = self.ways(of_half * padded);
         let across = self.beyond(self.spread.stage());
-        let kernels = across.map_or(Seconds::ZERO, |across| across.kernel * (own * layers)).min(both.network);
-        let first = half.network.saturating_sub(kernels / 2.0) / layers.max(1.0);
-        let network = kernels + first.max(both.network.saturating_sub(kernels + computing));
-        StepTime { network, overhead: both.overhead.saturating_sub(of_step), ..both }
+        let sending = across.map_or(Seconds::ZERO, |across| across.kernel * (own / self.tensor() * tokens * layers));
+        let exchange = ways[0] + ways[1];
+        let kernels = sending.min(exchange);
+        let behind = self.behind(own, context, tokens, padded);
+        let waited: Seconds =
+            ways.iter().zip(behind).map(|(way, behind)| way.saturating_sub(kernels / 2.0 + behind)).sum();
+        let first = (exchange - kernels) / layers.max(1.0);
+        let network = both.network.saturating_sub(exchange * 2.0) + kernels * 2.0 + first.max(waited * 2.0);
+        StepTime { network, overhead: both.overhead.saturating_sub(self.hardware.step), ..both }
+    }
+
+    /// What is computed behind the ways of a half to its experts, and back, in all layers that have experts; about half of attention's
+    /// projections and kernels are before it attends.
+    fn behind(&self, own: f64, context: f64, tokens: f64, padded: f64) -> [Seconds; 2] {
+        let shape = self.shape;
+        let mixers: f64 = shape.mixers.iter().map(|layers| layers.layers).sum();
+        let experts: f64 = shape.experts.iter().map(|layers| layers.layers).sum();
+        let around = (self.projecting(shape.attention, own * padded) + self.units()[0]) / 2.0;
+        let with_experts = (experts / mixers.max(1.0)).min(1.0);
+        [
+            around * with_experts + self.projecting(shape.shared, own * padded),
+            (around + self.cache(own, context, tokens)) * with_experts,
+        ]
     }
 }
 
