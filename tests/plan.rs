@@ -211,23 +211,21 @@ fn no_split_given_by_hand_takes_fewer_gpus_than_the_plan() {
     let (code, plan, stderr) = wide("plan", &[one]);
     assert_eq!(code, 0, "{stderr}");
     let fewest = setting(&plan["best"], "cluster.accelerators");
-    let own = |side: &str| setting(&plan["best"], &format!("serving.layout.prefill.{side}"));
-    let found = format!(
-        "{{ tensor = {}, pipeline = {}, attention_data = {}, expert = {} }}",
-        own("tensor"),
-        own("pipeline"),
-        own("attention_data"),
-        own("expert")
-    );
+    let own = |pool: &str| {
+        let of = |side: &str| setting(&plan["best"], &format!("{pool}.{side}"));
+        let [tensor, pipeline, groups, expert] = ["tensor", "pipeline", "attention_data", "expert"].map(of);
+        format!("{{ tensor = {tensor}, pipeline = {pipeline}, attention_data = {groups}, expert = {expert} }}")
+    };
+    let (decode, found) = (own("serving.layout"), own("serving.layout.prefill"));
     let wide_worker = "{ tensor = 1, attention_data = 8, expert = 8 }";
-    let kept = |accelerators: u32, ranks: u32, prefill: u32, worker: &str| {
+    let kept = |accelerators: u32, decode: &str, prefill: u32, worker: &str| {
         let (_, json, _) = wide(
             "eval",
             &[
                 "cluster.fabric=\"roce-400g-ecmp\"",
                 &format!("cluster.accelerators={accelerators}"),
                 &format!(
-                    "serving.layout={{ decode = {{ tensor = 1, attention_data = {ranks}, expert = {ranks} }}, prefill = {worker}, prefill_accelerators = {prefill} }}"
+                    "serving.layout={{ decode = {decode}, prefill = {worker}, prefill_accelerators = {prefill} }}"
                 ),
             ],
         );
@@ -235,17 +233,18 @@ fn no_split_given_by_hand_takes_fewer_gpus_than_the_plan() {
     };
     // Its own split by hand keeps the limits, and none on a node fewer does: prefill on fewer GPUs than make the pools equally
     // fast leaves decode its pace.
-    let ranks = setting(&plan["best"], "serving.layout.attention_data");
     let prefill = number(&plan["best"], "serving", "prefill_accelerators_count");
     let given = (8..fewest).step_by(8).find(|given| (f64::from(*given) - prefill).abs() < 0.5).unwrap();
-    assert!(kept(fewest, ranks, given, &found), "{ranks} ranks beside {given} on {fewest} GPUs");
+    assert!(kept(fewest, &decode, given, &found), "{decode} beside {given} on {fewest} GPUs");
     let fewer = fewest - 8;
-    for ranks in [8, 16, 32] {
+    let ranks = |ranks: u32| (ranks, format!("{{ tensor = 1, attention_data = {ranks}, expert = {ranks} }}"));
+    let own = setting(&plan["best"], "serving.layout.tensor") * setting(&plan["best"], "serving.layout.attention_data");
+    for (ranks, decode) in [8, 16, 32].map(ranks).into_iter().chain([(own, decode)]) {
         for prefill in (16..=96).step_by(8).filter(|prefill| (fewer - prefill).is_multiple_of(ranks)) {
             for worker in [found.as_str(), wide_worker] {
                 assert!(
-                    !kept(fewer, ranks, prefill, worker),
-                    "{ranks} ranks beside {prefill} on {fewer} GPUs: {worker}"
+                    !kept(fewer, &decode, prefill, worker),
+                    "{decode} beside {prefill} on {fewer} GPUs: {worker}"
                 );
             }
         }
