@@ -242,10 +242,7 @@ fn no_split_given_by_hand_takes_fewer_gpus_than_the_plan() {
     for (ranks, decode) in [8, 16, 32].map(ranks).into_iter().chain([(own, decode)]) {
         for prefill in (16..=96).step_by(8).filter(|prefill| (fewer - prefill).is_multiple_of(ranks)) {
             for worker in [found.as_str(), wide_worker] {
-                assert!(
-                    !kept(fewer, &decode, prefill, worker),
-                    "{decode} beside {prefill} on {fewer} GPUs: {worker}"
-                );
+                assert!(!kept(fewer, &decode, prefill, worker), "{decode} beside {prefill} on {fewer} GPUs: {worker}");
             }
         }
     }
