@@ -128,3 +128,23 @@ fn one_node_fewer_would_not_do() {
     assert_eq!(code == 1, binding.starts_with("requests served: "), "{binding}");
     assert!(binding.contains(&format!("{fewer} GPUs, the next fewer that are bought,")), "{binding}");
 }
+
+#[test]
+fn each_pool_tells_what_its_time_goes_to() {
+    let long =
+        ["serving.input_tokens=30000", "serving.output_tokens=50", "serving.arrivals={ rate = \"10 request/s\" }"];
+    let one = "plan.vary={ \"cluster.accelerators\" = \"auto\" }";
+    let limits = "serving.limits={ ttft_p95 = \"3 s\", tpot_p95 = \"20 ms\" }";
+    let (code, plan, stderr) = run("plan", &[long[0], long[1], long[2], one, limits]);
+    assert_eq!(code, 0, "{stderr}");
+    let binding = plan["binding"].to_string();
+    // Prompts this long beside answers this short: the pool that takes them in has little time to spare.
+    let busy = binding.split("prefill: taking prompts in, ").nth(1).unwrap_or_else(|| panic!("{binding}"));
+    let busy: f64 = busy.split('%').next().unwrap().parse().unwrap();
+    // The share is that on the next fewer GPUs, which are late.
+    let fewer = setting(&plan["best"], "cluster.accelerators") - 8;
+    let on_fewer = format!("cluster.accelerators={fewer}");
+    let (_, late, _) = run("eval", &[long[0], long[1], long[2], limits, &on_fewer]);
+    let most = late["serving"]["prefill_most_requests_per_s"].as_f64().unwrap_or_else(|| panic!("{binding} {late}"));
+    assert!(binding.contains("decode: ") && (busy / 100.0 - 10.0 / most).abs() < 1e-4, "{binding}");
+}

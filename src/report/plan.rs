@@ -51,7 +51,7 @@ fn in_words(binding: &Binding) -> String {
             format!("{} of their {} GPUs would do", grouped(*enough), grouped(*bought))
         }
         Binding::Of(pool, of) => return format!("{pool}: {}", in_words(of)),
-        Binding::Time(what, share) => return format!("{what}, {} of a replica's time", percent(*share)),
+        Binding::Time(what, share) => return format!("{what}, {} of the time", percent(*share)),
         Binding::Node | Binding::Fewest => return subject(binding),
     };
     format!("{}: {figures}", subject(binding))

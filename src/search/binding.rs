@@ -24,7 +24,7 @@ pub enum Binding {
     Node,
     /// The counts of accelerators to choose from: there is no smaller one.
     Fewest,
-    /// What a replica spends most of its time on, and the share: on the next fewer accelerators, where those are late.
+    /// What most time is spent on, and the share: on the next fewer accelerators, where those are late.
     Time(&'static str, f64),
     /// The same of one of two kinds of nodes, by what they do.
     Of(&'static str, Box<Self>),
@@ -48,7 +48,7 @@ impl Tried<'_> {
         } else {
             self.whole(size).into_iter().chain([of_main]).collect()
         };
-        binding.push(busiest(late.as_ref().unwrap_or(point)));
+        binding.extend(busiest(late.as_ref().unwrap_or(point)));
         Ok(binding)
     }
 
@@ -115,8 +115,8 @@ impl Tried<'_> {
     }
 }
 
-/// What a replica spends most of its time on.
-fn busiest(point: &ServingPoint) -> Binding {
+/// What a replica spends most of its time on, and a worker of prefill's own pool.
+fn busiest(point: &ServingPoint) -> Vec<Binding> {
     let shares = point.shares;
     let parts = [
         ("reading weights (memory bandwidth)", shares.weights),
@@ -125,6 +125,11 @@ fn busiest(point: &ServingPoint) -> Binding {
         ("messages (network)", shares.network),
         ("waiting for the host, or for requests", shares.idle),
     ];
-    let largest = parts.into_iter().fold(("", 0.0), |most, part| if part.1 > most.1 { part } else { most });
-    Binding::Time(largest.0, largest.1)
+    let (what, share) = parts.into_iter().fold(("", 0.0), |most, part| if part.1 > most.1 { part } else { most });
+    let replica = Binding::Time(what, share);
+    let Some(pool) = point.pool else { return vec![replica] };
+    let busy = point.request_rate() / pool.most;
+    let worker = if busy > 0.5 { ("taking prompts in", busy) } else { ("waiting for requests", 1.0 - busy) };
+    let of = |pool, time| Binding::Of(pool, Box::new(time));
+    vec![of("decode", replica), of("prefill", Binding::Time(worker.0, worker.1))]
 }
