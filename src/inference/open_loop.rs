@@ -3,6 +3,7 @@
 use super::admission::Admission;
 use super::batching::{Request, SteadyState};
 use super::coming::Coming;
+use super::features::TokenTime;
 use super::latency::{Latencies, Sources, distribution};
 use super::pace::Pace;
 use super::prompt_queue::PromptQueue;
@@ -116,14 +117,13 @@ impl Replica<'_> {
         let batch = crossing(|batch| ends(batch) / rate - 1.0, LEAST, room.requests);
         let squared_cv = coming.squared_cv(f64::from(replicas));
         let peaked = coming.peakedness(f64::from(replicas), batch * f64::from(replicas));
-        let pace = Pace::new(batch, peaked, room.requests, of_batch);
-        let token = shared(pace.seen());
         // Those in decode go on with every chunk, of the prompts before too.
-        let least = least + token.cycle * self.shared_steps(request.input);
+        let taken_in = |token: &TokenTime| least + token.cycle * self.shared_steps(request.input);
+        let beside = taken_in(&shared(batch));
         // By Little's law; caches are held while prompts are taken in too.
-        let in_decode = |batch: f64, rate: RequestRate| SECOND * (batch / rate.over(SECOND)) + least;
+        let in_decode = |batch: f64, rate: RequestRate| SECOND * (batch / rate.over(SECOND)) + beside;
         let held = in_decode(room.requests, ends(room.requests));
-        let load = (rate / most * (held / held.saturating_sub(least))).min(f64::midpoint(rate / most, 1.0));
+        let load = (rate / most * (held / held.saturating_sub(beside))).min(f64::midpoint(rate / most, 1.0));
         let admission = Admission {
             rate,
             batch,
@@ -133,6 +133,10 @@ impl Replica<'_> {
             most: rate / load,
             peakedness: peaked,
         };
+        let admission = admission.wait(|| coming.requests.answers.scatter());
+        let pace = Pace::new(batch, peaked, (room.requests, admission.share), of_batch);
+        let token = shared(pace.seen());
+        let least = taken_in(&token);
         let before = PromptQueue {
             rate,
             coming: squared_cv,
@@ -147,7 +151,6 @@ impl Replica<'_> {
             Balancing::LeastLoaded => before.of_the_shortest(prefills, f64::from(replicas)),
             Balancing::Random | Balancing::RoundRobin => prefills,
         };
-        let admission = admission.wait(|| coming.requests.answers.scatter());
         let queue = prefills.over_all() + admission.over_all();
         let steps = |new: f64| token.cycle * self.joined_steps(new, batch);
         let first = |new: f64, alone: Seconds| self.hardware.first_token + alone + steps(new);

@@ -1,5 +1,6 @@
 //! How the pace of answers scatters: as many as are in decode share an engine, and their number goes up and down.
 
+use statrs::distribution::{ContinuousCDF, Normal};
 use statrs::function::erf::erfc;
 
 use super::coming::Coming;
@@ -13,11 +14,6 @@ const FAR: f64 = 5.0;
 
 /// Skewness up to which quantiles ascend over the deviations below.
 const MOST_SKEWED: f64 = 0.7;
-
-/// Standard deviations of a distribution that is skewed, for those of a normal one (Cornish and Fisher 1938, the first term).
-fn skewed(deviations: f64, skewness: f64) -> f64 {
-    deviations + skewness * (deviations * deviations - 1.0) / 6.0
-}
 
 /// The scatter of the sequences in decode, and what it does to the time of a token.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,42 +30,71 @@ pub(super) struct Pace {
     elasticity: f64,
     /// Variance of a token's time over its squared mean, at random times.
     variance: f64,
-    /// What is left of both by the room for them.
-    kept: Kept,
+    /// What room for them leaves of that.
+    room: Limit,
 }
 
-/// What is left of a normal distribution where all that is above a limit is brought down to it: how far its mean moves, in
-/// standard deviations, and the part of its variance.
+/// Room for a number, of which more wait outside: it is full for a part of the time, and below that the number is distributed as
+/// without a limit (a birth and death process above which nothing changes what is below).
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Kept {
+struct Limit {
+    /// Standard deviations at which it lies, of a normal distribution as skewed as the number.
+    at: f64,
+    /// Share of that distribution below it.
+    below: f64,
+    /// Share of the time for which it is full.
+    full: f64,
+    /// Where that brings the mean to, in standard deviations from that without a limit, and the part of its variance that is left.
     moved: f64,
-    variance: f64,
+    left: f64,
 }
 
-impl Kept {
-    /// Below a limit so many standard deviations from the middle.
-    fn below(limit: f64) -> Self {
-        if limit > FAR {
-            return Self { moved: 0.0, variance: 1.0 };
+impl Limit {
+    const NONE: Self = Self { at: f64::INFINITY, below: 1.0, full: 0.0, moved: 0.0, left: 1.0 };
+
+    /// So many standard deviations above the mean of a number that is so skewed, full for that share of the time.
+    fn at(limit: f64, skewness: f64, full: f64) -> Self {
+        let bent = skewness / 6.0;
+        // The root of z + bent (z^2 - 1) = limit that ascends.
+        let root = (1.0 + 4.0 * bent * (bent + limit)).max(0.0).sqrt();
+        let at = 2.0 * (bent + limit) / (1.0 + root);
+        if full <= 0.0 || at > FAR {
+            return Self::NONE;
         }
-        let density = (-limit * limit / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
-        let beyond = erfc(limit * std::f64::consts::FRAC_1_SQRT_2) / 2.0;
-        let moved = limit * beyond - density;
-        let square = 1.0 - beyond - limit * density + limit * limit * beyond;
-        Self { moved, variance: (square - moved * moved).max(0.0) }
+        // Moments of z + bent (z^2 - 1) below: integrals of powers of z over the density.
+        let density = (-at * at / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+        let below = (erfc(-at * std::f64::consts::FRAC_1_SQRT_2) / 2.0).max(f64::MIN_POSITIVE);
+        let hazard = density / below;
+        let first = -hazard * (1.0 + bent * at);
+        let second = 1.0 - at * hazard - 2.0 * bent * (at * at + 1.0) * hazard
+            + bent * bent * (2.0 - (at.powi(3) + at) * hazard);
+        let moved = full * limit + (1.0 - full) * first;
+        let square = full * limit * limit + (1.0 - full) * second;
+        Self { at, below, full, moved, left: (square - moved * moved).max(0.0) }
+    }
+
+    /// The deviations of the normal distribution without a limit that are as many of the number as so many with it.
+    fn deviations(&self, deviations: f64) -> f64 {
+        if self.full <= 0.0 {
+            return deviations;
+        }
+        let share = erfc(-deviations * std::f64::consts::FRAC_1_SQRT_2) / 2.0 / (1.0 - self.full);
+        if share >= 1.0 { self.at } else { Normal::standard().inverse_cdf(share * self.below) }
     }
 }
 
 impl Pace {
-    /// Of so many in decode, for `room` of which there is room, whose number scatters with `peakedness` times the variance of Poisson arrivals where they do not
-    /// slow each other.
+    /// Of so many in decode, whose number scatters with `peakedness` times the variance of Poisson arrivals where they do not slow each
+    /// other; there is room for as many as given, for which requests wait for that share of the time.
     ///
     /// All in decode get tokens at one pace, so that their number is as likely as in processor sharing, whatever the lengths of
     /// answers are (Kelly, Reversibility and Stochastic Networks, 1979): a chance of `n` over that of `n - 1` of the rate times
     /// the time that an answer takes among `n`, over `n`. Near its mean `N`, with a time that grows by `b` of the number's growth,
     /// its variance is `N / (1 - b)`, its skewness `(1 + b) / sqrt(N (1 - b))` (a negative binomial distribution), and a token,
     /// which sees its own sequence beside as many as there are at random times, shares its step with `1 / (1 - b)` more than `N`.
-    pub(super) fn new(batch: f64, peakedness: f64, room: f64, token: impl Fn(f64) -> Seconds) -> Self {
+    ///
+    /// Where they fill the room others wait, and the number stays there. Near the most that is served that is so at nearly all times.
+    pub(super) fn new(batch: f64, peakedness: f64, (room, full): (f64, f64), token: impl Fn(f64) -> Seconds) -> Self {
         let poisson = batch * peakedness;
         // A straight line through two numbers, the lower of which is in reach of any room for caches.
         let step = poisson.sqrt().clamp(batch * 1e-3, batch * 0.5);
@@ -82,8 +107,9 @@ impl Pace {
         let skewness = if batch > 0.0 { peakedness * (1.0 + elasticity) / slack / deviation } else { 0.0 };
         let skewness = skewness.min(MOST_SKEWED);
         let beyond = peakedness / slack;
-        let kept = Kept::below(if deviation > 0.0 { (room - batch - beyond) / deviation } else { f64::INFINITY });
-        Self { batch, beyond, deviation, skewness, elasticity, variance: relative, kept }
+        let room =
+            if deviation > 0.0 { Limit::at((room - batch - beyond) / deviation, skewness, full) } else { Limit::NONE };
+        Self { batch, beyond, deviation, skewness, elasticity, variance: relative, room }
     }
 
     /// Of a number that is open at all times, of which so many are in decode on average and the others in prefill, each by itself: a
@@ -97,19 +123,22 @@ impl Pace {
             skewness: 0.0,
             elasticity: 0.0,
             variance: 0.0,
-            kept: Kept { moved: 0.0, variance: 1.0 },
+            room: Limit::NONE,
         }
     }
 
     /// The number in decode that a token shares its step with, so many standard deviations of a normal distribution from the
     /// middle.
     pub(super) fn number(&self, deviations: f64) -> f64 {
-        self.batch + self.beyond + self.deviation * skewed(deviations, self.skewness)
+        let deviations = self.room.deviations(deviations);
+        // Cornish and Fisher 1938, the first term.
+        let skewed = deviations + self.skewness * (deviations * deviations - 1.0) / 6.0;
+        self.batch + self.beyond + self.deviation * skewed
     }
 
     /// The number in decode, itself among them, that a token shares its step with on average.
     pub(super) fn seen(&self) -> f64 {
-        (self.batch + self.beyond + self.deviation * self.kept.moved).max(0.0)
+        (self.batch + self.beyond + self.deviation * self.room.moved).max(0.0)
     }
 
     /// Variance of an answer's mean pace over its square; lengths of answers scatter with that squared coefficient of variation.
@@ -126,7 +155,7 @@ impl Pace {
         let lengths = 2.0 * (1.0 - b).max(LEAST_SLACK);
         let exponential = 2.0 * (lengths - 1.0 + (-lengths).exp()) / (lengths * lengths);
         let mixed = scatter.min(1.0);
-        self.variance * self.kept.variance * (one_length * (1.0 - mixed) + exponential * mixed)
+        self.variance * self.room.left * (one_length * (1.0 - mixed) + exponential * mixed)
     }
 
     /// An answer's token, which takes so long on average.
@@ -179,7 +208,7 @@ mod tests {
             }
             let mean = sums[1] / sums[0];
             let variance = sums[2] / sums[0] - mean * mean;
-            let pace = Pace::new(100.0, 1.0, f64::INFINITY, straight(b));
+            let pace = Pace::new(100.0, 1.0, (f64::INFINITY, 0.0), straight(b));
             assert!((pace.deviation / variance.sqrt() - 1.0).abs() < 0.03, "{b}: {pace:?} {mean} {variance}");
             // Little's law: the mean number is to that of steady rates as the times of answers are.
             let slower = straight(b)(pace.seen()) / Seconds::new(0.01);
@@ -190,7 +219,7 @@ mod tests {
     #[test]
     fn an_answer_sees_the_mean_over_its_length() {
         for b in [0.05, 0.3, 0.6, 0.9] {
-            let pace = Pace::new(100.0, 1.0, f64::INFINITY, straight(b));
+            let pace = Pace::new(100.0, 1.0, (f64::INFINITY, 0.0), straight(b));
             // The integral of 2 (1 - u) times the correlation over the variance.
             let steps = 10_000;
             let over = |correlation: &dyn Fn(f64) -> f64| {
@@ -205,16 +234,31 @@ mod tests {
     }
 
     #[test]
-    fn room_takes_the_highest_away() {
-        // Half of a normal distribution is brought down to its middle: the mean moves by 1 / sqrt(2 pi) and 1/2 - 1 / (2 pi) of
-        // the variance is left.
-        let half = Kept::below(0.0);
-        assert!((half.moved + 0.398_942).abs() < 1e-6 && (half.variance - 0.340_845).abs() < 1e-6, "{half:?}");
-        let near = Kept::below(FAR);
-        assert!(near.moved.abs() < 1e-6 && (near.variance - 1.0).abs() < 1e-4, "{near:?}");
-        // No answer is slower than with all places taken.
-        let (all, few) = (Pace::new(100.0, 1.0, 1e9, straight(0.5)), Pace::new(100.0, 1.0, 105.0, straight(0.5)));
-        assert!(few.seen() < all.seen() && few.of_answers(0.0) < 0.7 * all.of_answers(0.0), "{few:?}");
+    fn room_keeps_the_number_and_is_full_at_last() {
+        for (b, room, rate) in [(0.0, 110.0, 100.0), (0.3, 120.0, 100.0), (0.5, 140.0, 100.0), (0.5, 110.0, 104.5)] {
+            // The same chances up to the room, beyond which each further one is as likely as the load says.
+            let time = straight(b);
+            let ends = |n: f64| n * 0.01 / time(n).value();
+            let load = rate / ends(room);
+            let (mut share, mut shares) = (1.0, vec![1.0]);
+            for number in 1..=room as u32 {
+                share *= rate / ends(f64::from(number));
+                shares.push(share);
+            }
+            *shares.last_mut().unwrap() /= 1.0 - load;
+            let all: f64 = shares.iter().sum();
+            let mean = shares.iter().enumerate().map(|(number, share)| number as f64 * share).sum::<f64>() / all;
+            let full = shares.last().unwrap() / all;
+            let batch = (0..4000).map(|step| room * f64::from(step) / 4000.0).find(|n| ends(*n) >= rate).unwrap();
+            let pace = Pace::new(batch, 1.0, (room, full), straight(b));
+            // By Little's law.
+            let taken = time(pace.seen()).value() * 100.0 * rate;
+            assert!((taken / mean - 1.0).abs() < 0.01, "{b} {room} {rate}: {taken}, {mean}, {full}");
+        }
+        // With all places taken at nearly all times, the room's is the pace, of half and of all.
+        let full = Pace::new(100.0, 1.0, (105.0, 1.0 - 1e-9), straight(0.5));
+        assert!((full.seen() / 105.0 - 1.0).abs() < 1e-6 && (full.number(-2.0) / 105.0 - 1.0).abs() < 1e-6, "{full:?}");
+        assert!(full.of_answers(0.0) < 1e-6, "{full:?}");
     }
 
     #[test]

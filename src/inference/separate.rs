@@ -388,7 +388,7 @@ impl Separate<'_> {
         let waited = Waited { queue: prefills.over_all() + admission.over_all(), links: links.over_all() };
         let room = self.room.requests;
         let token = |batch: f64| self.step(request, batch.clamp(0.0, room)).total();
-        let pace = Pace::new(batch, peaked, room, token);
+        let pace = Pace::new(batch, peaked, (room, admission.share), token);
         let mut state = self.state(request, rate, pace.seen().min(room), waited).with_prefill(prefill);
         // By Little's law.
         state.batch = (rate / self.replicas).over(state.tpot * request.output).min(room);
