@@ -113,20 +113,24 @@ impl Replica<'_> {
             return Err(Overload { most, short: if prefill { Short::Prefill } else { Short::Cache } });
         }
         // Tokens wait for a part of prefills only: the engine goes on with them meanwhile, so that prompts keep it for less.
-        let least = if prefill_binds { SECOND * (1.0 / most.over(SECOND)) } else { least };
-        let batch = crossing(|batch| ends(batch) / rate - 1.0, LEAST, room.requests);
+        let at_most = SECOND * (1.0 / most.over(SECOND));
+        let least = if prefill_binds { at_most } else { least };
+        // Each token is seen by its own sequence and as many as there are at random times.
+        let seen = |batch: f64| (batch + 1.0).min(room.requests);
+        let coming_to = |batch: f64| RequestRate::of(batch, of_batch(seen(batch)) * request.output) / rate;
+        let batch = crossing(|batch| coming_to(batch) - 1.0, LEAST.min(room.requests), room.requests);
         let squared_cv = coming.squared_cv(f64::from(replicas));
-        let peaked = coming.peakedness(f64::from(replicas), batch * f64::from(replicas));
         // Those in decode go on with every chunk, of the prompts before too.
-        let taken_in = |token: &TokenTime| least + token.cycle * self.shared_steps(request.input);
-        let beside = taken_in(&shared(batch));
+        let taken_in = |token: &TokenTime| (least + token.cycle * self.shared_steps(request.input)).min(at_most);
+        let beside = taken_in(&shared(seen(batch)));
+        let peaked = coming.peakedness(f64::from(replicas), batch * f64::from(replicas));
         // By Little's law; caches are held while prompts are taken in too.
         let in_decode = |batch: f64, rate: RequestRate| SECOND * (batch / rate.over(SECOND)) + beside;
         let held = in_decode(room.requests, ends(room.requests));
         let load = (rate / most * (held / held.saturating_sub(beside))).min(f64::midpoint(rate / most, 1.0));
         let admission = Admission {
             rate,
-            batch,
+            batch: seen(batch),
             held: in_decode(batch, rate),
             room: room.requests,
             full: held,

@@ -18,10 +18,9 @@ const MOST_SKEWED: f64 = 0.7;
 /// The scatter of the sequences in decode, and what it does to the time of a token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Pace {
-    batch: f64,
-    /// By how many more a token is shared on average than a mean found from steady rates has: itself, and those it holds up.
-    beyond: f64,
-    /// Standard deviation of their number.
+    /// The number, itself among them, that a token shares its step with on average were there room for all.
+    seen: f64,
+    /// Standard deviation of that.
     deviation: f64,
     /// Its skewness.
     skewness: f64,
@@ -84,32 +83,34 @@ impl Limit {
 }
 
 impl Pace {
-    /// Of so many in decode, whose number scatters with `peakedness` times the variance of Poisson arrivals where they do not slow each
-    /// other; there is room for as many as given, for which requests wait for that share of the time.
+    /// Of so many in decode on average, each token of which takes as long as among those and its own, whose number scatters with
+    /// `peakedness` times the variance of Poisson arrivals where they do not slow each other; there is room for as many as given, for
+    /// which requests wait for that share of the time.
     ///
     /// All in decode get tokens at one pace, so that their number is as likely as in processor sharing, whatever the lengths of
     /// answers are (Kelly, Reversibility and Stochastic Networks, 1979): a chance of `n` over that of `n - 1` of the rate times
-    /// the time that an answer takes among `n`, over `n`. Near its mean `N`, with a time that grows by `b` of the number's growth,
-    /// its variance is `N / (1 - b)`, its skewness `(1 + b) / sqrt(N (1 - b))` (a negative binomial distribution), and a token,
-    /// which sees its own sequence beside as many as there are at random times, shares its step with `1 / (1 - b)` more than `N`.
+    /// the time that an answer takes among `n`, over `n`. Where that time grows evenly with `n`, by `b` of the number's growth, the mean
+    /// `N` is exactly the rate times the time among `N + 1`; the variance is `N / (1 - b)`, and the skewness
+    /// `(1 + b) / sqrt(N (1 - b))` (a negative binomial distribution). A token sees its own sequence beside as many as there are at random times.
+    /// Bursts bring `1 / (1 - b)` more for each that they are peaked by.
     ///
     /// Where they fill the room others wait, and the number stays there. Near the most that is served that is so at nearly all times.
-    pub(super) fn new(batch: f64, peakedness: f64, (room, full): (f64, f64), token: impl Fn(f64) -> Seconds) -> Self {
-        let poisson = batch * peakedness;
+    pub(super) fn new(mean: f64, peakedness: f64, (room, full): (f64, f64), token: impl Fn(f64) -> Seconds) -> Self {
+        let poisson = mean * peakedness;
+        let seen = (mean + 1.0).min(room);
         // A straight line through two numbers, the lower of which is in reach of any room for caches.
-        let step = poisson.sqrt().clamp(batch * 1e-3, batch * 0.5);
-        let (least, mean) = (token(batch - step), token(batch));
-        let elasticity = (mean.saturating_sub(least) / mean * (batch / step)).clamp(0.0, 1.0);
+        let step = poisson.sqrt().clamp(mean * 1e-3, mean * 0.5);
+        let (least, time) = (token(seen - step), token(seen));
+        let elasticity = (time.saturating_sub(least) / time * (mean / step)).clamp(0.0, 1.0);
         let slack = (1.0 - elasticity).max(LEAST_SLACK);
         let variance = poisson / slack;
-        let relative = if batch > 0.0 { variance * (elasticity / batch).powi(2) } else { 0.0 };
+        let relative = if mean > 0.0 { variance * (elasticity / mean).powi(2) } else { 0.0 };
         let deviation = variance.sqrt();
-        let skewness = if batch > 0.0 { peakedness * (1.0 + elasticity) / slack / deviation } else { 0.0 };
+        let skewness = if mean > 0.0 { peakedness * (1.0 + elasticity) / slack / deviation } else { 0.0 };
         let skewness = skewness.min(MOST_SKEWED);
-        let beyond = peakedness / slack;
-        let room =
-            if deviation > 0.0 { Limit::at((room - batch - beyond) / deviation, skewness, full) } else { Limit::NONE };
-        Self { batch, beyond, deviation, skewness, elasticity, variance: relative, room }
+        let seen = (mean + 1.0 + (peakedness - 1.0) / slack).max(1.0);
+        let room = if deviation > 0.0 { Limit::at((room - seen) / deviation, skewness, full) } else { Limit::NONE };
+        Self { seen, deviation, skewness, elasticity, variance: relative, room }
     }
 
     /// Of a number that is open at all times, of which so many are in decode on average and the others in prefill, each by itself: a
@@ -117,8 +118,7 @@ impl Pace {
     pub(super) fn of_open(batch: f64, open: f64) -> Self {
         let variance = batch * (1.0 - batch / open.max(batch).max(1.0)).max(0.0);
         Self {
-            batch,
-            beyond: 0.0,
+            seen: batch,
             deviation: variance.sqrt(),
             skewness: 0.0,
             elasticity: 0.0,
@@ -133,12 +133,12 @@ impl Pace {
         let deviations = self.room.deviations(deviations);
         // Cornish and Fisher 1938, the first term.
         let skewed = deviations + self.skewness * (deviations * deviations - 1.0) / 6.0;
-        self.batch + self.beyond + self.deviation * skewed
+        self.seen + self.deviation * skewed
     }
 
     /// The number in decode, itself among them, that a token shares its step with on average.
     pub(super) fn seen(&self) -> f64 {
-        (self.batch + self.beyond + self.deviation * self.room.moved).max(0.0)
+        (self.seen + self.deviation * self.room.moved).max(0.0)
     }
 
     /// Variance of an answer's mean pace over its square; lengths of answers scatter with that squared coefficient of variation.
@@ -208,18 +208,21 @@ mod tests {
             }
             let mean = sums[1] / sums[0];
             let variance = sums[2] / sums[0] - mean * mean;
-            let pace = Pace::new(100.0, 1.0, (f64::INFINITY, 0.0), straight(b));
-            assert!((pace.deviation / variance.sqrt() - 1.0).abs() < 0.03, "{b}: {pace:?} {mean} {variance}");
-            // Little's law: the mean number is to that of steady rates as the times of answers are.
-            let slower = straight(b)(pace.seen()) / Seconds::new(0.01);
-            assert!((slower * 100.0 / mean - 1.0).abs() < 1e-3, "{b}: {pace:?} {mean}");
+            // As many as come in the time of an answer among those and its own.
+            let found = 100.0 + b / (1.0 - b);
+            assert!((found / mean - 1.0).abs() < 1e-3, "{b}: {found} {mean}");
+            let pace = Pace::new(mean, 1.0, (f64::INFINITY, 0.0), straight(b));
+            assert!((pace.deviation / variance.sqrt() - 1.0).abs() < 1e-3, "{b}: {pace:?} {mean} {variance}");
+            // Little's law.
+            let taken = straight(b)(pace.seen()) / Seconds::new(0.01) * 100.0;
+            assert!((taken / mean - 1.0).abs() < 1e-6, "{b}: {pace:?} {mean}");
         }
     }
 
     #[test]
     fn an_answer_sees_the_mean_over_its_length() {
         for b in [0.05, 0.3, 0.6, 0.9] {
-            let pace = Pace::new(100.0, 1.0, (f64::INFINITY, 0.0), straight(b));
+            let pace = Pace::new(100.0 + b / (1.0 - b), 1.0, (f64::INFINITY, 0.0), straight(b));
             // The integral of 2 (1 - u) times the correlation over the variance.
             let steps = 10_000;
             let over = |correlation: &dyn Fn(f64) -> f64| {
@@ -249,8 +252,8 @@ mod tests {
             let all: f64 = shares.iter().sum();
             let mean = shares.iter().enumerate().map(|(number, share)| number as f64 * share).sum::<f64>() / all;
             let full = shares.last().unwrap() / all;
-            let batch = (0..4000).map(|step| room * f64::from(step) / 4000.0).find(|n| ends(*n) >= rate).unwrap();
-            let pace = Pace::new(batch, 1.0, (room, full), straight(b));
+            let free = (100.0 * (1.0 - b) + b) * rate / (100.0 - b * rate);
+            let pace = Pace::new(free.min(room), 1.0, (room, full), straight(b));
             // By Little's law.
             let taken = time(pace.seen()).value() * 100.0 * rate;
             assert!((taken / mean - 1.0).abs() < 0.01, "{b} {room} {rate}: {taken}, {mean}, {full}");

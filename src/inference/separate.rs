@@ -369,13 +369,18 @@ impl Separate<'_> {
             let short = if links < pools { Short::Transfer } else { of_pools };
             return Err(Overload { most: pools.min(links), short });
         }
-        let batch = self.batch_at(request, rate);
+        let room = self.room.requests;
+        let token = |batch: f64| self.step(request, batch.clamp(0.0, room)).total();
+        // Each token is seen by its own sequence and as many as there are at random times.
+        let each = rate / self.replicas;
+        let come = |batch: f64| RequestRate::of(batch, token(batch + 1.0) * request.output) / each;
+        let batch = crossing(|batch| come(batch) - 1.0, LEAST, room);
         let peaked = coming.peakedness(self.replicas, batch * self.replicas);
         // By Little's law.
         let in_decode = |batch: f64, rate: RequestRate| SECOND * (batch * self.replicas / rate.over(SECOND));
         let admission = Admission {
             rate: rate / self.replicas,
-            batch,
+            batch: (batch + 1.0).min(room),
             held: in_decode(batch, rate),
             room: self.room.requests,
             full: in_decode(self.room.requests, finished),
@@ -386,8 +391,6 @@ impl Separate<'_> {
         let admission = admission.wait(|| coming.requests.answers.scatter());
         let prefills = self.prompts(request, coming, scratch)(rate);
         let waited = Waited { queue: prefills.over_all() + admission.over_all(), links: links.over_all() };
-        let room = self.room.requests;
-        let token = |batch: f64| self.step(request, batch.clamp(0.0, room)).total();
         let pace = Pace::new(batch, peaked, (room, admission.share), token);
         let mut state = self.state(request, rate, pace.seen().min(room), waited).with_prefill(prefill);
         // By Little's law.
