@@ -10,8 +10,8 @@ use crate::catalog::{Accelerator, Catalog, Entry, MemoryTier, Reference, Serving
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::parallelism::ServingLayout;
 use crate::scenario::file::{
-    Acceptance, AdapterRouting, AdapterTargets, AdaptersFile, EngineFile, ExpertImbalance, GraphsFile, Limits, SharedBy,
-    SharedFile, SliceFile, SpeculationFile, TenantFile, TenantsFile,
+    Acceptance, AdapterRouting, AdapterTargets, AdaptersFile, EngineFile, ExpertImbalance, GraphsFile, Limits,
+    SharedBy, SharedFile, SliceFile, SpeculationFile, TenantFile, TenantsFile,
 };
 use crate::units::{Factor, Fraction};
 use crate::workload::{AdapterParameters, TenantClass, Tenants, adapter_parameters, prediction_layer};
