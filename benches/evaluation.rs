@@ -1,8 +1,9 @@
 //! Evaluations: one layout through the full chain (memory, step time, goodput, cost), and many on all cores.
 //!
-//! `cargo bench` prints the time and the allocations of each. The first must allocate nothing and stay below 10 us; the
-//! others show layouts a second: considered by a search, and as rows of a sweep of which the best is kept. What whole runs of
-//! the program take is in reports/performance.md.
+//! `cargo bench` prints the time and the allocations of each. The first must allocate nothing and stay below 10 us; others show
+//! layouts a second: considered by a search, and as rows of a sweep of which the best is kept. Of serving, an estimate with all
+//! that is bound for it has to stay below 100 us, and a search for one model on one system below a second, in every way that
+//! requests come. What whole runs of the program take is in reports/performance.md.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up fails by panicking")]
 
@@ -10,11 +11,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use clusterplan::diagnostics::{Sink, Sources};
-use clusterplan::evaluate::{BuiltCluster, Prepared};
+use clusterplan::evaluate::{BuiltCluster, Prepared, serving_point};
 use clusterplan::load;
 use clusterplan::parallelism::{Objective, Space};
 use clusterplan::report::sweep_figures;
-use clusterplan::scenario::{LayoutSearch, Scenario, ScenarioFile, Training};
+use clusterplan::scenario::{LayoutSearch, Scenario, ScenarioFile, Serving, Training};
 use clusterplan::search::{self, Variants};
 use clusterplan::sweep::{Cursor, Reduction, Shard, Sweep, Wanted};
 use divan::Bencher;
@@ -28,11 +29,87 @@ fn main() {
 }
 
 fn read(name: &str) -> Scenario {
+    with(name, &[])
+}
+
+fn with(name: &str, settings: &[&str]) -> Scenario {
     let (mut sources, sink) = (Sources::default(), Sink::default());
     let catalog = load::catalog(&[], &mut sources, &sink);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name);
-    let document = load::read(&path, &mut sources, &sink).unwrap();
+    let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+    let document = load::scenario(&path, &settings, &mut sources, &sink).unwrap();
     Scenario::resolve(&ScenarioFile::read(&document, &sink), &catalog, &sink).unwrap()
+}
+
+const DENSE: &str = "serve-llama3.1-70b-64-h100.toml";
+const RACKS: &str = "serve-deepseek-v3-wide-experts-nvl72.toml";
+const ONE_LENGTH: &str = "serving.input_tokens=2048";
+const SCATTERED: [&str; 2] =
+    ["serving.input_tokens={ mean = 2048, cv = 1.0 }", "serving.output_tokens={ mean = 512, cv = 1.0 }"];
+const RATE: &str = "serving.arrivals={ rate = \"20 request/s\" }";
+const OPEN: &str = "serving.arrivals={ concurrency = 256 }";
+const MOST: &str = "serving.arrivals=\"max\"";
+const LIMITS: &str = "serving.limits={ ttft_p95 = \"2 s\", tpot_p95 = \"50 ms\" }";
+const POOLS: &str = "serving.layout={ decode = { tensor = 4 }, prefill = { tensor = 4 } }";
+const WIDE: &str = "serving.layout={ tensor = 1, attention_data = 64, expert = 64, left_over = true }";
+const TENANTS: &str = "serving.tenants={ count = 40, mean = \"0.05 request/s\", peak = \"2 request/s\" }";
+
+/// Ways to serve: a scenario and what is set in it.
+const WAYS: [(&str, &str, &[&str]); 13] = [
+    ("rate", DENSE, &[RATE, ONE_LENGTH]),
+    ("rate, scattered", DENSE, &[RATE, SCATTERED[0], SCATTERED[1]]),
+    ("concurrency", DENSE, &[OPEN, ONE_LENGTH]),
+    ("concurrency, scattered", DENSE, &[OPEN, SCATTERED[0], SCATTERED[1]]),
+    ("max within limits", DENSE, &[MOST, LIMITS, ONE_LENGTH]),
+    ("max within limits, scattered", DENSE, &[MOST, LIMITS, SCATTERED[0], SCATTERED[1]]),
+    ("pools, rate, scattered", DENSE, &[POOLS, RATE, SCATTERED[0], SCATTERED[1]]),
+    ("pools, concurrency, scattered", DENSE, &[POOLS, OPEN, SCATTERED[0], SCATTERED[1]]),
+    ("pools, max within limits, scattered", DENSE, &[POOLS, MOST, LIMITS, SCATTERED[0], SCATTERED[1]]),
+    ("tenants", DENSE, &["serving.model=\"llama-3.1-8b\"", "serving.layout.tensor=1", TENANTS, OPEN]),
+    ("uneven experts", RACKS, &[]),
+    ("an idle rack", RACKS, &["cluster.accelerators=144", WIDE, RATE]),
+    ("agents", "serve-coding-agents-64-h200.toml", &[]),
+];
+
+fn way(named: &str) -> Scenario {
+    let (_, name, settings) = WAYS.iter().find(|(name, ..)| *name == named).unwrap();
+    with(name, settings)
+}
+
+/// One estimate of serving, with all that is bound for it.
+#[divan::bench(args = WAYS.map(|(name, ..)| name))]
+fn one_estimate(bencher: Bencher<'_, '_>, named: &str) {
+    let Scenario { serving, cluster, .. } = way(named);
+    let serving = serving.unwrap();
+    bencher.bench_local(|| serving_point(divan::black_box(&serving), &cluster).unwrap());
+}
+
+/// The search for the best way of one model on one system.
+#[divan::bench(args = WAYS.map(|(name, ..)| name), sample_count = 5, sample_size = 1)]
+fn one_search(bencher: Bencher<'_, '_>, named: &str) {
+    let Scenario { serving, cluster, .. } = way(named);
+    let serving = Serving { search: true, prefill: None, left_over: true, ..serving.unwrap() };
+    bencher.bench_local(|| search::best_deployment(divan::black_box(&serving), &cluster).unwrap());
+}
+
+/// A plan for each kind of nodes of the bundled scenarios that plan serving, of which the first is one system.
+#[divan::bench(
+    args = [
+        ("plan-llama3.1-70b-40-rps.toml", "\"cluster.node\" = [\"dgx-h100\"]"),
+        ("plan-deepseek-v3-100-rps.toml", "\"cluster.node\" = [\"hgx-h200-8\"]"),
+        ("plan-deepseek-v3-100-rps.toml", "\"cluster.node\" = [\"gb200-nvl72\"]"),
+        ("plan-deepseek-v3-prefill-nodes.toml", "\"cluster.node\" = [\"gb200-nvl72\"], \"cluster.prefill.node\" = [\"rtx-pro-6000-8\"]"),
+    ],
+    sample_count = 5,
+    sample_size = 1
+)]
+fn one_plan(bencher: Bencher<'_, '_>, (name, nodes): (&str, &str)) {
+    let (mut sources, sink) = (Sources::default(), Sink::default());
+    let catalog = load::catalog(&[], &mut sources, &sink);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name);
+    let vary = format!("plan.vary={{ {nodes}, \"cluster.accelerators\" = \"auto\" }}");
+    let document = load::scenario(&path, &[vary], &mut sources, &sink).unwrap();
+    bencher.bench_local(|| search::plan(divan::black_box(&document), &catalog, &sink).unwrap());
 }
 
 #[divan::bench(args = ["train-llama3.1-405b-16k-h100.toml"])]

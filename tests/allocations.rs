@@ -92,6 +92,57 @@ fn axes_of_length_allocate_nothing() {
 }
 
 #[test]
+fn all_ways_of_arriving_allocate_nothing() {
+    let open = "{ key = \"serving.arrivals.concurrency\", range = { from = 64, to = 512, steps = 4, whole = true } }";
+    let axes = format!("[{open}, {HITS}]");
+    let one_length = ["serving.arrivals={ concurrency = 64 }", "serving.input_tokens=2048"];
+    let scattered = [
+        "serving.arrivals={ concurrency = 64 }",
+        "serving.input_tokens={ mean = 2048, cv = 1.0 }",
+        "serving.output_tokens={ mean = 512, cv = 1.0 }",
+    ];
+    for lengths in [&one_length[..], &scattered] {
+        nothing(SERVING, &axes, lengths);
+        nothing(SERVING, &axes, &[lengths, &[POOLS]].concat());
+    }
+    let used = "{ key = \"finance.utilisation\", range = { from = 0.5, to = 0.9, steps = 4 } }";
+    nothing(
+        SERVING,
+        &format!("[{used}, {HITS}]"),
+        &["serving.arrivals=\"max\"", "serving.limits={ tpot_p95 = \"60 ms\" }"],
+    );
+}
+
+#[test]
+fn uneven_experts_allocate_nothing() {
+    let groups = "serving.layout={ tensor = 1, attention_data = 16, expert = 16 }";
+    let model = ["cluster.node=\"hgx-h200-8\"", "serving.model=\"deepseek-v3\""];
+    nothing(SERVING, &format!("[{RATES}, {HITS}]"), &[&model[..], &[groups]].concat());
+    let pools = "serving.layout={ decode = { tensor = 1, attention_data = 16, expert = 16 }, prefill = { tensor = 8, expert = 8 } }";
+    nothing(SERVING, &format!("[{RATES}, {HITS}]"), &[&model[..], &[pools]].concat());
+}
+
+#[test]
+fn nodes_that_idle_allocate_nothing() {
+    // Of nine nodes, one idles beside replicas or pools of 32 and 16 ranks.
+    let nodes = ["cluster.node=\"hgx-h200-8\"", "serving.model=\"deepseek-v3\"", "cluster.accelerators=72"];
+    let replicas = "serving.layout={ tensor = 1, attention_data = 32, expert = 32, left_over = true }";
+    nothing(SERVING, &format!("[{RATES}, {HITS}]"), &[&nodes[..], &[replicas]].concat());
+    let pools = "serving.layout={ decode = { tensor = 1, attention_data = 32, expert = 32 }, prefill = { tensor = 16, expert = 16 }, left_over = true }";
+    nothing(SERVING, &format!("[{RATES}, {HITS}]"), &[&nodes[..], &[pools]].concat());
+}
+
+#[test]
+fn tenants_allocate_nothing() {
+    let tenants = "serving.tenants={ count = 40, mean = \"0.05 request/s\", peak = \"2 request/s\" }";
+    let settings = ["serving.model=\"llama-3.1-8b\"", "serving.layout.tensor=1", "serving.input_tokens=2048", tenants];
+    for arrivals in ["serving.arrivals=\"max\"", "serving.arrivals={ concurrency = 64 }"] {
+        let used = "{ key = \"finance.utilisation\", range = { from = 0.5, to = 0.9, steps = 4 } }";
+        nothing(SERVING, &format!("[{used}, {HITS}]"), &[&settings[..], &[arrivals]].concat());
+    }
+}
+
+#[test]
 fn layouts_and_money_allocate_nothing() {
     let used = "{ key = \"finance.utilisation\", range = { from = 0.5, to = 0.9, steps = 8 } }";
     let batch = "{ key = \"training.layout.micro_batch\", values = [1, 2] }";

@@ -110,6 +110,35 @@ fn replicas_do_not_lie_in_two_racks_unasked() {
     assert!(reason.contains("9 replicas of 64 do not each lie in a domain of 72: 8 do"), "{reason}");
 }
 
+#[test]
+fn racks_that_leave_accelerators_over_all_serve() {
+    // Of 72 accelerators each of twelve racks leaves 8 over, in all more than a rack has; only a thirteenth that no replica needs
+    // idles, whatever is asked, and the network is then that of the others.
+    let of = |accelerators: u32, layout: &str, arrivals: &str| {
+        let cluster = format!("cluster.accelerators={accelerators}");
+        let rest = ["cluster.node=\"gb200-nvl72\"", "serving.limits={}", "serving.peak_to_mean=1"];
+        let (code, json, stderr) = wide("eval", &[&rest[..], &[&cluster, layout, arrivals]].concat());
+        assert_eq!(code, 0, "{stderr}");
+        json["serving"].clone()
+    };
+    let wide = "serving.layout={ tensor = 1, attention_data = 64, expert = 64, left_over = true }";
+    for arrivals in ["serving.arrivals=\"max\"", "serving.arrivals={ rate = \"100 request/s\" }"] {
+        let eight = of(576, wide, arrivals);
+        assert_eq!(eight["replicas_count"], 7);
+        let twelve = of(864, wide, arrivals);
+        assert_eq!((&twelve["replicas_count"], &twelve["left_over_accelerators_count"]), (&11.into(), &96.into()));
+        assert!(twelve["most_requests_per_s"].as_f64() > eight["most_requests_per_s"].as_f64());
+    }
+    let two_racks = "serving.layout={ tensor = 1, attention_data = 128, expert = 128, left_over = true }";
+    let two_racks = two_racks.replace("128", "144").replace(", left_over", ", redundant_experts = 32, left_over");
+    let asked = "serving.arrivals={ rate = \"100 request/s\" }";
+    let [even, odd] = [864, 936].map(|accelerators| of(accelerators, &two_racks, asked));
+    assert_eq!((&odd["replicas_count"], &odd["left_over_accelerators_count"]), (&5.into(), &72.into()));
+    for key in ["replicas_count", "most_requests_per_s", "tpot_s", "ttft_p95_s"] {
+        assert_eq!(odd[key], even[key], "{key}");
+    }
+}
+
 const BIG: [&str; 4] = [
     "serving.model=\"llama-3.1-405b\"",
     "serving.weights=\"bf16\"",

@@ -32,11 +32,11 @@ impl DayShares {
         let prefill =
             serving.prefill.map(|pool| PrefillPool { accelerators: accelerators.or(pool.accelerators), ..pool });
         let mut serving = Serving { prefill, ..serving.clone() };
-        let (bound, mut scratch) = (BoundServing::new(&serving, cluster)?, Scratch::default());
+        let (mut bound, mut scratch) = (BoundServing::new(&serving, cluster)?, Scratch::default());
         let mut day = Self { time: TimeShares::IDLE, prefill: 0.0 };
         for (load, time) in loads_of_a_day(point.peak_to_mean) {
             serving.arrivals = Arrivals::Rate(peak * load);
-            let then = serving_point_of(&serving, cluster, Some(&bound), &mut scratch)?;
+            let then = serving_point_of(&serving, cluster, &mut bound, &mut scratch)?;
             day.time = day.time.filled(then.shares, time);
             day.prefill += then.prefill_share() * time;
         }

@@ -27,6 +27,11 @@ impl Domains {
         Ok(Self { accelerators: u64::from(nodes.accelerators) * parts, domain, left_over })
     }
 
+    /// The same of so many of them.
+    pub(super) fn on(&self, accelerators: u64) -> Self {
+        Self { accelerators, ..*self }
+    }
+
     /// Ranks that exchange in every layer.
     fn stage(layout: ServingLayout) -> u64 {
         layout.ranks() / u64::from(layout.pipeline)
@@ -68,12 +73,16 @@ impl Domains {
             .filter(|found| self.left_over || *found == replicas)
     }
 
-    fn holds(&self, decode: ServingLayout, replicas: u64, prefill: ServingLayout, workers: u64) -> bool {
+    /// Whether so many decode replicas and prefill workers find a place.
+    pub(super) fn holds(&self, decode: ServingLayout, replicas: u64, prefill: ServingLayout, workers: u64) -> bool {
+        if replicas > self.whole(decode) {
+            return false;
+        }
         let (own, other) = (Self::stage(decode), Self::stage(prefill));
         let taken = replicas * u64::from(decode.pipeline);
         let wanted = workers * u64::from(prefill.pipeline);
         // What takes whole domains leaves others whole.
-        let beside = |ranks: u64| self.accelerators.checked_sub(ranks).map(|left| Self { accelerators: left, ..*self });
+        let beside = |ranks: u64| self.accelerators.checked_sub(ranks).map(|left| self.on(left));
         if own > self.domain {
             return beside(replicas * decode.ranks()).is_some_and(|left| left.stages(other) >= wanted);
         }

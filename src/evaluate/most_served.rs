@@ -1,6 +1,8 @@
 //! The most that is served with the limits of latencies kept.
 
-use super::{CapacityShares, Evaluation, Infeasible, ServingPoint, TenantsPoint, serving_point};
+use super::serving::{BoundServing, served_point_of};
+use super::{CapacityShares, Evaluation, Infeasible, ServingPoint, TenantsPoint};
+use crate::inference::Scratch;
 use crate::scenario::{Arrivals, Cluster, Limits, PrefixCaching, Serving};
 use crate::units::RequestRate;
 
@@ -20,12 +22,20 @@ pub(super) fn most_within(serving: &Serving, cluster: &Cluster, point: &ServingP
         return if matches!(serving.arrivals, Arrivals::Rate(_)) { point.most * (1.0 - NEAR) } else { point.most };
     }
     let of_all = (point.replicas + point.spares) as f64 / point.replicas as f64;
-    let with = |arrivals: Arrivals| serving_point(&Serving { arrivals, ..serving.clone() }, cluster);
+    let (mut other, mut bound, mut scratch) = (serving.clone(), None, Scratch::default());
+    let mut with = |arrivals: Arrivals| {
+        other.arrivals = arrivals;
+        let bound = match &mut bound {
+            Some(bound) => bound,
+            unbound => unbound.insert(BoundServing::new(&other, cluster)?),
+        };
+        served_point_of(&other, cluster, bound, &mut scratch)
+    };
     match serving.arrivals {
         Arrivals::Most => point.most,
         Arrivals::Concurrency(_) => with(Arrivals::Most).map_or(RequestRate::ZERO, |point| point.most),
         Arrivals::Rate(asked) => {
-            let kept = |rate: RequestRate| keeps(&with(Arrivals::Rate(rate)), &serving.limits);
+            let mut kept = |rate: RequestRate| keeps(&with(Arrivals::Rate(rate)), &serving.limits);
             // As more come, no more is found.
             let top = point.most / of_all;
             let near = if by_load { NEAR_BY_LOAD } else { NEAR };
@@ -47,7 +57,7 @@ fn keeps(found: &Result<ServingPoint, Infeasible>, limits: &Limits) -> bool {
 }
 
 /// The highest rate of two, at the lower of which limits are kept and at the upper not, up to which they are.
-fn highest(between: (RequestRate, RequestRate), near: f64, kept: impl Fn(RequestRate) -> bool) -> RequestRate {
+fn highest(between: (RequestRate, RequestRate), near: f64, mut kept: impl FnMut(RequestRate) -> bool) -> RequestRate {
     let (mut low, mut high) = between;
     for _ in 0..HALVINGS {
         if high.saturating_sub(low) <= high * near {
@@ -85,30 +95,7 @@ impl Evaluation {
 
     /// What tenants take, where there are any.
     pub fn tenants(&self) -> Option<TenantsPoint> {
-        let (point, each) = (self.serving?, self.most_of_a_replica()?);
-        let tenants = self.scenario.serving.as_ref()?.features.tenants.as_ref()?;
-        let replicas = (point.replicas + point.spares) as f64;
-        Some(TenantsPoint::new(tenants, (each, &self.most_of_tenants()?), replicas / point.accelerators as f64))
-    }
-
-    /// The most that a replica serves with all limits kept.
-    pub(super) fn most_of_a_replica(&self) -> Option<RequestRate> {
-        let point = self.serving.as_ref()?;
-        Some(self.most_served()? / (point.replicas + point.spares) as f64)
-    }
-
-    /// The same of each class of tenants, with its own limits kept.
-    pub(super) fn most_of_tenants(&self) -> Option<Vec<RequestRate>> {
-        let (serving, together) = (self.scenario.serving.as_ref()?, self.most_of_a_replica()?);
-        let of = |limits: &Limits| {
-            if *limits == serving.limits {
-                return together;
-            }
-            let (own, cluster) = (Serving { limits: *limits, ..serving.clone() }, &self.scenario.cluster);
-            serving_point(&own, cluster).map_or(RequestRate::ZERO, |point| {
-                most_within(&own, cluster, &point) / (point.replicas + point.spares) as f64
-            })
-        };
-        Some(serving.tenant_limits.iter().map(of).collect())
+        let (most, point) = (self.most_served()?, self.serving?);
+        TenantsPoint::of(self.scenario.serving.as_ref()?, most, point.accelerators, point.replicas + point.spares)
     }
 }

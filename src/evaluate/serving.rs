@@ -4,6 +4,7 @@ mod alone;
 mod bands;
 mod batch;
 mod between;
+mod bound;
 mod caching;
 mod engine;
 mod figures;
@@ -15,25 +16,21 @@ mod sessions;
 mod shares;
 mod worker;
 
-use std::borrow::Cow;
-
 use batch::{Largest, MEAN};
-use between::Between;
-use engine::Shapes;
+use bound::Bound;
+pub(super) use bound::BoundServing;
 pub use holding::HeldByRank;
 use holding::{Holding, footprint, holds};
-use joined::joined;
 use load::{apart, together};
 
 use super::Infeasible;
 use super::domains::Domains;
-use super::network::Occupancy;
 use super::pools::{Places, Sides};
 use super::split::Split;
-use crate::inference::{Coming, Hardware, Latencies, Request, Scratch, Separate, SteadyState};
+use crate::inference::{Coming, Latencies, Request, Scratch, Separate, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{Fits, Paging, ServingLayout};
-use crate::scenario::{AdapterRouting, Arrivals, Cluster, NodeGroup, PrefillPool, Serving};
+use crate::scenario::{AdapterRouting, Arrivals, Cluster, NodeGroup, Serving};
 use crate::units::{Bytes, RequestRate, Seconds};
 
 pub use alone::{ReplicaPoint, replica_alone};
@@ -136,44 +133,67 @@ impl PoolPoint {
 /// When the accelerators are no whole number of replicas, a replica holds no request of the asked length, or more requests
 /// come than are served.
 pub fn serving_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoint, Infeasible> {
-    serving_point_of(serving, cluster, None, &mut Scratch::default())
+    serving_point_of(serving, cluster, &mut BoundServing::new(serving, cluster)?, &mut Scratch::default())
 }
 
-/// The same with what it depends on but the requests, where that was bound before, and with what an answer for the same
-/// requests at another rate left behind.
+/// The same, where it matters little how many are served of more than are: where agents' sessions lose their caches, that takes
+/// a search of its own, and what is told is no less.
+///
+/// # Errors
+/// As [`serving_point`].
+pub fn served_point(serving: &Serving, cluster: &Cluster) -> Result<ServingPoint, Infeasible> {
+    served_point_of(serving, cluster, &mut BoundServing::new(serving, cluster)?, &mut Scratch::default())
+}
+
+/// As [`serving_point`], with what it depends on but the requests, and with what an answer for the same requests at another rate
+/// left behind.
 ///
 /// # Errors
 /// As [`serving_point`].
 pub(super) fn serving_point_of(
     serving: &Serving,
     cluster: &Cluster,
-    bound: Option<&BoundServing>,
+    bound: &mut BoundServing,
     scratch: &mut Scratch,
 ) -> Result<ServingPoint, Infeasible> {
-    let own = || BoundServing::new(serving, cluster).map(Cow::Owned);
-    let bound = bound.map_or_else(own, |bound| Ok(Cow::Borrowed(bound)))?;
-    let point = settled(serving, cluster, (&bound, scratch))?;
-    let Some(fewer) = without_idle_nodes(&point, cluster) else { return Ok(point) };
-    // What is remembered of prompts is of engines on the other network.
-    scratch.forget();
-    let fewer = serving_point_of(serving, &fewer, None, scratch);
-    scratch.forget();
-    Ok(fewer.map_or(point, |fewer| ServingPoint { accelerators: point.accelerators, ..fewer }))
+    let served = served_point_of(serving, cluster, bound, scratch);
+    match (served, &serving.sessions) {
+        (Err(Infeasible::Overload { asked, replicas, short, .. }), Some(agents)) => {
+            let most = resident::most(serving, agents, cluster, asked, (bound.on_all(), scratch));
+            Err(Infeasible::Overload { asked, most, replicas, short })
+        }
+        (served, _) => served,
+    }
 }
 
-/// The cluster without the nodes of which all accelerators are left over, where there are any: they need not be joined to the
-/// others, whose network is then that of as many nodes. More accelerators never serve less by that.
-fn without_idle_nodes(point: &ServingPoint, cluster: &Cluster) -> Option<Cluster> {
-    let each = Occupancy::of(cluster.main_nodes()).ok()?.each;
-    let idle = u32::try_from(point.left_over()).ok()? / each * each;
-    (idle > 0 && cluster.prefill.is_none()).then(|| cluster.with_accelerators(cluster.accelerators - idle, 0))
+/// As [`served_point`], with the same. Nodes that pools do not fill are not joined to the others: they idle, and more
+/// accelerators never serve less by them.
+///
+/// # Errors
+/// As [`serving_point`].
+pub(super) fn served_point_of(
+    serving: &Serving,
+    cluster: &Cluster,
+    bound: &mut BoundServing,
+    scratch: &mut Scratch,
+) -> Result<ServingPoint, Infeasible> {
+    let mut point = settled(serving, cluster, (bound.on_all(), scratch))?;
+    while let Some((bound, filled)) = bound.on_filled(serving, cluster, &point) {
+        // What is remembered of prompts is of engines on the other network.
+        scratch.forget();
+        let on_filled = settled(serving, filled, (bound, scratch));
+        scratch.forget();
+        let Ok(on_filled) = on_filled else { break };
+        point = on_filled;
+    }
+    Ok(ServingPoint { accelerators: cluster.accelerators.into(), ..point })
 }
 
 /// Serving with what is found of prompts.
 fn settled(
     serving: &Serving,
     cluster: &Cluster,
-    (bound, scratch): (&BoundServing, &mut Scratch),
+    (bound, scratch): (Bound<'_>, &mut Scratch),
 ) -> Result<ServingPoint, Infeasible> {
     if let Some(caching) = &serving.cache {
         return caching::settled(serving, caching, cluster, (bound, scratch));
@@ -184,33 +204,6 @@ fn settled(
     let hit = serving.prefix_hit.get();
     let reuse = Reuse { hit, wait: Seconds::ZERO, busiest: 1.0, at_most: f64::INFINITY };
     answered(serving, cluster, &reuse, (bound, scratch))
-}
-
-/// What serving with a layout depends on but the requests.
-#[derive(Clone, Debug)]
-pub(super) struct BoundServing {
-    shapes: Shapes,
-    decode: Hardware,
-    prefill: Option<Hardware>,
-    between: Option<Between>,
-    /// How far figures may be off, without end and with requests that come.
-    bands: [Option<Bands>; 2],
-}
-
-impl BoundServing {
-    /// Binds it.
-    ///
-    /// # Errors
-    /// When constants are missing, or the ranks' network cannot be built.
-    pub(super) fn new(serving: &Serving, cluster: &Cluster) -> Result<Self, Infeasible> {
-        let of_prefill = |pool: PrefillPool| joined(pool.layout, serving, cluster, cluster.nodes_of_prefill());
-        let prefill = serving.prefill.map(of_prefill).transpose()?;
-        let decode = joined(serving.layout, serving, cluster, cluster.main_nodes())?;
-        let between = serving.prefill.map(|pool| Between::new(serving, cluster, &pool)).transpose()?;
-        let shapes = Shapes::new(serving);
-        let bands = [false, true].map(|coming| Bands::new(serving, cluster, shapes.model.architecture(), coming));
-        Ok(Self { shapes, decode, prefill, between, bands })
-    }
 }
 
 /// What requests find of their prompts, and how evenly they come to replicas.
@@ -231,7 +224,7 @@ fn answered(
     serving: &Serving,
     cluster: &Cluster,
     reuse: &Reuse,
-    (bound, scratch): (&BoundServing, &mut Scratch),
+    (bound, scratch): (Bound<'_>, &mut Scratch),
 ) -> Result<ServingPoint, Infeasible> {
     let (layout, each) = (serving.layout, serving.layout.ranks());
     let slices = slices(serving, layout)?;
@@ -239,7 +232,7 @@ fn answered(
     let (accelerators, spares) = (site.accelerators, u64::from(serving.spare_replicas));
     features_fit(serving, layout)?;
     let holding = Holding::new(serving, cluster.main_nodes());
-    let (usable, shapes) = (holding.usable, &bound.shapes);
+    let (usable, shapes) = (holding.usable, bound.shapes);
     let (input, output) = serving.mean_lengths();
     let found = fitting(serving, &holding)?;
     let memory = footprint(&found);
@@ -266,7 +259,7 @@ fn answered(
     let (replicas, most, batch_bound, mut state, latencies) =
         if let Some((wanted, between)) = serving.prefill.as_ref().zip(bound.between) {
             worker::fits(serving, cluster, wanted.layout)?;
-            let hardware = joined_prefill.insert(bound.prefill.unwrap_or(bound.decode).after(wait));
+            let hardware = joined_prefill.insert(bound.prefill.after(wait));
             takes_in = shapes.worker(serving, hardware, wanted.layout);
             let transfer = between.hand_over(serving, input);
             let theirs = cluster.own_nodes_of_prefill();

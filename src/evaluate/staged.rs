@@ -1,7 +1,7 @@
 //! One answer whose layout, load or money is set again and again: what does not depend on them is computed once.
 
 use super::evaluation::{agents_point, check_finite_hour, check_finite_point, check_finite_totals};
-use super::serving::{BoundServing, serving_point_of};
+use super::serving::{BoundServing, serving_point, serving_point_of};
 use super::{BuiltCluster, Evaluation, Infeasible, Point, Prepared};
 use crate::inference::Scratch;
 use crate::memory::serving::ServingLayout;
@@ -196,7 +196,10 @@ impl StagedServing {
             self.scratch.forget();
             self.timed = timed;
         }
-        let point = serving_point_of(serving, &scenario.cluster, self.bound.as_ref(), &mut self.scratch)?;
+        let point = match &mut self.bound {
+            Some(bound) => serving_point_of(serving, &scenario.cluster, bound, &mut self.scratch)?,
+            None => serving_point(serving, &scenario.cluster)?,
+        };
         self.totals.clone()?;
         check_finite_hour(unit_costs)?;
         let agents = agents_point(scenario, Some(&point), None, (built, unit_costs))?;

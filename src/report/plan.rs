@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::evaluation::full_for_tenants;
 use super::evaluation_object;
 use super::figure::{grouped, percent};
 use super::metrics::metric;
@@ -72,19 +71,6 @@ fn sized(sizing: &Sizing) -> String {
     )
 }
 
-/// What tenants take in the best way: together, which is planned for, and each with replicas of its own.
-fn tenants(evaluation: &Evaluation) -> Option<String> {
-    let (point, rate) = (evaluation.tenants()?, evaluation.serving?.request_rate());
-    let by_hour = point.reallocated.map_or_else(String::new, |gpus| {
-        format!(", and {} where replicas are given anew by the hour", significant(gpus, 4))
-    });
-    let note = full_for_tenants(evaluation).map_or_else(String::new, |note| format!(" {note}"));
-    Some(format!(
-        "Tenants share the replicas, and come to {rate} together at their busiest, each within its limits. With replicas of their own of this kind they would take {} GPUs{by_hour}.{note}",
-        significant(point.apart, 4)
-    ))
-}
-
 /// What people look for first, and the rest: all of it side by side is wider than a screen.
 const FIGURES: [&str; 6] =
     ["GPUs", "Replicas", "Open in all", "Cost over the horizon", "Mtok of prompts", "Mtok of answers"];
@@ -121,16 +107,13 @@ pub fn plan_page(plan: &Plan) -> Page {
         let layout = best.evaluation.serving.map_or_else(String::new, |point| layout(&best.evaluation, point.replicas));
         let bound: Vec<String> = best.binding.iter().map(in_words).collect();
         let whole = plan_grid(plan);
-        let mut blocks = vec![
+        let blocks = vec![
             Block::Text(format!("The least {}: {count} GPUs, {node} on {fabric}, {layout}.", plan.minimise)),
             Block::Text(format!("What binds: {}.", bound.join("; "))),
             Block::Text(best.sizing.as_ref().map_or_else(String::new, sized)),
-        ];
-        blocks.extend(tenants(&best.evaluation).map(Block::Text));
-        blocks.extend([
             Block::Grid(part(&whole, &[&["Node", "On", "Topology"], &FIGURES[..]])),
             Block::Grid(part(&whole, &[&["Layout", "What binds"], &MORE[..]])),
-        ]);
+        ];
         sections.push(Section { heading: "Plan".to_owned(), blocks });
     }
     if !plan.rejected.is_empty() {

@@ -4,7 +4,7 @@ use super::rejected::Rejection;
 use super::tried::on_any_number;
 use crate::catalog::model::Model;
 use crate::evaluate::{
-    Infeasible, ReplicaPoint, ServingPoint, WorkerPoint, prefill_worker, replica_alone, serving_point,
+    Infeasible, ReplicaPoint, ServingPoint, WorkerPoint, prefill_worker, replica_alone, served_point, serving_point,
 };
 use crate::parallelism::ServingLayout;
 use crate::scenario::{Arrivals, Cluster, Limits, PrefillPool, Scenario, Serving};
@@ -271,10 +271,11 @@ pub(super) fn settle_serving(scenario: Scenario) -> Result<Scenario, Infeasible>
 /// # Errors
 /// That of the way that comes nearest, where none works.
 pub fn best_deployment(serving: &Serving, cluster: &Cluster) -> Result<Deployment, Infeasible> {
+    let ways = deployments(serving, cluster, cluster.accelerators);
     let mut best: Option<(bool, f64, Deployment)> = None;
     let mut nearest: Option<Infeasible> = None;
-    for deployment in deployments(serving, cluster, cluster.accelerators) {
-        match serving_point(&deployment.of(serving), cluster) {
+    for deployment in &ways {
+        match served_point(&deployment.of(serving), cluster) {
             Ok(point) => {
                 let (kept, merit) = (point.missed(&serving.limits).is_none(), merit(serving, &point));
                 if best.is_none_or(|(was_kept, was, _)| (kept, merit) > (was_kept, was)) {
@@ -286,9 +287,31 @@ pub fn best_deployment(serving: &Serving, cluster: &Cluster) -> Result<Deploymen
     }
     match (best, nearest) {
         (Some((_, _, deployment)), _) => Ok(deployment),
+        (None, Some(roughly)) if serving.sessions.is_some() => {
+            Err(nearest_of(&ways, serving, cluster).unwrap_or(roughly))
+        }
         (None, Some(infeasible)) => Err(infeasible),
         (None, None) => no_worker(serving, cluster).map_or_else(|| Ok(Deployment::given(serving)), Err),
     }
+}
+
+/// Why the way that comes nearest does not serve agents: how many each serves is looked for where they are more than another's.
+fn nearest_of(ways: &[Deployment], serving: &Serving, cluster: &Cluster) -> Option<Infeasible> {
+    let mut nearest: Option<Infeasible> = None;
+    for way in ways {
+        let mut way = way.of(serving);
+        if let Some(Infeasible::Overload { most, .. }) = nearest {
+            way.arrivals = Arrivals::Rate(most);
+            if served_point(&way, cluster).is_err() {
+                continue;
+            }
+            way.arrivals = serving.arrivals;
+        }
+        if let Err(why) = serving_point(&way, cluster) {
+            nearest = Some(nearer(nearest, why));
+        }
+    }
+    nearest
 }
 
 /// What makes one way better than another on the same accelerators: base numbers, because they only order.

@@ -103,6 +103,9 @@ impl Slowdown {
     }
 }
 
+/// Of a double-precision number, with room to spare: `exp(-40)` is 4e-18.
+const ALL_DIGITS: f64 = 40.0;
+
 /// Expected number of flows on the fullest of `links` links over which so many flows are thrown at random.
 ///
 /// The count on one link is binomial; links are taken as independent, which for the maximum is close because counts on
@@ -119,8 +122,10 @@ fn expected_fullest(flows: f64, links: u32) -> f64 {
     let mut probability = (flows * (-share).ln_1p()).exp();
     let mut at_most = probability;
     let (mut expected, mut count) = (0.0, 0.0);
+    // Below this, its power is less than the last digit of 1.
+    let surely_above = (-ALL_DIGITS / f64::from(links)).exp();
     while count < flows {
-        let all_below = at_most.min(1.0).powf(f64::from(links));
+        let all_below = if at_most < surely_above { 0.0 } else { at_most.min(1.0).powf(f64::from(links)) };
         expected += 1.0 - all_below;
         if 1.0 - all_below < 1e-9 && count > flows * share {
             break;

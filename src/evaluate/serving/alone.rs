@@ -3,7 +3,7 @@
 use super::batch::{BatchBound, Largest};
 use super::engine::Shapes;
 use super::holding::Holding;
-use super::joined::joined;
+use super::joined::{Networks, joined};
 use super::{features_fit, fitting};
 use crate::evaluate::Infeasible;
 use crate::inference::Request;
@@ -96,7 +96,7 @@ pub fn replica_alone(serving: &Serving, cluster: &Cluster, layout: ServingLayout
     let holding = Holding::new(&serving, nodes);
     let found = fitting(&serving, &holding)?;
     let shapes = Shapes::new(&serving);
-    let hardware = joined(layout, &serving, cluster, nodes)?;
+    let hardware = joined(layout, &serving, nodes, &mut Networks::of(cluster))?;
     // No matter how many others share adapters out with it.
     let engines = f64::from(u32::MAX);
     let (hit, beyond) = (serving.prefix_hit.get(), serving.requests.beyond);

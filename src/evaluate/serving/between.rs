@@ -1,6 +1,6 @@
 //! What is between pools: the links that caches take from prefill workers to decode replicas.
 
-use super::joined::{cards, network};
+use super::joined::{Networks, cards};
 use super::{Infeasible, tokens_up};
 use crate::evaluate::step::wires;
 use crate::inference::{HandOver, Links};
@@ -36,13 +36,14 @@ impl Between {
     ///
     /// # Errors
     /// When that network cannot be built.
-    pub(super) fn new(serving: &Serving, cluster: &Cluster, pool: &PrefillPool) -> Result<Self, Infeasible> {
+    pub(super) fn new(serving: &Serving, pool: &PrefillPool, networks: &mut Networks<'_>) -> Result<Self, Infeasible> {
+        let cluster = networks.cluster;
         let near = Self::near(serving, cluster, pool);
         if near.links == Links::ScaleUp {
             return Ok(near);
         }
-        let end = |nodes: NodeGroup<'_>, layout: ServingLayout| {
-            let (reach, _) = network(cluster, nodes)?;
+        let mut end = |nodes: NodeGroup<'_>, layout: ServingLayout| {
+            let (reach, _) = networks.reached_from(nodes)?;
             let ranks = layout.tensor.saturating_mul(layout.pipeline);
             let pairs = reach.pairs(ranks);
             Ok::<_, Infeasible>((pairs, (pairs.sharing / f64::from(ranks)).max(1.0)))

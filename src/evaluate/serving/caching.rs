@@ -2,7 +2,7 @@
 
 use super::between::by_cards;
 use super::holding::Holding;
-use super::{BoundServing, Reuse, ServingPoint, answered, sessions, tokens_up};
+use super::{Bound, Reuse, ServingPoint, answered, sessions, tokens_up};
 use crate::catalog::memory_tier::TierMedium;
 use crate::evaluate::Infeasible;
 use crate::inference::{CacheTier, Hits, MOST_TIERS, Popularity, PrefixCache, Request, Reused, Scratch, TierLinks};
@@ -39,7 +39,7 @@ pub(super) fn settled(
     serving: &Serving,
     caching: &PrefixCaching,
     cluster: &Cluster,
-    (bound, scratch): (&BoundServing, &mut Scratch),
+    (bound, scratch): (Bound<'_>, &mut Scratch),
 ) -> Result<ServingPoint, Infeasible> {
     match caching.kept {
         Kept::Prefixes { count, tokens, popularity } => {
@@ -56,7 +56,7 @@ fn prefixes(
     caching: &PrefixCaching,
     (popularity, tokens): (Popularity, f64),
     cluster: &Cluster,
-    (bound, scratch): (&BoundServing, &mut Scratch),
+    (bound, scratch): (Bound<'_>, &mut Scratch),
 ) -> Result<ServingPoint, Infeasible> {
     let layout = serving.prefill.map_or(serving.layout, |pool| pool.layout);
     let mut groups = groups_of(layout, u64::from(cluster.nodes_of_prefill().accelerators) / layout.ranks());
@@ -113,14 +113,14 @@ pub(super) fn groups_of(layout: ServingLayout, engines: u64) -> f64 {
 pub(super) fn recompute(
     serving: &Serving,
     layout: ServingLayout,
-    bound: &BoundServing,
+    bound: Bound<'_>,
     (prompt, there, again): (f64, f64, f64),
 ) -> Seconds {
-    let (shapes, hardware) = (&bound.shapes, bound.prefill.unwrap_or(bound.decode));
+    let (shapes, hardware) = (bound.shapes, bound.prefill);
     let output = serving.mean_lengths().1;
     let request = Request { input: prompt - there, cached: there, output, beyond: 0.0 };
     let sharing = serving.prefill.is_none().then_some(&request);
-    let engine = shapes.engine(serving, &hardware, layout, sharing, 1.0);
+    let engine = shapes.engine(serving, hardware, layout, sharing, 1.0);
     let behind = |cached: f64| engine.prefill(prompt - cached, cached);
     behind(there).saturating_sub(behind(there + again))
 }

@@ -8,8 +8,8 @@ use crate::evaluate::step::{reach, wires};
 use crate::inference::{Across, HandOvers, Hardware, Reduction};
 use crate::memory::serving::ServingLayout;
 use crate::parallelism::RankGroup;
-use crate::scenario::{Cluster, Communication, NodeGroup, Serving};
-use crate::topology::Reach;
+use crate::scenario::{Cluster, Communication, GroupShare, NodeGroup, Serving};
+use crate::topology::{Reach, Topology};
 
 /// The accelerator of a rank on nodes of a kind, or a slice of it.
 pub(super) fn accelerator<'a>(serving: &'a Serving, nodes: NodeGroup<'a>) -> &'a Accelerator {
@@ -23,8 +23,8 @@ pub(super) fn accelerator<'a>(serving: &'a Serving, nodes: NodeGroup<'a>) -> &'a
 pub(super) fn joined(
     layout: ServingLayout,
     serving: &Serving,
-    cluster: &Cluster,
     nodes: NodeGroup<'_>,
+    networks: &mut Networks<'_>,
 ) -> Result<Hardware, Infeasible> {
     let links = nodes.node.scale_up.bandwidth_per_direction;
     let hardware = Hardware::bind(&serving.efficiency, accelerator(serving, nodes), links, serving.engine.word())?;
@@ -34,7 +34,7 @@ pub(super) fn joined(
     if !spans && layout.pipeline == 1 {
         return Ok(hardware);
     }
-    let (reach, wires) = network(cluster, nodes)?;
+    let (reach, wires) = networks.reached_from(nodes)?;
     let hardware = if spans { hardware.across(across(stage, serving, &reach, &wires)) } else { hardware };
     let hardware = if layout.tensor > nodes.node.scale_up.domain {
         let placed = reach.place(RankGroup { size: layout.tensor, stride: 1 });
@@ -52,17 +52,41 @@ pub(super) fn cards(node: &Node) -> f64 {
     f64::from(node.nic_slots.count) / f64::from(node.accelerators)
 }
 
-/// How far ranks on nodes of a kind reach over the cluster's network, and by what.
-pub(super) fn network(cluster: &Cluster, nodes: NodeGroup<'_>) -> Result<(Reach, Wires), Infeasible> {
-    let (node, fabric) = (nodes.node, &cluster.fabric);
-    let each = Occupancy::of(nodes)?.each;
-    let mut kinds = Vec::with_capacity(2);
-    for kind in cluster.kinds_of_nodes() {
-        kinds.push((&kind.node.part, Occupancy::of(kind)?.nodes));
+/// The network that joins a cluster's nodes, built where something needs it.
+pub(super) struct Networks<'a> {
+    pub(super) cluster: &'a Cluster,
+    topology: Option<Topology>,
+    /// How far ranks on the cluster's own kind of nodes, and on prefill's own, reach over it, and by what.
+    reached: [Option<(Reach, Wires)>; 2],
+}
+
+impl<'a> Networks<'a> {
+    pub(super) const fn of(cluster: &'a Cluster) -> Self {
+        Self { cluster, topology: None, reached: [None; 2] }
     }
-    let topology = network_of(&kinds, fabric, &cluster.topology)?;
-    let reach = reach(&topology, node, each, fabric).of_job(cluster.accelerators);
-    Ok((reach, wires(&cluster.collectives, node, nodes.accelerator, fabric, Communication::USUAL)))
+
+    /// How far ranks on nodes of a kind reach over it, and by what.
+    ///
+    /// # Errors
+    /// When it cannot be built.
+    pub(super) fn reached_from(&mut self, nodes: NodeGroup<'_>) -> Result<(Reach, Wires), Infeasible> {
+        let kind = usize::from(nodes.share == GroupShare::Prefill);
+        if let Some(known) = self.reached[kind] {
+            return Ok(known);
+        }
+        let (node, fabric) = (nodes.node, &self.cluster.fabric);
+        let topology = match &mut self.topology {
+            Some(built) => built,
+            unbuilt => {
+                let kinds = self.cluster.kinds_of_nodes().map(|kind| Ok((&kind.node.part, Occupancy::of(kind)?.nodes)));
+                let kinds = kinds.collect::<Result<Vec<_>, Infeasible>>()?;
+                unbuilt.insert(network_of(&kinds, fabric, &self.cluster.topology)?)
+            }
+        };
+        let reach = reach(topology, node, Occupancy::of(nodes)?.each, fabric).of_job(self.cluster.accelerators);
+        let wires = wires(&self.cluster.collectives, node, nodes.accelerator, fabric, Communication::USUAL);
+        Ok(*self.reached[kind].insert((reach, wires)))
+    }
 }
 
 /// The network that joins the ranks of a stage that lie in several scale-up domains.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::caching::groups_of;
 use super::holding::Holding;
 use super::sessions::{Step, waits_of};
-use super::{BoundServing, Reuse, ServingPoint, answered, tokens_up};
+use super::{Bound, Reuse, ServingPoint, answered, tokens_up};
 use crate::agents::resumed;
 use crate::evaluate::Infeasible;
 use crate::inference::{Scratch, Short};
@@ -65,16 +65,10 @@ pub(super) fn settled(
     serving: &Serving,
     agents: &Agents,
     cluster: &Cluster,
-    (bound, scratch): (&BoundServing, &mut Scratch),
+    (bound, scratch): (Bound<'_>, &mut Scratch),
 ) -> Result<ServingPoint, Infeasible> {
     let asked = Asked { serving, agents, cluster, step: Step::new(&agents.task) };
-    let all = match asked.within(f64::INFINITY, (bound, scratch)) {
-        Err(Infeasible::Overload { asked: rate, replicas, short, .. }) => {
-            let most = asked.most(rate, (bound, scratch));
-            return Err(Infeasible::Overload { asked: rate, most, replicas, short });
-        }
-        found => found?,
-    };
+    let all = asked.within(f64::INFINITY, (bound, scratch))?;
     let found_all = |point: &ServingPoint| point.resident.is_none_or(|held| held.session >= agents.task.reuse.session);
     if !matches!(serving.arrivals, Arrivals::Most) || found_all(&all) {
         return Ok(all);
@@ -106,28 +100,32 @@ pub(super) fn settled(
     Ok(best)
 }
 
-impl Asked<'_> {
-    /// The highest rate below one that is too high: with fewer that come, more sessions find room.
-    fn most(&self, above: RequestRate, (bound, scratch): (&BoundServing, &mut Scratch)) -> RequestRate {
-        let (mut low, mut high) = (RequestRate::ZERO, above);
-        for _ in 0..HALVINGS {
-            let middle = (low + high) / 2.0;
-            let serving = Serving { arrivals: Arrivals::Rate(middle), ..self.serving.clone() };
-            let asked = Asked { serving: &serving, agents: self.agents, cluster: self.cluster, step: self.step };
-            let served = asked.within(f64::INFINITY, (bound, scratch)).is_ok();
-            if served { low = middle } else { high = middle }
-        }
-        low
+/// The highest rate that is served below one that is too high: with fewer that come, more sessions find room.
+pub(super) fn most(
+    serving: &Serving,
+    agents: &Agents,
+    cluster: &Cluster,
+    above: RequestRate,
+    (bound, scratch): (Bound<'_>, &mut Scratch),
+) -> RequestRate {
+    let step = Step::new(&agents.task);
+    let mut serving = serving.clone();
+    let (mut low, mut high) = (RequestRate::ZERO, above);
+    for _ in 0..HALVINGS {
+        let middle = (low + high) / 2.0;
+        serving.arrivals = Arrivals::Rate(middle);
+        let asked = Asked { serving: &serving, agents, cluster, step };
+        let served = asked.within(f64::INFINITY, (bound, scratch)).is_ok();
+        if served { low = middle } else { high = middle }
     }
+    low
+}
 
+impl Asked<'_> {
     /// With so many requests at once in a replica at most.
     ///
     /// Those that find more of their sessions leave more room for others, so that several shares may settle: it is the highest.
-    fn within(
-        &self,
-        at_most: f64,
-        (bound, scratch): (&BoundServing, &mut Scratch),
-    ) -> Result<ServingPoint, Infeasible> {
+    fn within(&self, at_most: f64, (bound, scratch): (Bound<'_>, &mut Scratch)) -> Result<ServingPoint, Infeasible> {
         let said = self.agents.task.reuse.session;
         // More that come at a given rate only leave less: it is gone down to where both agree. What is served without end, or
         // by so many at once, rises as more is found, which is gone half of the way to.
@@ -174,7 +172,7 @@ impl Asked<'_> {
         &self,
         session: Fraction,
         at_most: f64,
-        (bound, scratch): (&BoundServing, &mut Scratch),
+        (bound, scratch): (Bound<'_>, &mut Scratch),
     ) -> Result<(ServingPoint, Fraction), Infeasible> {
         let Self { serving, agents, cluster, .. } = *self;
         let said = agents.task.reuse.session;

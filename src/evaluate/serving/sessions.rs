@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::caching::{CachePoint, ROUNDS, Settling, groups_of, recompute, room};
-use super::{BoundServing, Reuse, ServingPoint, answered};
+use super::{Bound, Reuse, ServingPoint, answered};
 use crate::agents::{Waits, resumed};
 use crate::evaluate::Infeasible;
 use crate::inference::{CacheTier, Hits, MOST_TIERS, Scratch, TierLinks};
@@ -55,7 +55,7 @@ pub(super) fn settled(
     caching: &PrefixCaching,
     agents: &Agents,
     cluster: &Cluster,
-    (bound, scratch): (&BoundServing, &mut Scratch),
+    (bound, scratch): (Bound<'_>, &mut Scratch),
 ) -> Result<ServingPoint, Infeasible> {
     let layout = serving.prefill.map_or(serving.layout, |pool| pool.layout);
     let (task, step) = (&agents.task, Step::new(&agents.task));

@@ -3,7 +3,7 @@
 use super::between::Between;
 use super::engine::Shapes;
 use super::holding::{Holding, holds};
-use super::joined::joined;
+use super::joined::{Networks, joined};
 use super::{features_fit, tokens_up};
 use crate::evaluate::Infeasible;
 use crate::inference::{Request, Room, Separate};
@@ -42,7 +42,7 @@ impl WorkerPoint {
 pub fn prefill_worker(serving: &Serving, cluster: &Cluster, layout: ServingLayout) -> Result<WorkerPoint, Infeasible> {
     fits(serving, cluster, layout)?;
     let shapes = Shapes::new(serving);
-    let hardware = joined(layout, serving, cluster, cluster.nodes_of_prefill())?;
+    let hardware = joined(layout, serving, cluster.nodes_of_prefill(), &mut Networks::of(cluster))?;
     let prefill = shapes.worker(serving, &hardware, layout);
     let ((input, output), hit) = (serving.mean_lengths(), serving.prefix_hit.get());
     let request = Request { input: input * (1.0 - hit), cached: input * hit, output, beyond: 0.0 };

@@ -53,11 +53,6 @@ pub(super) fn expert_imbalance(r: &mut Reader<'_>) -> Option<ExpertImbalance> {
             node.wrong_type(&r.path_of(KEY), "a number of at least 1, or \"by-placement\"", r.sink());
             None
         }
-        _ => {
-            // What is no number stands as none given.
-            let before = r.sink().len();
-            let given = training::expert_imbalance(r);
-            given.filter(|_| r.sink().len() == before).map(ExpertImbalance::Times)
-        }
+        _ => training::expert_imbalance(r).map(ExpertImbalance::Times),
     }
 }

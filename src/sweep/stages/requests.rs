@@ -19,8 +19,7 @@ pub(super) const LOAD: [&str; 4] =
 /// What a value of an axis of requests sets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::sweep) enum Asked {
-    /// How they come, and the most in a time over the mean of a day.
-    Arrivals(Arrivals, ArrivalTerms, f64),
+    Arrivals(Arrivals, ArrivalTerms),
     Input(Lengths),
     Output(Lengths),
     Hit(Fraction),
@@ -31,7 +30,7 @@ impl Asked {
     fn of(key: &str, serving: &Serving) -> Option<Self> {
         let tables = LOAD.iter().position(|table| is_of(key, &[table]))?;
         Some(match tables {
-            0 => Self::Arrivals(serving.arrivals, serving.terms, serving.peak_to_mean),
+            0 => Self::Arrivals(serving.arrivals, serving.terms),
             1 => Self::Input(serving.input),
             2 => Self::Output(serving.output),
             _ => Self::Hit(serving.prefix_hit),
@@ -41,9 +40,7 @@ impl Asked {
     /// Sets a scenario's, but for the lengths of requests, which are set together.
     const fn set(self, serving: &mut Serving, lengths: &mut [Lengths; 2]) {
         match self {
-            Self::Arrivals(arrivals, terms, peak_to_mean) => {
-                (serving.arrivals, serving.terms, serving.peak_to_mean) = (arrivals, terms, peak_to_mean);
-            }
+            Self::Arrivals(arrivals, terms) => (serving.arrivals, serving.terms) = (arrivals, terms),
             Self::Input(input) => lengths[0] = input,
             Self::Output(output) => lengths[1] = output,
             Self::Hit(hit) => serving.prefix_hit = hit,
@@ -83,17 +80,6 @@ impl Sweep<'_> {
             (serving.layout, serving.prefill, serving.left_over) = (found.layout, found.prefill, found.left_over);
         }
         staged.at().map_err(Unserved::Not)
-    }
-
-    /// Whether a value of one axis of requests may be a mistake or none by that of another: what is a mistake beside the usual ones,
-    /// and prompts that go through in waves, which lengths that scatter do not.
-    pub(in crate::sweep) fn requests_clash(&self) -> bool {
-        let axes = self.touches.iter().filter(|touched| **touched == Touches::Load).count();
-        let values = || self.asked.iter().flatten();
-        let scatters =
-            |asked: &Result<Asked, String>| matches!(asked, Ok(Asked::Input(of) | Asked::Output(of)) if of.cv > 0.0);
-        let waves = |asked: &Result<Asked, String>| matches!(asked, Ok(Asked::Arrivals(Arrivals::Most, terms, _)) if terms.prompts.is_some());
-        axes > 1 && (values().any(Result::is_err) || values().any(scatters) && values().any(waves))
     }
 
     /// Whether axes of requests set nothing but what [`Asked`] is: held against the scenario as it is bound with the first

@@ -23,8 +23,6 @@ pub(super) struct Config<'a> {
     prefix: String,
     sink: &'a Sink,
     asked: RefCell<Vec<String>>,
-    /// Mistakes that are told: several parts may ask for one key.
-    told: RefCell<Vec<String>>,
     fills: RefCell<Vec<Fill>>,
 }
 
@@ -40,8 +38,8 @@ impl<'a> Config<'a> {
             return None;
         };
         let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}.") };
-        let (asked, told, fills) = (RefCell::default(), RefCell::default(), RefCell::default());
-        Some(Self { table, at: &node.at, prefix, sink, asked, told, fills })
+        let (asked, fills) = (RefCell::default(), RefCell::default());
+        Some(Self { table, at: &node.at, prefix, sink, asked, fills })
     }
 
     /// The value of the first of these keys that is there.
@@ -89,7 +87,7 @@ impl<'a> Config<'a> {
                 return None;
             }
             _ => {
-                self.wrong_type(node, keys, "a whole number");
+                node.wrong_type(&name, "a whole number", self.sink);
                 return None;
             }
         };
@@ -144,7 +142,7 @@ impl<'a> Config<'a> {
             Value::Boolean(value) => Some(value),
             Value::Integer(number @ (0 | 1)) => Some(number == 1),
             _ => {
-                self.wrong_type(node, keys, "true or false");
+                node.wrong_type(&self.name(keys), "true or false", self.sink);
                 None
             }
         }
@@ -163,7 +161,7 @@ impl<'a> Config<'a> {
     pub(super) fn text(&self, keys: &[&str]) -> Option<&'a str> {
         let node = self.node(keys)?;
         if node.as_str().is_none() {
-            self.wrong_type(node, keys, "a text");
+            node.wrong_type(&self.name(keys), "a text", self.sink);
         }
         node.as_str()
     }
@@ -172,7 +170,7 @@ impl<'a> Config<'a> {
     pub(super) fn list(&self, keys: &[&str]) -> Option<&'a [Node]> {
         let node = self.node(keys)?;
         let Value::Array(items) = &node.value else {
-            self.wrong_type(node, keys, "a list");
+            node.wrong_type(&self.name(keys), "a list", self.sink);
             return None;
         };
         Some(items)
@@ -192,29 +190,9 @@ impl<'a> Config<'a> {
         }
     }
 
-    /// Reports a mistake at a key, once.
+    /// Reports a mistake at a key.
     pub(super) fn report(&self, keys: &[&str], code: Code, message: String, hint: impl Into<String>) {
-        if self.is_new(&message) {
-            self.sink.push(Diagnostic::new(code, message).at(&self.place(keys), "").hint(hint));
-        }
-    }
-
-    /// Reports that another kind of value was needed, once.
-    pub(super) fn wrong_type(&self, node: &Node, keys: &[&str], needed: &str) {
-        let name = self.name(keys);
-        if self.is_new(&name) {
-            node.wrong_type(&name, needed, self.sink);
-        }
-    }
-
-    /// Whether that was not told yet.
-    fn is_new(&self, told: &str) -> bool {
-        let mut all = self.told.borrow_mut();
-        let new = !all.iter().any(|known| known == told);
-        if new {
-            all.push(told.to_owned());
-        }
-        new
+        self.sink.push(Diagnostic::new(code, message).at(&self.place(keys), "").hint(hint));
     }
 
     /// Refuses what the model of a model cannot hold.
