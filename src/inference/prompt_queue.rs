@@ -87,8 +87,8 @@ impl PromptQueue {
 
 impl PromptQueue {
     /// The wait where so many attention groups take a prompt each before one takes a second, and a step of all of them takes
-    /// that part for each prompt. A step grows little up to a prompt in each group, and with every prompt beyond: it takes the longer
-    /// of both, and so do prompts wait.
+    /// that part for each prompt. A step grows by one measure up to a prompt in each group, and by another with every prompt beyond.
+    /// Where it grows less at first it takes the longer of both, and so do prompts wait; else the shorter.
     pub(super) fn side_by_side(&self, groups: f64, part: Seconds) -> Wait {
         if groups <= 1.0 {
             return self.wait();
@@ -97,8 +97,14 @@ impl PromptQueue {
         let next = (all.saturating_sub(alone) / (groups - 1.0)).max(self.served.mean * 1e-3);
         let few = Self { fixed: alone.saturating_sub(next), served: Scattered { mean: next, ..self.served }, ..*self };
         let many = Self { fixed: all.saturating_sub(self.served.mean * groups), ..*self };
-        let (few, many) = (few.wait(), many.wait());
-        if few.over_all() > many.over_all() { few } else { many }
+        let grows_less_at_first = next <= self.served.mean;
+        let of_many = many.wait();
+        // As many prompts as no step takes, were it to grow as at first, are never few.
+        if !grows_less_at_first && few.rate.over(next) >= 1.0 {
+            return of_many;
+        }
+        let of_few = few.wait();
+        if (of_few.over_all() > of_many.over_all()) == grows_less_at_first { of_few } else { of_many }
     }
 }
 
@@ -367,6 +373,27 @@ mod tests {
         let groups = PromptQueue { fixed: Seconds::new(0.875), ..queue(6.0, always(0.125), 64.0) };
         let (side_by_side, in_turn) = (groups.side_by_side(8.0, Seconds::new(0.15)), groups.wait());
         assert!(side_by_side.over_all() < in_turn.over_all() * 0.7, "{side_by_side:?} {in_turn:?}");
+    }
+
+    #[test]
+    fn more_prompts_never_wait_for_less() {
+        // Steps of 8 groups that grow less, as much and more at first than with every prompt beyond.
+        for all in [1.2, 1.4, 1.7, 2.5, 4.0] {
+            for scatter in [0.0, 0.5, 2.0] {
+                let served = Scattered { variance: scatter, third: 2.0 * scatter * scatter, ..always(0.125) };
+                let wait = |load: f64| {
+                    let prompts = PromptQueue { fixed: Seconds::new(0.7), ..queue(load * 8.0, served, 64.0) };
+                    prompts.side_by_side(8.0, Seconds::new(all / 8.0)).over_all()
+                };
+                let mut before = Seconds::ZERO;
+                for load in (1..1000).map(|part| f64::from(part) / 1000.0) {
+                    let found = wait(load);
+                    assert!(found >= before, "{all} {scatter} {load}: {found:?} {before:?}");
+                    before = found;
+                }
+                assert!(before.value() > 10.0, "{all} {scatter}: {before:?} at the most");
+            }
+        }
     }
 
     #[test]
