@@ -71,6 +71,8 @@ pub struct ServingPoint {
     pub request: Request,
     /// The steady state of one replica.
     pub state: SteadyState,
+    /// Requests that are kept open for each replica, where so many are asked for.
+    pub open: Option<f64>,
     /// What keeps the sequences in decode from being more.
     pub batch_bound: BatchBound,
     /// How latencies scatter.
@@ -310,6 +312,10 @@ fn answered(
         max_concurrency,
         request,
         state,
+        open: match serving.arrivals {
+            Arrivals::Concurrency(open) if serving.terms.prompts.is_none() => Some(f64::from(open) / replicas as f64),
+            _ => None,
+        },
         batch_bound,
         latencies,
         shares,

@@ -69,3 +69,34 @@ fn requests_that_go_to_their_prefix_do_not_go_elsewhere() {
     let balanced = with(&["serving.cache.routing=\"balanced\""]);
     assert_eq!(balanced.code, 0, "{}", balanced.stderr);
 }
+
+#[test]
+fn so_many_that_are_kept_open_are_all_at_some_replica() {
+    let tiers = "scenarios/serve-llama3.1-70b-64-h100-prefix-tiers.toml";
+    let with = |routing: &str, open: u32| {
+        let settings = [
+            format!("serving.arrivals={{ concurrency = {open} }}"),
+            format!(
+                "serving.cache={{ prefixes = 1000, prefix_tokens = 500, popularity = 2, routing = \"{routing}\" }}"
+            ),
+        ];
+        let answer = program::run(&["eval", tiers, "--format", "json", "--set", &settings[0], "--set", &settings[1]]);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        serde_json::from_str::<Value>(&answer.stdout).unwrap()
+    };
+    let mut before = 0.0;
+    for open in [64, 256, 1024, 4096, 16384] {
+        let (aware, balanced) = (with("cache-aware", open), with("balanced", open));
+        for json in [&aware, &balanced] {
+            assert!((figure(json, "open_count") / f64::from(open) - 1.0).abs() < 1e-9);
+        }
+        let (served, anywhere) = (figure(&aware, "requests_per_s"), figure(&balanced, "requests_per_s"));
+        let uneven = figure(&aware, "busiest_replica_ratio");
+        assert!(uneven > 1.5 && served > before * 0.995, "{open}: {served}");
+        // With few open every replica has room for all of them; with many the busiest is all that counts.
+        assert!(open > 64 || served > 0.8 * anywhere, "{open}: {served} {anywhere}");
+        let most = figure(&aware, "most_requests_per_s");
+        assert!(served <= most * 1.005 && (open < 16384 || served > 0.97 * most), "{open}: {served} {most}");
+        before = served;
+    }
+}

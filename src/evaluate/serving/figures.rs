@@ -16,10 +16,13 @@ impl ServingPoint {
         self.request_rate() / self.peak_to_mean
     }
 
-    /// Requests open at once in one replica, from their coming to their last token, on average (Little's law).
+    /// Requests open at once in one replica, from their coming to their last token, on average: those that are kept open, or by
+    /// Little's law.
     pub fn open_per_replica(&self) -> f64 {
-        let whole = self.state.ttft + self.state.tpot * self.request.output;
-        RequestRate::new(self.state.requests_per_second).over(whole)
+        self.open.unwrap_or_else(|| {
+            let whole = self.state.ttft + self.state.tpot * self.request.output;
+            RequestRate::new(self.state.requests_per_second).over(whole)
+        })
     }
 
     /// The first limit that is not kept: its key, the limit, and what it comes to.

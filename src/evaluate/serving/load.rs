@@ -1,5 +1,7 @@
 //! What is asked of replicas, and the steady state that comes of it.
 
+use roots::{SimpleConvergency, find_root_brent};
+
 use super::Infeasible;
 use super::batch::{BatchBound, Largest, WHOLE};
 use crate::evaluate::split::Served;
@@ -46,11 +48,16 @@ pub(super) fn together(
             (state.of_no_more_than(most, request), latencies)
         }
         Arrivals::Concurrency(open) => {
-            let concurrency = f64::from(open) / per_replica;
             let waves = waves(serving, open);
             let fixed_length = serving.terms.prompts.is_some() && in_step;
-            let load = Load { request: *request, concurrency, waves, fixed_length };
-            replica.closed_loop_of(&load, (&filled, within.room), coming, scratch)
+            let mut with = |concurrency: f64| {
+                let load = Load { request: *request, concurrency, waves, fixed_length };
+                replica.closed_loop_of(&load, (&filled, within.room), coming, scratch)
+            };
+            let each = f64::from(open) / per_replica;
+            let concurrency =
+                open_at_the_busiest(each, (per_replica, busiest), |each| with(each).0.requests_per_second);
+            with(concurrency)
         }
         Arrivals::Rate(all) => {
             let count = u32::try_from(replicas).unwrap_or(u32::MAX);
@@ -81,14 +88,32 @@ pub(super) fn apart(
             (state, pools.endless_latencies(request, &state, coming, scratch))
         }
         Arrivals::Concurrency(open) => {
-            let at_once = (f64::from(open), waves(serving, open));
-            pools.closed_of(request, at_once, coming, scratch)
+            let mut with =
+                |each: f64| pools.closed_of(request, (each * pools.workers, waves(serving, open)), coming, scratch);
+            let each = f64::from(open) / pools.workers;
+            let each = open_at_the_busiest(each, (pools.workers, busiest), |each| with(each).0.requests_per_second);
+            with(each)
         }
         Arrivals::Rate(asked) => pools.at_rate(request, asked * busiest, coming, scratch).map_err(|over| {
             let short = largest.short(over.short);
             Infeasible::Overload { asked, most: over.most / busiest, replicas, short }
         })?,
     })
+}
+
+/// Requests open at the one of so many servers to which `busiest` times the mean of requests come, where so many are open at each on
+/// average and others share the rest alike. `served` is how many end a second in one with so many open.
+///
+/// As many are open there as makes it end that many times what others end with what is left (visits of a closed network of queues).
+fn open_at_the_busiest(each: f64, (count, busiest): (f64, f64), mut served: impl FnMut(f64) -> f64) -> f64 {
+    let of_others = (count - busiest) / (count - 1.0);
+    if busiest <= 1.0 || count <= 1.0 || of_others <= 0.0 {
+        return each * busiest.min(count);
+    }
+    let all = each * count;
+    let mut precision = SimpleConvergency { eps: each * 1e-9, max_iter: 200 };
+    let off = |open: f64| served(open) * of_others - served((all - open) / (count - 1.0)) * busiest;
+    find_root_brent(each, all * (1.0 - 1e-6), off, &mut precision).unwrap_or(each * busiest)
 }
 
 /// Rounds in which a benchmark sends its prompts: it begins with as many at once as it keeps open.
