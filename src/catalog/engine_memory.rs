@@ -35,6 +35,8 @@ pub struct EngineMemory {
     pub batched_tokens: u32,
     /// Requests at most, by default.
     pub requests: u32,
+    /// Requests that run at once by default, where they are more than those that memory is set aside for.
+    pub running: Option<u32>,
     /// What the defaults are on accelerators of more memory.
     pub large: Option<LargeMemory>,
     /// Memory of a logit at the peak of sampling, where the engine runs that before it sizes the cache; nothing where it
@@ -52,6 +54,8 @@ pub struct EngineMemory {
     /// Whether experts have room for the tokens of all ranks that attend for requests of their own, which gather them, rather
     /// than for what is sent to them.
     pub gathers: bool,
+    /// Whether a request whose adapter has no place in memory holds up those behind it; others are taken in past it where it does not.
+    pub adapters_in_turn: bool,
 }
 
 /// What an engine leaves beside weights and cache by default.
@@ -122,6 +126,8 @@ pub struct OtherVersions {
     pub exchange: Option<Bytes>,
     /// Whether experts have room for the tokens of all ranks.
     pub gathers: Option<bool>,
+    /// Whether requests for adapters are taken in turn.
+    pub adapters_in_turn: Option<bool>,
 }
 
 impl OtherVersions {
@@ -142,6 +148,7 @@ impl EngineMemory {
             found.communicator = other.communicator.unwrap_or(found.communicator);
             found.exchange = other.exchange.unwrap_or(found.exchange);
             found.gathers = other.gathers.unwrap_or(found.gathers);
+            found.adapters_in_turn = other.adapters_in_turn.unwrap_or(found.adapters_in_turn);
         }
         found
     }
@@ -157,7 +164,7 @@ impl EngineMemory {
     #[must_use]
     pub fn with_requests(self, requests: u32) -> Self {
         let large = self.large.map(|large| LargeMemory { requests, ..large });
-        Self { requests, large, ..self }
+        Self { requests, running: None, large, ..self }
     }
 
     /// The same with that many tokens of a forward pass, on every accelerator.
@@ -179,6 +186,7 @@ impl FromNode for EngineMemory {
                 block: reader.get("block"),
                 batched_tokens: reader.get("batched_tokens"),
                 requests: reader.get("requests"),
+                running: reader.optional("running"),
                 large: reader.optional("large"),
                 sampled: reader.or("sampled", Bytes::ZERO),
                 outside: reader.get("outside"),
@@ -186,6 +194,7 @@ impl FromNode for EngineMemory {
                 one_group: reader.or("one_group", false),
                 exchange: reader.or("exchange", Bytes::ZERO),
                 gathers: reader.or("gathers", false),
+                adapters_in_turn: reader.or("adapters_in_turn", false),
             };
             if found.fraction.is_none() && found.headroom.is_none() {
                 let message = format!("`{path}` has neither a fraction nor a headroom");
@@ -239,6 +248,7 @@ impl FromNode for OtherVersions {
                 communicator: reader.optional("communicator"),
                 exchange: reader.optional("exchange"),
                 gathers: reader.optional("gathers"),
+                adapters_in_turn: reader.optional("adapters_in_turn"),
             };
             if found.before.is_some() == found.from.is_some() {
                 let message = format!("`{path}` does not say which versions it is about");

@@ -75,6 +75,8 @@ pub struct ServingPoint {
     pub open: Option<f64>,
     /// What keeps the sequences in decode from being more.
     pub batch_bound: BatchBound,
+    /// Requests that each attention group takes at once.
+    pub at_once: u32,
     /// How latencies scatter.
     pub latencies: Latencies,
     /// Where the time of a replica goes.
@@ -254,7 +256,7 @@ fn answered(
     let cached_share = 1.0 - replica.prefill(request.input, 0.0) / replica.prefill(request.input, request.cached);
     let coming = coming(serving, &request, hit);
     let too_few = Infeasible::NoReplicaLeft { accelerators, each, spares };
-    let largest = Largest::new(room, layout.attention_data, serving.features.max_num_seqs)
+    let largest = Largest::new(room, layout.attention_data, holding.at_once())
         .at_most(places, BatchBound::Adapters)
         .at_most(reuse.at_most, BatchBound::Sessions);
     let (mut pool, mut joined_prefill, mut takes_in) = (None, None, replica);
@@ -295,6 +297,8 @@ fn answered(
             (replicas, most.over(Seconds::new(1.0)) * all as f64, bound, state, latencies)
         };
     state.requests_per_second /= busiest;
+    let different = shapes.different(serving, state.batch, engines as f64);
+    let adapters = adapters.map(|adapters| AdapterPoint { different, ..adapters });
     let shares = TimeShares::of(&state, matches!(serving.arrivals, Arrivals::Rate(_))).beside_idle(busiest);
     let engine = EnginePoint::new(&replica, &takes_in, &request, &state);
     let block_waste = holding.block_waste(&layout, request.context());
@@ -317,6 +321,7 @@ fn answered(
             _ => None,
         },
         batch_bound,
+        at_once: holding.at_once(),
         latencies,
         shares,
         cached_share,

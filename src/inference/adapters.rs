@@ -15,6 +15,8 @@ pub struct Adapters<'a> {
     pub popularity: &'a Popularity,
     /// Engines of which each has adapters of its own: 1 where all meet all of them.
     pub parts: f64,
+    /// Different ones at once in an engine, at most.
+    pub resident: f64,
     /// Parameters of one on a rank.
     pub parameters: f64,
     /// Projections that one changes, over all layers.
@@ -37,8 +39,8 @@ impl Replica<'_> {
     /// projection have a kernel, however many adapters there are.
     pub(super) fn adapter_step(&self, own: f64, tokens: f64) -> StepTime {
         let Some(adapters) = &self.features.adapters else { return StepTime::default() };
-        let (hardware, different) =
-            (self.hardware, adapters.popularity.different(own * adapters.parts) / adapters.parts);
+        let hardware = self.hardware;
+        let different = (adapters.popularity.different(own * adapters.parts) / adapters.parts).min(adapters.resident);
         let read = Adapters::held(adapters.parameters, different) / (hardware.memory * hardware.weights);
         let multiplied = self.adapter_flops(tokens) / (hardware.wide.peak * hardware.kernels.decode_gemm.value.get());
         StepTime {
@@ -75,6 +77,7 @@ mod tests {
             let adapters = Adapters {
                 popularity: &popularity,
                 parts: 1.0,
+                resident: f64::INFINITY,
                 parameters: 50e6,
                 projections: 560.0,
                 kernel: Seconds::new(4.5e-6),

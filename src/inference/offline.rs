@@ -152,6 +152,68 @@ impl Replica<'_> {
 mod tests {
     use super::*;
     use crate::inference::fixture;
+    use crate::inference::simulation::Draws;
+    use crate::scenario::Balancing;
+    use crate::units::Factor;
+    use crate::workload::{Moments, Requests};
+
+    /// Requests that end in a second, step by step: all places are taken at first by sequences somewhere in their answers, and each step
+    /// takes in as many prompts as ended with the one before.
+    fn simulated(engine: &Replica<'_>, request: &Request, places: usize) -> f64 {
+        let mut draws = Draws::new();
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of tokens")]
+        let output = request.output as usize;
+        let mut ends = vec![0_usize; output];
+        for _ in 0..places {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one of so many steps")]
+            let at = (draws.even() * request.output) as usize;
+            ends[at] += 1;
+        }
+        // Those that end together are followed by as many that do.
+        let time: f64 = ends
+            .iter()
+            .map(|new| {
+                let prefill = |count: f64| engine.prefill_together(count, request.input, request.cached);
+                let took = if *new > 0 { prefill(*new as f64) } else { Seconds::ZERO };
+                (engine.token_step(places as f64, request.context()).1 + took).value()
+            })
+            .sum();
+        places as f64 / time
+    }
+
+    #[test]
+    fn however_many_wait_a_step_takes_in_as_many_as_have_ended() {
+        let mut hardware = fixture::h100();
+        hardware.batching.stall.value = Factor::ONE;
+        for (id, input, output, places) in [
+            ("llama-3.2-1b", 200.0, 100.0, 2_048),
+            ("llama-3.2-1b", 1_000.0, 700.0, 2_048),
+            ("llama-3.2-1b", 1_000.0, 700.0, 256),
+            ("llama-3.1-70b", 500.0, 500.0, 256),
+            ("llama-3.1-70b", 2_000.0, 500.0, 512),
+        ] {
+            let model = fixture::shape(id);
+            let engine = Replica::new(&model, &hardware, fixture::tensor(4));
+            let one = |mean| Moments { mean, cv: 0.0 };
+            let requests = Requests::lognormal(one(input), one(output));
+            let request = Request { input, cached: 0.0, output, beyond: requests.beyond };
+            let coming = Coming {
+                requests: &requests,
+                hit: 0.0,
+                cached: 0.0,
+                cv: 1.0,
+                replay: false,
+                balancing: Balancing::Random,
+            };
+            let room = Room { requests: places as f64 };
+            let most = engine.filled(&request, room, &coming, &mut Scratch::default()).most.value();
+            let found = simulated(&engine, &request, places);
+            let packed = engine.offline(&request, room).requests_per_second;
+            assert!((most / found - 1.0).abs() < 0.025, "{id} {input} {output} {places}: {most} {found}");
+            // Those that began together fill steps.
+            assert!(packed > found.max(most), "{id} {input} {output} {places}: {packed} {found} {most}");
+        }
+    }
 
     #[test]
     fn steps_with_prompts_take_as_long_as_their_launches() {

@@ -6,6 +6,9 @@ const SINGLE: f64 = 32.0;
 const WIDENING: f64 = 1.15;
 /// Groups of ranks: enough for 10^13 of them.
 const GROUPS: usize = 224;
+/// Parts of a cache's fair share that no longer make one stand out, and halvings in which a level of loads is found.
+const EVEN: f64 = 0.005;
+const HALVINGS: u32 = 40;
 /// Steps in which a cache's time is found.
 const STEPS: u32 = 200;
 
@@ -96,24 +99,60 @@ impl Popularity {
         low
     }
 
-    /// What the busiest of so many caches has to do over the mean where each prefix has its own: one more popular than a
-    /// cache's fair part has as many caches as it takes.
+    /// What the busiest of so many caches has to do over the mean where each prefix goes to a cache of its own: to the one with the
+    /// least to do when it is first asked for, which popular ones are before others. One more popular than a cache's fair part
+    /// fills as many as it can, and only what is left of it shares one with others.
     ///
-    /// Prefixes fall to caches at random, so that a cache's part deviates by `sqrt((n - 1) sum of p^2)` of the mean, and the
-    /// largest of `n` by `sqrt(2 ln n)` times as much (the usual bound of the largest of normal numbers).
+    /// That is scheduling by list, longest first (Graham, Bounds on Multiprocessing Timing Anomalies, SIAM J. Appl. Math. 17, 1969):
+    /// few prefixes leave the caches as uneven as whole ones are, many come to the mean. Where prefixes fall to caches by a hash of
+    /// them, the busiest has more.
     pub fn busiest(&self, caches: f64) -> f64 {
         if caches <= 1.0 {
             return 1.0;
         }
-        let squares: f64 = self
-            .groups()
-            .iter()
-            .map(|(members, probability)| {
-                let copies = (probability * caches).ceil().max(1.0);
-                members * probability * probability / copies
-            })
-            .sum();
-        (1.0 + (2.0 * caches.ln() * (caches - 1.0) * squares).sqrt()).min(caches)
+        // In fair parts of a cache.
+        let parts = self.groups().iter().map(|(members, probability)| (*members, probability * caches));
+        let filled: f64 = parts.clone().map(|(members, part)| members * part.floor()).sum();
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "no more than there are caches")]
+        let mut loads = vec![0.0_f64; (caches - filled).max(0.0) as usize];
+        let mut most = 1.0_f64;
+        for (members, part) in parts {
+            let rest = part.fract();
+            // None of those that follow sticks out further: they go to where less than the mean is.
+            if loads.is_empty() || part < 1.0 && rest <= EVEN.max(most - 1.0) {
+                break;
+            }
+            put(&mut loads, members, rest);
+            most = loads.iter().fold(most, |most, load| most.max(*load));
+        }
+        most
+    }
+}
+
+/// Puts so many of one weight where the loads are the least, one after another.
+fn put(loads: &mut [f64], members: f64, weight: f64) {
+    let mut left = members;
+    if weight > 0.0 && left > 1.0 {
+        // All that lie below a level, as high as they suffice for: those of a load lie in steps of the weight.
+        let below = |load: f64, level: f64| ((level - load) / weight).ceil().max(0.0);
+        let mut low = loads.iter().copied().fold(f64::INFINITY, f64::min);
+        let mut high = low + weight * (left + 1.0);
+        for _ in 0..HALVINGS {
+            let middle = f64::midpoint(low, high);
+            let taken: f64 = loads.iter().map(|load| below(*load, middle)).sum();
+            if taken <= left { low = middle } else { high = middle }
+        }
+        for load in loads.iter_mut() {
+            let taken = below(*load, low);
+            (*load, left) = (*load + weight * taken, left - taken);
+        }
+    }
+    loads.sort_unstable_by(f64::total_cmp);
+    for load in loads.iter_mut() {
+        if left < 1.0 {
+            break;
+        }
+        (*load, left) = (*load + weight, left - 1.0);
     }
 }
 
@@ -190,12 +229,37 @@ mod tests {
         assert!((all - 1.0).abs() < 1e-12);
     }
 
+    /// The same prefix by prefix, of few.
+    fn one_by_one(count: u32, exponent: f64, caches: u32) -> f64 {
+        let weights: Vec<f64> = (1..=count).map(|rank| f64::from(rank).powf(-exponent)).collect();
+        let all: f64 = weights.iter().sum();
+        let parts: Vec<f64> = weights.iter().map(|weight| weight / all * f64::from(caches)).collect();
+        let filled: f64 = parts.iter().map(|part| part.floor()).sum();
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some of a few caches")]
+        let mut loads = vec![0.0_f64; (f64::from(caches) - filled) as usize];
+        for part in parts {
+            if let Some(least) = loads.iter_mut().min_by(|a, b| a.total_cmp(b)) {
+                *least += part.fract();
+            }
+        }
+        loads.into_iter().fold(1.0, f64::max)
+    }
+
     #[test]
-    fn routing_to_caches_is_uneven_by_what_is_popular() {
-        // A million prefixes alike over 16: sqrt(2 ln 16 x 15 / 1e6) = 0.9%.
-        assert!((Popularity::zipf(1e6, 0.0).busiest(16.0) - 1.0091).abs() < 1e-3);
-        let popular = Popularity::zipf(1e4, 1.0).busiest(16.0);
-        assert!(popular > 1.2 && popular < 2.0, "{popular}");
-        assert!((Popularity::zipf(1e4, 1.0).busiest(1.0) - 1.0).abs() < 1e-12);
+    fn few_prefixes_leave_caches_uneven_and_shared_or_many_ones_do_not() {
+        let of = |count: f64, exponent: f64, caches: f64| Popularity::zipf(count, exponent).busiest(caches);
+        // One that all share is on all, and so are 2, 4 or 16 on 16.
+        for count in [1.0, 2.0, 3.0, 4.0, 5.0, 15.0, 16.0] {
+            assert!((of(count, 0.0, 16.0) - 1.0).abs() < 1e-9, "{count}: {}", of(count, 0.0, 16.0));
+        }
+        // Of 17 alike, two go to one: 2 x 16 / 17. Of 40, three to eight of 16.
+        assert!((of(17.0, 0.0, 16.0) - 32.0 / 17.0).abs() < 1e-9, "{}", of(17.0, 0.0, 16.0));
+        assert!((of(40.0, 0.0, 16.0) - 3.0 * 16.0 / 40.0).abs() < 1e-9, "{}", of(40.0, 0.0, 16.0));
+        assert!((of(1e6, 0.0, 16.0) - 1.0).abs() < 5e-3 && (of(1e12, 0.9, 64.0) - 1.0).abs() < 5e-3);
+        assert!((of(1e4, 1.0, 1.0) - 1.0).abs() < 1e-12);
+        for (count, exponent, caches) in [(20, 0.7, 6), (31, 1.0, 16), (9, 1.3, 4), (25, 0.4, 24), (30, 0.2, 8)] {
+            let (found, one) = (of(f64::from(count), exponent, f64::from(caches)), one_by_one(count, exponent, caches));
+            assert!((found - one).abs() < 5e-3, "{count} {exponent} {caches}: {found} {one}");
+        }
     }
 }

@@ -47,12 +47,15 @@ impl Together {
     /// `step` and what prefills hold it up by: a part `held` of their time.
     ///
     /// A step takes in the prompt that begins it and those that came during the one before: `s = 1 + begin P(s) / t` with
-    /// `t = step + held begin P(s) / s`, which is a quadratic in `s` where `P` is straight.
+    /// `t = step + held begin P(s) / s`, which is a quadratic in `s` where `P` is straight. Where prefills are short beside the step of
+    /// decode, it takes those that came during that at least: of as many as chance has it in the time of a token, the mean of
+    /// those steps that have any, `begin / (1 - exp(-begin))`.
     pub(super) fn each(&self, step: Seconds, begin: f64, held: f64) -> Seconds {
         let [first, .., last] = self.0;
         if last.0 <= first.0 {
             return first.1;
         }
+        let least = if begin > 0.0 { begin / -(-begin).exp_m1() } else { 1.0 };
         for window in self.0.windows(2) {
             let &[(from, low), (to, high)] = window else { continue };
             if to <= from {
@@ -68,8 +71,8 @@ impl Together {
             let c = begin * fixed * held;
             // a s^2 - b s - c = 0; where prompts come faster than longer steps take them in, there is no end to them.
             let prompts = if a > 0.0 { (b + (b * b + 4.0 * a * c).max(0.0).sqrt()) / (2.0 * a) } else { f64::INFINITY };
-            if prompts <= to {
-                let prompts = prompts.max(from);
+            if prompts.max(least) <= to {
+                let prompts = prompts.max(least).max(from);
                 return step * ((fixed + slope * prompts) / prompts);
             }
         }

@@ -241,6 +241,8 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     notes.extend(uneven_experts(evaluation));
     notes.extend(missed(evaluation));
     notes.extend(in_step(evaluation));
+    notes.extend(by_default(evaluation));
+    notes.extend(passed_over(evaluation));
     notes.extend(unsettled(evaluation));
     notes.extend(overrun(evaluation));
     notes.extend(crowded_out(evaluation));
@@ -316,12 +318,36 @@ fn shared(evaluation: &Evaluation) -> Option<String> {
     })
 }
 
-/// Requests without end that fill steps as those that come by themselves do not.
+/// An engine's own default that bounds what runs at once.
+fn by_default(evaluation: &Evaluation) -> Option<String> {
+    let (serving, point) = (evaluation.scenario.serving.as_ref()?, evaluation.serving?);
+    (point.batch_bound == BatchBound::Sequences && serving.features.max_num_seqs.is_none()).then(|| {
+        format!(
+            "{} runs {} requests at once by default, in each attention group; `serving.max_num_seqs` sets another number.",
+            serving.engine, point.at_once
+        )
+    })
+}
+
+/// Requests that wait because their adapter has no place, while others are taken in past them.
+fn passed_over(evaluation: &Evaluation) -> Option<String> {
+    let (serving, point) = (evaluation.scenario.serving.as_ref()?, evaluation.serving?);
+    let (set, found) = (serving.features.adapters.as_ref()?, point.adapters?);
+    let resident = f64::from(set.resident);
+    (found.sequences.is_infinite() && found.different > resident + 0.5).then(|| {
+        format!(
+            "Those in decode would bring {:.0} different adapters to an engine that keeps {resident}: it fills up with requests for those that it has, and the others wait until one of these has none left. That wait is in no latency here; `serving.adapters.resident` at the former, or adapter-aware routing, is without it.",
+            found.different
+        )
+    })
+}
+
+/// A benchmark's requests that fill steps as those that come by themselves do not.
 fn in_step(evaluation: &Evaluation) -> Option<String> {
     let (point, most) = (evaluation.serving?, evaluation.most_served()?.told_as_most());
     (point.batch_bound != BatchBound::Rate && point.request_rate() > most * 1.01).then(|| {
         format!(
-            "Requests of one length without end move in step, so that their prompts fill steps of prefill: {} end. Of those that come by themselves, {most} are served at most.",
+            "A benchmark's requests of one length move in step, so that their prompts fill steps of prefill: {} end. Of those that come by themselves, {most} are served at most.",
             point.request_rate()
         )
     })

@@ -104,9 +104,9 @@ pub fn replica_alone(serving: &Serving, cluster: &Cluster, layout: ServingLayout
     let request = Request { input: input * (1.0 - hit), cached: input * hit, output, beyond };
     let replica = shapes.engine(&serving, &hardware, layout, Some(&request), engines);
     let room = holding.room(&layout, &request, &found);
-    let places = shapes.swaps(&serving, &layout, engines).map_or(f64::INFINITY, |adapters| adapters.sequences);
+    let places = shapes.held_up_by_adapters(&serving, &layout, engines);
     let ranks = layout.ranks() as f64;
-    let most = Largest::new(room, layout.attention_data, serving.features.max_num_seqs)
+    let most = Largest::new(room, layout.attention_data, holding.at_once())
         .at_most(places, BatchBound::Adapters)
         .room
         .requests;

@@ -6,8 +6,6 @@ use crate::evaluate::split::Served;
 use crate::inference::{Request, Room, Separate, Short, SteadyState};
 use crate::scenario::{Arrivals, Serving};
 
-/// Requests in an attention group at most, where nothing else limits them: the usual setting for throughput.
-const MOST: f64 = 2_048.0;
 /// Whole requests, and a part of one where a batch is the mean of many.
 pub(super) const WHOLE: f64 = 1.0;
 pub(super) const MEAN: f64 = 1.0 / 1_048_576.0;
@@ -45,10 +43,9 @@ pub(super) struct Largest {
 }
 
 impl Largest {
-    /// In a replica whose memory has so much room, in so many attention groups, each of which takes so many at once where that is
-    /// given.
-    pub(super) fn new(memory: Room, groups: u32, given: Option<u32>) -> Self {
-        let taken = given.map_or(MOST, f64::from) * f64::from(groups);
+    /// In a replica whose memory has so much room, in so many attention groups, each of which takes so many at once.
+    pub(super) fn new(memory: Room, groups: u32, at_once: u32) -> Self {
+        let taken = f64::from(at_once) * f64::from(groups);
         let bound = if memory.requests > taken { BatchBound::Sequences } else { BatchBound::Memory };
         Self { room: Room { requests: memory.requests.min(taken).max(1.0) }, bound }
     }

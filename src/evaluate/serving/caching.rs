@@ -64,10 +64,10 @@ fn prefixes(
     let (own, tiers) = room(serving, caching, layout, cluster, tokens);
     let links = TierLinks { tiers, recompute, scatter: 0.0 };
     let mut settling = Settling::default();
+    let mut busiest = popularity.busiest(groups);
     loop {
         let cache = PrefixCache { popularity, groups, own, tiers };
         let [balanced, aware] = [false, true].map(|aware| cache.hits(aware));
-        let busiest = popularity.busiest(groups);
         let (hits, uneven) = if caching.routing == Routing::Aware { (aware, busiest) } else { (balanced, 1.0) };
         let reused = links.reuse(hits, settling.each);
         let hit = reused.share * tokens / serving.mean_lengths().0;
@@ -82,7 +82,9 @@ fn prefixes(
             point.caching = Some(CachePoint { reused, balanced, aware, busiest, tokens, session: None });
             return Ok(point);
         }
-        groups = found;
+        if (found - groups).abs() > 0.5 {
+            (groups, busiest) = (found, popularity.busiest(found));
+        }
     }
 }
 

@@ -61,6 +61,7 @@ impl Shapes {
         let adapters = asked.adapters.as_ref().zip(self.popularity.as_ref()).map(|(set, popularity)| Adapters {
             popularity,
             parts: shared_out(set, engines),
+            resident: f64::from(set.resident),
             parameters: adapter_numbers(set, &layout),
             projections: set.parameters.projections,
             kernel: serving.efficiency.adapter_kernel,
@@ -93,6 +94,26 @@ impl Shapes {
         self.engine(serving, hardware, layout, None, 1.0)
     }
 
+    /// Sequences at once, at most, where an engine takes requests in turn and one whose adapter has no place in memory holds up those
+    /// behind it: as many as bring no more different ones.
+    pub(super) fn held_up_by_adapters(&self, serving: &Serving, layout: &ServingLayout, engines: f64) -> f64 {
+        let found = serving.features.adapters.as_ref().zip(self.popularity.as_ref());
+        let Some((set, popularity)) = found.filter(|_| serving.engine_memory.adapters_in_turn) else {
+            return f64::INFINITY;
+        };
+        let parts = shared_out(set, engines);
+        popularity.requests_of(f64::from(set.resident) * parts) / parts * f64::from(layout.attention_data)
+    }
+
+    /// Different adapters that so many sequences of a replica bring to each attention group, were there places for all.
+    pub(super) fn different(&self, serving: &Serving, sequences: f64, engines: f64) -> f64 {
+        let found = serving.features.adapters.as_ref().zip(self.popularity.as_ref());
+        found.map_or(0.0, |(set, popularity)| {
+            let parts = shared_out(set, engines);
+            popularity.different(sequences / f64::from(serving.layout.attention_data) * parts) / parts
+        })
+    }
+
     /// What becomes of requests whose adapter is not in the memory of the one of so many engines that they come to.
     ///
     /// Where each adapter has one engine, that keeps of its part what all together would keep of the whole, and requests differ
@@ -112,7 +133,8 @@ impl Shapes {
             held: Adapters::held(adapter_numbers(set, layout) / f64::from(layout.pipeline), resident),
             missed,
             wait: load * missed,
-            sequences: popularity.requests_of(resident * parts) / parts * f64::from(layout.attention_data),
+            sequences: self.held_up_by_adapters(serving, layout, engines),
+            different: 0.0,
             found: [anywhere, sent],
             busiest,
             uneven: if parts > 1.0 { busiest } else { 1.0 },
@@ -139,8 +161,10 @@ pub struct AdapterPoint {
     pub missed: f64,
     /// Wait for that, the mean over all requests.
     pub wait: Seconds,
-    /// Sequences at once of which no more adapters are different than there are in memory.
+    /// Sequences at once, at most, where one whose adapter has no place holds up those behind it.
     pub sequences: f64,
+    /// Different ones that those in decode would bring to each attention group, were there places for all.
+    pub different: f64,
     /// Share of requests that find theirs in memory where they are sent anywhere, and where they are sent to it.
     pub found: [f64; 2],
     /// Requests of the busiest replica over the mean where they are sent to their adapter.

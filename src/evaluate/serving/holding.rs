@@ -42,6 +42,11 @@ impl<'a> Holding<'a> {
         }
     }
 
+    /// Requests that each attention group takes at once: as given, or by the engine's default.
+    pub(super) const fn at_once(&self) -> u32 {
+        self.engine.at_once
+    }
+
     /// What fits of requests of that many tokens, with what drafts for them.
     pub(super) fn fits(&self, layout: &ServingLayout, tokens: u64) -> Fits {
         self.fits_in(layout, tokens, self.engine.pages)

@@ -20,8 +20,9 @@ pub(super) fn together(
     (coming, scratch): (&Coming<'_>, &mut Scratch),
 ) -> Result<(RequestRate, BatchBound, Served), Infeasible> {
     let filled = replica.filled(request, largest.room, coming, scratch);
-    // Requests of one length that begin together go on in step.
-    let in_step = serving.input.cv <= 0.0 && serving.output.cv <= 0.0;
+    // A benchmark's requests of one length, all there at the start, go on in step. In a queue that does not empty places come free one
+    // by one, so that a step takes in no more than have just ended however many wait.
+    let in_step = serving.terms.prompts.is_some() && serving.input.cv <= 0.0 && serving.output.cv <= 0.0;
     let endless = |requests: f64, scratch: &mut Scratch| {
         let of_one_length = || replica.offline(request, Room { requests });
         let mut state = if in_step { of_one_length() } else { replica.scattered(request, requests, &filled) };
@@ -49,9 +50,8 @@ pub(super) fn together(
         }
         Arrivals::Concurrency(open) => {
             let waves = waves(serving, open);
-            let fixed_length = serving.terms.prompts.is_some() && in_step;
             let mut with = |concurrency: f64| {
-                let load = Load { request: *request, concurrency, waves, fixed_length };
+                let load = Load { request: *request, concurrency, waves, fixed_length: in_step };
                 replica.closed_loop_of(&load, (&filled, within.room), coming, scratch)
             };
             let each = f64::from(open) / per_replica;
@@ -71,7 +71,9 @@ pub(super) fn together(
             )?
         }
     };
-    Ok((filled.most, within.of_replicas(serving.arrivals, replicas), served))
+    let without_end = matches!(serving.arrivals, Arrivals::Most) && serving.terms.prompts.is_none();
+    let most = if without_end { served.0.rate() } else { filled.most };
+    Ok((most, within.of_replicas(serving.arrivals, replicas), served))
 }
 
 /// Pools of prefill and decode.

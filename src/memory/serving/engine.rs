@@ -26,6 +26,8 @@ pub struct Engine {
     pub pages: Pages,
     /// Requests at most, each with one row of logits.
     pub requests: u32,
+    /// Requests that an attention group runs at once at most.
+    pub at_once: u32,
     /// Whether the probabilities of prompts' own tokens are asked for, so that every token of a forward pass has its logits.
     pub prompt_logprobs: bool,
     /// Memory of a logit at the peak of sampling; nothing where the engine sizes the cache without sampling.
@@ -55,6 +57,7 @@ impl Engine {
             capacity,
             pages: Pages { paging: Paging::PerLayer, block: memory.block, batched_tokens },
             requests,
+            at_once: memory.running.unwrap_or(requests),
             prompt_logprobs: false,
             sampled: memory.sampled,
             alone: memory.outside.value,

@@ -120,7 +120,7 @@ figures! {
         "found by a cache of as many last used adapters as all replicas keep together" from ["serving.adapters.count", "serving.adapters.resident", "serving.adapters.popularity", "serving.replicas_count"]
         => |e| e.serving?.adapters?.found[1];
     "serving.adapter_busiest_replica_ratio": Ratio, "Busiest replica then", "Requests of the busiest over the mean where requests are sent to their adapter.";
-        "1 + sqrt(2 ln n (n - 1) sum of p^2)" from ["serving.adapters.popularity", "serving.adapters.count", "serving.replicas_count"]
+        "the most that a replica has where each goes to the one with the least, most popular ones first and those beyond a fair part to several, over the mean" from ["serving.adapters.popularity", "serving.adapters.count", "serving.replicas_count"]
         => |e| e.serving?.adapters?.busiest;
     "serving.slices_per_gpu_count": Count, "Parts of a GPU", "Each with a replica of its own, where GPUs are cut.";
         "instances of the slice" from ["serving.slice", "accelerators.slice"]
@@ -180,7 +180,7 @@ figures! {
         "found by all replicas' memory and tiers together" from ["serving.cache.tiers", "serving.cache.popularity", "serving.replicas_count"]
         => |e| e.serving?.caching?.aware;
     "serving.busiest_replica_ratio": Ratio, "Busiest replica then", "Requests of the busiest over the mean where requests are sent to their cache.";
-        "1 + sqrt(2 ln n (n - 1) sum of p^2)" from ["serving.cache.popularity", "serving.cache.prefixes", "serving.replicas_count"]
+        "the most that a replica has where each goes to the one with the least, most popular ones first and those beyond a fair part to several, over the mean" from ["serving.cache.popularity", "serving.cache.prefixes", "serving.replicas_count"]
         => |e| e.serving?.caching?.busiest;
     "serving.cache_load_s": Seconds, "Wait for loads", "The mean over all requests, in the time to the first token.";
         "hits of a tier x (latency + bytes of a prefix / bandwidth of the group's links + wait for loads before it), over tiers" from ["memory_tiers.read_bandwidth", "memory_tiers.latency", "serving.cache.prefix_tokens", "serving.cache_links_busy_ratio"]
@@ -196,7 +196,7 @@ figures! {
     "serving.batch_count": Count, "Sequences in decode", "Of one replica, on average.";
         "requests that are neither in prefill nor waiting, within the room of the cache"
         from ["serving.arrivals", "serving.output_tokens", "memory.kv_cache_bytes"] => |e| e.serving?.state.batch;
-    "serving.batch_bound": Word, "What bounds them", "Room for caches (memory), what engines take at once (max_num_seqs: as given, or 2,048 in an attention group), room for sessions of agents that wait (sessions), a limit by its key, prompts that are taken in (prefill: by a pool of their own, or in chunks), the links between pools (kv_transfer), requests that are open (concurrency) or come (rate).";
+    "serving.batch_bound": Word, "What bounds them", "Room for caches (memory), what engines take at once (max_num_seqs: as given, or by the engine's default), room for sessions of agents that wait (sessions), a limit by its key, prompts that are taken in (prefill: by a pool of their own, or in chunks), the links between pools (kv_transfer), requests that are open (concurrency) or come (rate).";
         "the first of these that more sequences in decode would be beyond"
         from ["serving.arrivals", "serving.limits", "memory.kv_cache_bytes", "serving.layout", "serving.max_num_seqs"] => |e| bound_word(e.serving?.batch_bound);
     "serving.open_per_replica_count": Count, "Requests open in a replica", "From their coming to their last token, on average.";
