@@ -240,8 +240,7 @@ fn answered(
     let (input, output) = serving.mean_lengths();
     let found = fitting(serving, &holding)?;
     let memory = footprint(&found);
-    let hit = reuse.hit;
-    let beyond = serving.requests.beyond;
+    let (hit, beyond) = (reuse.hit, serving.requests.beyond);
     let request = Request { input: input * (1.0 - hit), cached: input * hit, output, beyond };
     let room = holding.room(&layout, &request, &found);
     let engines = if serving.prefill.is_none() { site.whole(layout).saturating_sub(spares) } else { 1 };
@@ -297,8 +296,6 @@ fn answered(
             (replicas, most.over(Seconds::new(1.0)) * all as f64, bound, state, latencies)
         };
     state.requests_per_second /= busiest;
-    let different = shapes.different(serving, state.batch, engines as f64);
-    let adapters = adapters.map(|adapters| AdapterPoint { different, ..adapters });
     let shares = TimeShares::of(&state, matches!(serving.arrivals, Arrivals::Rate(_))).beside_idle(busiest);
     let engine = EnginePoint::new(&replica, &takes_in, &request, &state);
     let block_waste = holding.block_waste(&layout, request.context());
@@ -329,7 +326,7 @@ fn answered(
         block_waste,
         prompt_logits: holding.prompt_logits(),
         slices,
-        adapters,
+        adapters: adapters.map(|found| found.with(shapes.different(serving, state.batch, engines as f64))),
         caching: None,
         resident: None,
         bands: bound.bands[usize::from(!matches!(serving.arrivals, Arrivals::Most))],

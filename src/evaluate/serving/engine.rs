@@ -173,6 +173,13 @@ pub struct AdapterPoint {
     pub uneven: f64,
 }
 
+impl AdapterPoint {
+    /// The same where those in decode would bring so many different ones.
+    pub(super) fn with(self, different: f64) -> Self {
+        Self { different, ..self }
+    }
+}
+
 /// Replicas that tenants take.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TenantsPoint {
