@@ -159,12 +159,12 @@ impl Replica<'_> {
         let steps = |new: f64| token.cycle * self.joined_steps(new, batch);
         let first = |new: f64, alone: Seconds| self.hardware.first_token + alone + steps(new);
         let to_first = scratch.over_prompts(|timed| first(timed.new, timed.alone)).mean;
-        let mut state = SteadyState {
+        let state = |token: &TokenTime, queue: Seconds| SteadyState {
             ttft: to_first + queue,
             queue,
             requests_per_second: rate.over(SECOND),
             // By Little's law.
-            ..SteadyState::of(&token, rate.over(token.total() * request.output).min(room.requests), prefill)
+            ..SteadyState::of(token, rate.over(token.total() * request.output).min(room.requests), prefill)
         };
         if coming.replay {
             let times = self.times_of_prompts();
@@ -187,13 +187,12 @@ impl Replica<'_> {
             let tokens = self.tokens_of_steps() / (1.0 - coming.hit).max(f64::MIN_POSITIVE);
             let all = rate * f64::from(replicas);
             if let Some(found) = replay(coming, all, Servers::InTurn(replicas, tokens), &replayed) {
-                state.queue = found.wait;
-                state.ttft = to_first + found.wait;
-                let Replayed { first_token, token, whole, .. } = found;
-                return Ok((state, Latencies { first_token, token, whole }));
+                let Replayed { wait, in_decode, first_token, token, whole } = found;
+                return Ok((state(&shared(in_decode), wait), Latencies { first_token, token, whole }));
             }
         }
         let sources = Sources { first: &first, prefills, burst: Wait::NONE, admission, pace, token: of_batch };
+        let state = state(&token, queue);
         let latencies = distribution(coming, &state, &sources, scratch);
         Ok((state, latencies))
     }

@@ -33,6 +33,8 @@ pub(super) struct Times<'a> {
 pub(super) struct Replayed {
     /// The wait for prefills before and for room, on average.
     pub(super) wait: Seconds,
+    /// Sequences in decode of one engine that a token finds on average, itself among them.
+    pub(super) in_decode: f64,
     /// Time to the first token.
     pub(super) first_token: Quantiles,
     /// Time of a token.
@@ -236,8 +238,14 @@ pub(super) fn replay(coming: &Coming<'_>, rate: RequestRate, servers: Servers, t
         .run(&mut seen);
     }
     let wait = seen.waited / recorded.len() as f64;
+    let (tokens, found) = seen
+        .paces
+        .iter()
+        .zip(0_u32..)
+        .fold((0.0, 0.0), |(all, found), ((_, tokens), open)| (all + tokens, found + tokens * f64::from(open)));
+    let in_decode = found / (tokens * engines);
     let token = by_tokens(seen.paces);
-    Some(Replayed { wait, first_token: quantiles(seen.firsts), token, whole: quantiles(seen.wholes) })
+    Some(Replayed { wait, in_decode, first_token: quantiles(seen.firsts), token, whole: quantiles(seen.wholes) })
 }
 
 /// The times of tokens, each as often as tokens came at it.
@@ -329,7 +337,8 @@ mod tests {
         // last, which has the engine to itself from there, ends at 22 s: 12, 17, 19 and 12 s after they came.
         let found = of(1.0, Servers::InTurn(1, 100.0), 100.0, &Seconds::new);
         assert!((found.whole.p50.value() - 17.0).abs() < 1e-9 && (found.whole.p99.value() - 19.0).abs() < 1e-9);
-        // Of 20 tokens 12 are made with three in decode.
+        // Of 20 tokens 12 are made with three in decode, 4 with two and 4 with one.
+        assert!((found.in_decode - (12.0 * 3.0 + 4.0 * 2.0 + 4.0) / 20.0).abs() < 1e-9);
         assert_eq!((found.token.p50, found.token.p99), (Seconds::new(3.0), Seconds::new(3.0)));
     }
 

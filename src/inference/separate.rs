@@ -392,10 +392,13 @@ impl Separate<'_> {
         let prefills = self.prompts(request, coming, scratch)(rate);
         let waited = Waited { queue: prefills.over_all() + admission.over_all(), links: links.over_all() };
         let pace = Pace::new(batch, peaked, (room, admission.share), token);
-        let mut state = self.state(request, rate, pace.seen().min(room), waited).with_prefill(prefill);
-        // By Little's law.
-        state.batch = (rate / self.replicas).over(state.tpot * request.output).min(room);
-        let fixed = state.ttft.saturating_sub(state.queue + state.links + state.prefill);
+        let state = |seen: f64, waited: Waited| {
+            let state = self.state(request, rate, seen.min(room), waited).with_prefill(prefill);
+            // By Little's law.
+            SteadyState { batch: (rate / self.replicas).over(state.tpot * request.output).min(room), ..state }
+        };
+        let settled = state(pace.seen(), waited);
+        let fixed = settled.ttft.saturating_sub(waited.queue + waited.links + prefill);
         let first = |_: f64, alone: Seconds| fixed + alone;
         if coming.replay {
             let times = self.times_of_prompts(request);
@@ -404,7 +407,7 @@ impl Separate<'_> {
             let replayed = Times {
                 served: ByPrompt::new(coming, |new, cached| times(new, cached).1 / (stages * groups)),
                 alone: ByPrompt::new(coming, |new, cached| times(new, cached).0 / stages),
-                first: ByPrompt::new(coming, |new, cached| first(new, times(new, cached).0) + state.links),
+                first: ByPrompt::new(coming, |new, cached| first(new, times(new, cached).0) + waited.links),
                 token: &token,
                 room,
             };
@@ -412,16 +415,16 @@ impl Separate<'_> {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of workers")]
             let shared = Servers::Shared(self.workers as u32, self.replicas, tokens);
             if let Some(found) = replay(coming, rate, shared, &replayed) {
-                state.queue = found.wait;
-                state.ttft = fixed + prefill + state.queue + state.links;
-                let Replayed { first_token, token, whole, .. } = found;
+                let Replayed { wait, in_decode, first_token, token, whole } = found;
+                let ttft = fixed + prefill + wait + waited.links;
+                let state = SteadyState { ttft, ..state(in_decode, Waited { queue: wait, ..waited }) };
                 return Ok((state, Latencies { first_token, token, whole }));
             }
         }
         let prefills = prefills.and(links);
         let sources = Sources { first: &first, prefills, burst: Wait::NONE, admission, pace, token };
-        let latencies = distribution(coming, &state, &sources, scratch);
-        Ok((state, latencies))
+        let latencies = distribution(coming, &settled, &sources, scratch);
+        Ok((settled, latencies))
     }
 }
 

@@ -113,6 +113,16 @@ fn what_comes_in_bursts_waits_longer() {
     assert!(serving(&even)("queue_s") < 1e-9, "{}", even["serving"]["queue_s"]);
     assert!(serving(&burst)("queue_s") > 0.01 && serving(&burst)("ttft_p99_s") > 1.2 * serving(&burst)("ttft_p50_s"));
     assert!((serving(&even)("requests_per_s") - 40.0).abs() < 1e-6);
+    // A trace that ends long before so many are in decode as would be at its rate without end: the mean is the trace's too.
+    let short = trace((0..320).map(|row| (f64::from(row) / 80.0, 2_048.0, 512.0)));
+    let pools = "serving.layout={ prefill = { tensor = 4 }, decode = { tensor = 4 } }";
+    for layout in ["serving.layout.tensor=4", pools] {
+        let (code, json, stderr) = with_trace(&short, &[layout, replay[0]]);
+        assert_eq!(code, 0, "{stderr}");
+        let of = serving(&json);
+        let [mean, p50, p99] = ["tpot_s", "tpot_p50_s", "tpot_p99_s"].map(&of);
+        assert!(0.9 * p50 < mean && mean < p99, "{layout}: {p50} {mean} {p99}");
+    }
 }
 
 #[test]
