@@ -1,6 +1,7 @@
 //! Constants that meet measurements best, held near what is known of them: penalised least squares by
 //! Levenberg and Marquardt's method.
 
+use crate::units::to_integer;
 use levenberg_marquardt::{LeastSquaresProblem, LevenbergMarquardt};
 use nalgebra::storage::Owned;
 use nalgebra::{DMatrix, DVector, Dyn};
@@ -246,8 +247,7 @@ impl Errors {
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let place = share * last as f64;
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to the last index")]
-    let below = place.floor() as usize;
+    let below = to_integer::<usize>(place.floor());
     let above = (below + 1).min(last);
     sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64)
 }

@@ -5,7 +5,7 @@ use crate::agents::{Load, Pace, load};
 use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
 use crate::scenario::{Agents, Serving};
 use crate::tco::{TaskCost, TaskExtras, TokenPrices};
-use crate::units::{Bandwidth, Bytes, RequestRate, Seconds, Tokens, Usd};
+use crate::units::{Bandwidth, Bytes, RequestRate, Seconds, Tokens, Usd, to_integer};
 use crate::workload::{Reuse, RunTokens, Task};
 
 const SECOND: Seconds = Seconds::new(1.0);
@@ -116,7 +116,6 @@ impl Evaluation {
 
 /// One copy of the cache of a session of mean length.
 fn cache_of(serving: &Serving) -> Bytes {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be at most 2e8")]
-    let tokens = (serving.input.mean + serving.output.mean).ceil() as u64;
+    let tokens = to_integer::<u64>((serving.input.mean + serving.output.mean).ceil());
     sequence_bytes(&serving.model, &CacheFormats::of(&serving.model), Pages::BOUND, &ServingLayout::SINGLE, tokens)
 }

@@ -12,7 +12,7 @@ use crate::provenance::Basis;
 use crate::scenario::{Cluster, Finance, NodeGroup};
 use crate::tco::{self, CostBreakdown, Drivers, PartCost};
 use crate::topology::{PartKind, Topology};
-use crate::units::{Fraction, Usd, Watts};
+use crate::units::{Fraction, Usd, Watts, to_integer};
 
 /// Everything about a cluster that no layout changes.
 #[derive(Clone, Debug)]
@@ -195,9 +195,7 @@ impl BuiltCluster {
 
 /// Nodes that stand by for so many.
 fn spare_nodes(nodes: u32, share: Fraction) -> u32 {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count of nodes")]
-    let spare = (f64::from(nodes) * share.get()).ceil() as u32;
-    spare
+    to_integer((f64::from(nodes) * share.get()).ceil())
 }
 
 /// Nodes that take prompts in, which memory tiers are bought for: those of prefill, where it has its own.

@@ -5,7 +5,7 @@ use crate::catalog::Node;
 use crate::catalog::fabric::Transport;
 use crate::scenario::{BoundFabric, GroupShare, NodeGroup, SiteChoice, TierCount, TopologyChoice, common};
 use crate::topology::{ByTier, FatTreeSpec, Managers, Oversubscription, Sites, Tier, Tiers, Topology};
-use crate::units::{Bandwidth, Meters};
+use crate::units::{Bandwidth, Meters, to_integer};
 
 /// How a job's accelerators are spread over nodes: as many on each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +95,7 @@ pub(super) fn network_of(
         let link = choice.sites.as_ref().map_or(Bandwidth::ZERO, |sites| sites.link.entry.link_speed);
         (link * f64::from(sites.links) / fabric.entry.link_speed).ceil()
     });
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of ports, at most that of u32")]
-    let border_ports = border.min(f64::from(u32::MAX)) as u32;
+    let border_ports = to_integer::<u32>(border);
     // Whoever binds has checked that a torus of accelerators is of one kind.
     let torus = |(node, nodes): &(&Node, u32)| Some((node.torus?, *nodes));
     if let Some((block, nodes)) = kinds.first().and_then(torus).filter(|_| fabric.entry.transport == Transport::Ici) {

@@ -5,7 +5,7 @@ use crate::facility::Racked;
 use crate::provenance::Basis;
 use crate::scenario::{BoundFabric, LinkParts, SiteChoice};
 use crate::topology::{self, ByTier, Carrier, Part, PartKind, PartNames, Sites, Tier, Topology};
-use crate::units::{Fraction, Usd, Watts};
+use crate::units::{Fraction, Usd, Watts, to_integer};
 
 /// A counted part with its power and price.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,8 +149,7 @@ pub(super) fn add_spares(lines: &mut [PartLine], share: Fraction) {
             continue;
         }
         let in_use: u64 = lines.iter().filter(same).map(|line| line.count).sum();
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
-        let spares = (in_use as f64 * share.get()).ceil() as u64;
+        let spares = to_integer::<u64>((in_use as f64 * share.get()).ceil());
         lines[index].spares = spares;
     }
 }

@@ -31,7 +31,7 @@ use crate::inference::{Coming, Latencies, Request, Scratch, Separate, SteadyStat
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{Fits, Paging, ServingLayout};
 use crate::scenario::{AdapterRouting, Arrivals, Cluster, NodeGroup, Serving};
-use crate::units::{Bytes, RequestRate, Seconds};
+use crate::units::{Bytes, RequestRate, Seconds, to_integer};
 
 pub use alone::{ReplicaPoint, replica_alone};
 pub use bands::Bands;
@@ -392,7 +392,5 @@ fn features_fit(serving: &Serving, layout: ServingLayout) -> Result<(), Infeasib
 
 /// Tokens as a count, a part of one as one more.
 fn tokens_up(tokens: f64) -> u64 {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be at most 2e8")]
-    let count = tokens.ceil() as u64;
-    count
+    to_integer(tokens.ceil())
 }

@@ -6,7 +6,7 @@ use crate::catalog::side_network::{Purpose, SideNetwork};
 use crate::catalog::{PriceBook, Storage};
 use crate::scenario::{BoundSideNetwork, LinkParts};
 use crate::topology::{PartKind, SideSpec, SideTree, SwitchLoad, Tier};
-use crate::units::{Fraction, Usd, Watts};
+use crate::units::{Fraction, Usd, Watts, to_integer};
 
 /// What plugs into the networks.
 #[derive(Clone, Copy, Debug)]
@@ -158,8 +158,7 @@ fn bill(
 
 /// Ports of a unit of storage: as many as its rate of reading fills.
 fn storage_unit_ports(entry: &SideNetwork, storage: &Storage) -> u32 {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a quotient of rates, rounded up")]
-    let filled = (storage.read_bandwidth.value / entry.link_speed).ceil().min(f64::from(u32::MAX)) as u32;
+    let filled = to_integer::<u32>((storage.read_bandwidth.value / entry.link_speed).ceil());
     filled.max(entry.ports.storage_unit)
 }
 

@@ -5,14 +5,14 @@ use crate::catalog::{Component, Entry};
 use crate::facility::{Load, Racked};
 use crate::scenario::{BoundTier, Cluster};
 use crate::tco::PartCost;
+use crate::units::to_integer;
 
 /// Tiers that are bought, what each is bought as, and how many whole units of that over so many of the nodes that take prompts in.
 fn units(cluster: &Cluster, nodes: u32) -> impl Iterator<Item = (&BoundTier, &Entry<Component>, u64)> {
     let accelerators = f64::from(nodes) * f64::from(cluster.nodes_of_prefill().node.accelerators);
     cluster.memory_tiers.iter().filter_map(move |tier| {
         let unit = tier.unit.as_deref()?;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of modules or drives")]
-        let count = (tier.bought * accelerators / unit.capacity?).ceil() as u64;
+        let count = to_integer::<u64>((tier.bought * accelerators / unit.capacity?).ceil());
         Some((tier, unit, count))
     })
 }

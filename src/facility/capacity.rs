@@ -5,7 +5,7 @@
 //! sizes what may be installed and is in no bill: energy follows average power.
 
 use crate::scenario::PowerBudget;
-use crate::units::{Factor, Watts};
+use crate::units::{Factor, Watts, to_integer};
 
 /// What a budget holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,8 +25,7 @@ impl Capacity {
     pub fn new(budget: &PowerBudget, it_of_a_node: Watts, pue: Factor, (accelerators, of_nodes): (u64, u64)) -> Self {
         let node = it_of_a_node * pue.get() * budget.headroom.get();
         // A budget of whole nodes holds the last of them, whatever rounding says.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a quotient of powers, floored")]
-        let nodes = (budget.budget / node + 1e-9).floor() as u64;
+        let nodes = to_integer::<u64>((budget.budget / node + 1e-9).floor());
         Self { budget: budget.budget, node, nodes, accelerators: nodes * accelerators / of_nodes.max(1) }
     }
 }

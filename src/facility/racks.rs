@@ -1,7 +1,7 @@
 //! How many racks a cluster fills.
 
 use crate::catalog::site::RackLimits;
-use crate::units::Watts;
+use crate::units::{Watts, to_integer};
 
 /// Parts of one kind that are mounted in racks of their own.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,16 +52,14 @@ pub fn shared_racks(parts: &[Racked<'_>], limits: RackLimits) -> Result<u64, Too
         .map(|part| each(part, limits).map(|each| part.count as f64 / each as f64))
         .sum::<Result<_, _>>()?;
     // Shares such as a third add up to a whole but for rounding.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a sum of shares of counts, rounded up")]
-    let racks = (shares - 1e-9).ceil().max(0.0) as u64;
-    Ok(racks)
+    Ok(to_integer((shares - 1e-9).ceil()))
 }
 
 /// How many of a kind a rack takes.
 fn each(part: &Racked<'_>, limits: RackLimits) -> Result<u64, TooDense> {
     let by_height = u64::from(limits.units.checked_div(part.units).unwrap_or(u32::MAX));
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a quotient of powers, floored, fits")]
-    let by_power = if part.power > Watts::ZERO { (limits.power / part.power).floor() as u64 } else { u64::MAX };
+    let by_power =
+        if part.power > Watts::ZERO { to_integer::<u64>((limits.power / part.power).floor()) } else { u64::MAX };
     match by_height.min(by_power) {
         0 => Err(TooDense { name: part.name.to_owned(), power: part.power, units: part.units, limits }),
         each => Ok(each),

@@ -161,8 +161,7 @@ mod tests {
         capacity.resize(2 * (groups + blocks), at_once);
         let mut draws = Draws::new();
         let mut any = |below: usize| {
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below the number of groups")]
-            let drawn = (draws.even() * below as f64) as usize;
+            let drawn = to_integer::<usize>(draws.even() * below as f64);
             (drawn, draws.exponential(rate.recip()))
         };
         let (mut now, mut next, mut flows, mut lost, mut done): (f64, f64, Vec<Flow>, f64, usize) =

@@ -321,8 +321,7 @@ mod tests {
         for (engine, input, near) in cases {
             let request = Request { input, cached: 0.0, output: 100.0, beyond: 0.0 };
             let (groups, part) = Together::new(&engine, &request, f64::INFINITY).of_groups();
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of prompts")]
-            let most = engine.prompts_of_steps(input, 0.0) as u32;
+            let most = to_integer::<u32>(engine.prompts_of_steps(input, 0.0));
             let step: Vec<f64> =
                 (1..=most).map(|prompts| engine.prefill_together(prompts.into(), input, 0.0).value()).collect();
             let (alone, all) = (engine.prefill(input, 0.0), *step.last().unwrap());

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::coming::Coming;
 use super::latency::Quantiles;
 use super::ordered::Ordered;
-use crate::units::{RequestRate, Seconds};
+use crate::units::{RequestRate, Seconds, to_integer};
 use crate::workload::Recorded;
 
 /// What takes prompts in.
@@ -111,9 +111,7 @@ struct Line<'a> {
 impl Line<'_> {
     /// Sequences for which there is room.
     fn places(&self) -> usize {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "no more than rows in memory")]
-        let places = (self.times.room * self.engines).min(self.requests.len() as f64).max(1.0) as usize;
-        places
+        to_integer((self.times.room * self.engines).min(self.requests.len() as f64).max(1.0))
     }
 
     /// A request goes to the server with least before it.
@@ -265,8 +263,7 @@ fn by_tokens(mut paces: Vec<(Seconds, f64)>) -> Quantiles {
 fn quantiles(mut times: Vec<Seconds>) -> Quantiles {
     times.sort_by(|one, other| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
     Quantiles::of(|share| {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index into rows in memory")]
-        let index = (share * times.len() as f64) as usize;
+        let index = to_integer::<usize>(share * times.len() as f64);
         times.get(index.min(times.len().saturating_sub(1))).copied().unwrap_or_default()
     })
 }

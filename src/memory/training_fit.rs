@@ -3,7 +3,7 @@
 use super::footprint::{MemoryFootprint, all_stages, worst};
 use super::software::Software;
 use crate::parallelism::{Layout, RankOrder, Schedule, Space};
-use crate::units::Bytes;
+use crate::units::{Bytes, to_integer};
 use crate::workload::{Layers, TrainingJob};
 
 /// The memory of a job on a layout, rank by rank, and what else would fit.
@@ -108,7 +108,5 @@ fn fewest(model: Layers<'_>, job: &TrainingJob, software: &Software, usable: Byt
 fn parameters_need(model: Layers<'_>, job: &TrainingJob, usable: Bytes) -> u32 {
     let state = job.precision.size() + job.gradients.size() + job.optimizer.state_size();
     let count = state * model.parameters() as f64 / usable.max(Bytes::new(1.0));
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates where it is too large")]
-    let count = count.ceil() as u32;
-    count
+    to_integer(count.ceil())
 }

@@ -7,7 +7,7 @@ use super::number::finite;
 use super::page::Grid;
 use crate::evaluate::{Evaluation, LineEvidence, PartLine};
 use crate::tco::{CostLine, Spending};
-use crate::units::{SECONDS_PER_YEAR, Seconds, Usd, significant};
+use crate::units::{SECONDS_PER_YEAR, Seconds, Usd, significant, to_integer};
 
 /// Lines for people.
 pub(super) fn lines(evaluation: &Evaluation) -> Grid {
@@ -33,14 +33,12 @@ pub(super) fn lines(evaluation: &Evaluation) -> Grid {
 /// A price to the dollar, where it is no smaller: digits beyond three tell prices apart.
 pub(super) fn dollars(price: Usd) -> String {
     // The base number, because only its size matters.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded, and positive")]
-    if price.value() >= 1e3 { format!("${}", grouped(price.value().round() as u64)) } else { price.to_string() }
+    if price.value() >= 1e3 { format!("${}", grouped(to_integer(price.value().round()))) } else { price.to_string() }
 }
 
 /// How many of its driver a line has.
 fn quantity(quantity: f64) -> String {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded, and a count is below 2^53")]
-    if quantity >= 1e3 { grouped(quantity.round() as u64) } else { significant(quantity, 4) }
+    if quantity >= 1e3 { grouped(to_integer(quantity.round())) } else { significant(quantity, 4) }
 }
 
 /// When a line is paid.

@@ -1,5 +1,6 @@
 //! Numbers as JSON.
 
+use crate::units::to_integer;
 use serde_json::{Number, Value as Json};
 
 /// A number, or null where there is none.
@@ -9,6 +10,9 @@ pub(super) fn finite(number: f64) -> Json {
 
 /// A number, without a point where it is whole.
 pub(super) fn whole_or_finite(number: f64) -> Json {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, positive and below 2^53")]
-    if number.fract() == 0.0 && (0.0..9e15).contains(&number) { Json::from(number as u64) } else { finite(number) }
+    if number.fract() == 0.0 && (0.0..9e15).contains(&number) {
+        Json::from(to_integer::<u64>(number))
+    } else {
+        finite(number)
+    }
 }

@@ -6,7 +6,7 @@ use super::serving::{Deployment, worker_alone};
 use crate::evaluate::{ServingPoint, serving_point};
 use crate::parallelism::ServingLayout;
 use crate::scenario::{Arrivals, NodeGroup, Scenario, Serving};
-use crate::units::Seconds;
+use crate::units::{Seconds, to_integer};
 
 /// The most accelerators that are tried.
 const MOST_ACCELERATORS: u64 = 1 << 20;
@@ -134,12 +134,7 @@ impl Tried<'_> {
     fn plenty(&self, layout: ServingLayout) -> Option<u64> {
         let Arrivals::Rate(rate) = self.serving.arrivals else { return None };
         let worker = worker_alone(self.serving, &self.scenario.cluster, layout)?;
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a quotient of rates, rounded up, at most the cap"
-        )]
-        let ranks = (rate / worker.of_rank * PLENTY).ceil().min(MOST_ACCELERATORS as f64) as u64;
+        let ranks = to_integer::<u64>((rate / worker.of_rank * PLENTY).ceil().min(MOST_ACCELERATORS as f64));
         Some(ranks.max(layout.ranks()) + u64::from(self.serving.spare_replicas) * layout.ranks())
     }
 }

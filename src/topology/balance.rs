@@ -5,7 +5,7 @@
 //! balls into bins, and a collective, whose flows all carry the same share, waits for the fullest bin.
 
 use crate::catalog::Fabric;
-use crate::units::Fraction;
+use crate::units::{Fraction, to_integer};
 
 /// How a fabric spreads its flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,8 +97,7 @@ impl Slowdown {
             return self.0[SAMPLES] * load;
         }
         let place = load.max(0.0) * SAMPLES as f64;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to below SAMPLES")]
-        let index = place as usize;
+        let index = to_integer::<usize>(place);
         self.0[index] + (self.0[index + 1] - self.0[index]) * (place - index as f64)
     }
 }

@@ -38,7 +38,7 @@ use crate::scenario::TopologyKind;
 
 use super::balance::{Balance, Slowdown};
 use super::{Tier, Topology, Torus};
-use crate::units::Meters;
+use crate::units::{Meters, to_integer};
 
 /// The scale-up side of a node, as placement needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,13 +231,7 @@ impl Reach {
             return all;
         }
         let shares = f64::from(group.size) / self.members(self.site, group, span, ranks_per_domain);
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "at most as many as there are sites"
-        )]
-        let sites = shares.ceil().clamp(2.0, f64::from(all.max(2))) as u32;
-        sites
+        to_integer(shares.ceil().clamp(2.0, f64::from(all.max(2))))
     }
 
     /// Members of a group in one domain. Where spans and domains don't divide, the fewest that any group has in one.

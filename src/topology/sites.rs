@@ -4,7 +4,7 @@
 //! places of nodes; on their other side they carry a long-haul module for each link. A hop between sites takes the time
 //! that light needs in the fibre, and two routers.
 
-use crate::units::{Bandwidth, Meters};
+use crate::units::{Bandwidth, Meters, to_integer};
 
 /// Ports of a border router that are used on each side.
 const SIDES: u64 = 2;
@@ -27,8 +27,7 @@ pub struct Sites {
 impl Sites {
     /// Sites whose cards carry `inside` each and that have `between` towards the others, over links of a speed.
     pub fn new(count: u32, distance: Meters, inside: Bandwidth, between: Bandwidth, link: Bandwidth) -> Self {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a quotient of rates, rounded up")]
-        let links = (between / link).ceil().min(f64::from(u32::MAX)) as u32;
+        let links = to_integer::<u32>((between / link).ceil());
         Self { count, distance, links, oversubscription: inside / (link * f64::from(links)) }
     }
 

@@ -4,6 +4,7 @@ use super::quantities::{
     Bandwidth, Bytes, CarbonIntensity, CarbonMass, FlopRate, Flops, Joules, RequestRate, Seconds, TokenRate, Tokens,
     Usd, UsdPerHour, UsdPerJoule, UsdPerToken, UsdPerWattSecond, Watts,
 };
+use super::to_integer;
 
 /// `relation!(C = A * B)` gives `A * B`, `B * A`, `C / A` and `C / B`.
 macro_rules! relation {
@@ -78,8 +79,7 @@ impl RequestRate {
         if self.value() <= 0.0 || !self.value().is_finite() {
             return self;
         }
-        #[allow(clippy::cast_possible_truncation, reason = "the decimal exponent of a finite f64 is within +-324")]
-        let exponent = self.value().log10().floor() as i32;
+        let exponent = to_integer::<i32>(self.value().log10().floor());
         let places = DIGITS - 1 - exponent;
         // Powers of ten are exact where they are whole.
         let scale = 10_f64.powi(places.abs());

@@ -15,7 +15,7 @@ pub use quantities::{
     Bandwidth, Bytes, CarbonIntensity, CarbonMass, FlopRate, Flops, Joules, Meters, RequestRate, Seconds, TokenRate,
     Tokens, Usd, UsdPerHour, UsdPerJoule, UsdPerToken, UsdPerWattSecond, Watts,
 };
-pub use scalar::{Factor, Fraction, Ranged, Rate};
+pub use scalar::{Factor, Fraction, Ranged, Rate, to_integer};
 
 /// Hours of a planning year (365 days), as the outside of the program lays down.
 pub const HOURS_PER_YEAR: f64 = 8_760.0;

@@ -1,5 +1,6 @@
 //! Text to quantity and back.
 
+use super::to_integer;
 use std::fmt;
 
 /// A unit word and what one of it is in the base unit.
@@ -285,8 +286,7 @@ pub(crate) fn significant(number: f64, digits: usize) -> String {
     if !number.is_finite() {
         return number.to_string();
     }
-    #[allow(clippy::cast_possible_truncation, reason = "the decimal exponent of a finite f64 is within +-324")]
-    let exponent = number.abs().log10().floor() as i64;
+    let exponent = to_integer::<i64>(number.abs().log10().floor());
     let wanted = i64::try_from(digits).unwrap_or(i64::MAX) - 1 - exponent;
     let decimals = usize::try_from(wanted.clamp(0, 17)).unwrap_or(0);
     let text = format!("{number:.decimals$}");

@@ -1,5 +1,32 @@
 //! Dimensionless numbers with a checked range, and a value with its range.
 
+/// Integers that numbers are counted in.
+pub trait Integer {
+    /// As [`to_integer`].
+    fn of(number: f64) -> Self;
+}
+
+macro_rules! integers {
+    ($($integer:ty),*) => {$(
+        impl Integer for $integer {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what is beyond its range stops at the ends of it")]
+            #[inline]
+            fn of(number: f64) -> Self {
+                number as Self
+            }
+        }
+    )*};
+}
+
+integers!(u32, u64, usize, i32, i64);
+
+/// A number without what is behind the point; the nearest that there is where it is beyond the integers of a kind, and 0 of what is
+/// no number.
+#[inline]
+pub fn to_integer<I: Integer>(number: f64) -> I {
+    I::of(number)
+}
+
 /// A share of a whole, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Fraction(f64);

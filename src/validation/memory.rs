@@ -22,7 +22,7 @@ use crate::catalog::training_efficiency::{AttentionKernel, Framework};
 use crate::memory::{Software, worst};
 use crate::parallelism::{ContextExchange, Layout, Module, Modules, RankOrder, Recompute, Schedule, Sharding};
 use crate::scenario::Software as ScenarioSoftware;
-use crate::units::{Bytes, Factor, Fraction, Tokens};
+use crate::units::{Bytes, Factor, Fraction, Tokens, to_integer};
 use crate::workload::{Detail, GradientPrecision, LayerKind, Offload, Optimizer, Precision, TrainingJob, Transformer};
 
 /// Columns that a table of memory must have.
@@ -428,8 +428,7 @@ fn layers_of(row: &Row, hidden: u32, vocab: u32, pipeline: u32, filled: &mut Vec
     let [h, v] = [hidden, vocab].map(f64::from);
     let layers = (billions * 1e9 - v * h) / (12.0 * h * h);
     let stage = (layers / f64::from(pipeline)).round().max(1.0);
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few hundred at most")]
-    let layers = stage as u32 * pipeline;
+    let layers = to_integer::<u32>(stage) * pipeline;
     fill(filled, "layers", &layers, "from the parameters, as many on each stage");
     Ok(layers)
 }

@@ -1,5 +1,6 @@
 //! What became of a row, and the figures of many.
 
+use crate::units::to_integer;
 /// A field that the row left open, and by which rule it was filled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fill {
@@ -140,8 +141,7 @@ fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let place = share * (sorted.len().checked_sub(1)? as f64);
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place within the list")]
-    let below = place.floor() as usize;
+    let below = to_integer::<usize>(place.floor());
     let above = (below + 1).min(sorted.len() - 1);
     Some(sorted[below] + (sorted[above] - sorted[below]) * place.fract())
 }

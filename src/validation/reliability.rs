@@ -13,7 +13,7 @@ use crate::document::{Reader, choices};
 use crate::reliability::{
     Checkpoint, CheckpointPath, Components, Hazards, Interruptions, Recovery, daly_interval, young_interval,
 };
-use crate::units::{Bandwidth, Bytes, Quantity, Seconds};
+use crate::units::{Bandwidth, Bytes, Quantity, Seconds, to_integer};
 use crate::workload::CheckpointMode;
 
 /// Columns that a table of failures must have; no others are read.
@@ -219,8 +219,7 @@ impl<'a> Job<'a> {
         });
         let [switches, optics, cables] = fleet.network.unwrap_or_else(|| {
             let share = f64::from(fleet.gpus) / f64::from(META.0);
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count of parts")]
-            let network = META.1.map(|count| (f64::from(count) * share).round() as u32);
+            let network = META.1.map(|count| to_integer::<u32>((f64::from(count) * share).round()));
             filled.push(Fill {
                 field: "network",
                 value: format!("{} switches, {} modules, {} cables", network[0], network[1], network[2]),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::diagnostics::{Code, Diagnostic};
+use crate::units::to_integer;
 
 /// Why a text is no table of cases.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -156,12 +157,7 @@ impl Row {
     pub(super) fn count(&self, column: &str) -> Result<Option<u32>, Unusable> {
         let Some(value) = self.number(column)? else { return Ok(None) };
         let whole = value.fract() == 0.0 && (1.0..=MOST).contains(&value);
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "checked to be a whole number in range"
-        )]
-        if whole { Ok(Some(value as u32)) } else { Err(Unusable(format!("{column} is {value}, no count"))) }
+        if whole { Ok(Some(to_integer::<u32>(value))) } else { Err(Unusable(format!("{column} is {value}, no count"))) }
     }
 
     /// A positive whole number that must be there.

@@ -4,7 +4,7 @@ mod cut;
 
 use statrs::function::erf::erfc;
 
-use crate::units::{RequestRate, Seconds};
+use crate::units::{RequestRate, Seconds, to_integer};
 
 /// Standard deviations between the points of a lognormal distribution, and how far they are taken to each side. Sums over points
 /// that lie evenly in a normal distribution settle so fast that closer ones change the seventh digit.
@@ -254,8 +254,7 @@ impl Shape {
 }
 
 fn deviations(step: f64, widest: f64) -> impl Iterator<Item = f64> {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a handful")]
-    let each_side = (widest / step).round() as i32;
+    let each_side = to_integer::<i32>((widest / step).round());
     (-each_side..=each_side).map(move |index| f64::from(index) * step)
 }
 
@@ -275,13 +274,7 @@ fn parts(count: f64) -> Vec<(f64, [f64; 2], f64)> {
 
 /// A count, a part of one left out.
 fn whole(count: f64) -> usize {
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "no less than zero, and of rows in memory"
-    )]
-    let whole = count.floor() as usize;
-    whole
+    to_integer(count.floor())
 }
 
 /// The mean prompt between two places in requests that stand in order, and the answers there.

@@ -132,9 +132,9 @@ fn fewer(cluster: &Cluster, parts: u32, holds: impl Fn(&Domains) -> bool) -> Opt
     while enough - few > 1 {
         let middle = few + (enough - few) / 2;
         if holds(&all.on(u64::from(middle) * u64::from(each) * u64::from(parts))) {
-            enough = middle
+            enough = middle;
         } else {
-            few = middle
+            few = middle;
         }
     }
     (enough < nodes).then_some(enough * each)

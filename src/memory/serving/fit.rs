@@ -2,7 +2,7 @@
 
 use super::{CacheFormats, Engine, ServingLayout, rank_weights, sequence_bytes};
 use crate::catalog::model::Model;
-use crate::units::Bytes;
+use crate::units::{Bytes, to_integer};
 
 /// What fits beside a model's weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -60,9 +60,7 @@ impl Fits {
 /// How many whole requests a pool holds.
 fn whole(pool: Bytes, request: Bytes) -> u64 {
     let each = if request > Bytes::ZERO { pool / request } else { 0.0 };
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^52 for any memory there is")]
-    let count = each.floor() as u64;
-    count
+    to_integer(each.floor())
 }
 
 /// Longer than any context.

@@ -3,7 +3,7 @@
 use super::{CacheFormats, ServingLayout};
 use crate::catalog::model::Model;
 use crate::document::choices;
-use crate::units::Bytes;
+use crate::units::{Bytes, to_integer};
 use crate::workload::{Keeps, LayerCache, layer_caches};
 
 choices! {
@@ -66,12 +66,7 @@ pub fn sequence_bytes(
         let largest_state = caches.clone().map(|cache| state(&cache)).fold(Bytes::ZERO, Bytes::max);
         // Where nothing grows, there are only states.
         let per_page = if widest > Bytes::ZERO { largest_state / widest } else { 0.0 };
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a state is far below 2^52 tokens long"
-        )]
-        let needed = (per_page / block as f64).ceil() as u64;
+        let needed = to_integer::<u64>((per_page / block as f64).ceil());
         let block = block.saturating_mul(needed.max(1));
         let page = widest * block as f64;
         let of = |cache: &LayerCache| {

@@ -1,7 +1,7 @@
 //! Measures as values of figures, in the units that keys name.
 
 use super::super::figure::Value;
-use crate::units::{Quantity, Tokens};
+use crate::units::{Quantity, Tokens, to_integer};
 
 /// In the base unit.
 pub(super) fn base<Q: Quantity>(measure: Q) -> Value {
@@ -15,8 +15,7 @@ pub(super) fn scaled<Q: Quantity>(measure: Q, word: &str) -> Option<Value> {
 
 /// A count rounded up to whole things; `None` where it is negative or not finite.
 pub(super) fn count_up(count: f64) -> Option<u64> {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of things is within 2^53")]
-    (count.is_finite() && count >= 0.0).then(|| count.ceil() as u64)
+    (count.is_finite() && count >= 0.0).then(|| to_integer::<u64>(count.ceil()))
 }
 
 impl From<u64> for Value {

@@ -3,7 +3,7 @@
 use super::training::{GlobalBatch, LayoutFile};
 use crate::diagnostics::{Code, Span};
 use crate::document::{Reader, choices};
-use crate::units::{Bandwidth, Bytes, Fraction, Seconds, Tokens};
+use crate::units::{Bandwidth, Bytes, Fraction, Seconds, Tokens, to_integer};
 use crate::workload::Stored;
 
 /// The most cores that prepare data.
@@ -243,6 +243,5 @@ fn steps_ahead(r: &mut Reader<'_>) -> Option<u32> {
         r.report("prefetch", Code::OutOfRange, message, "2 is usual; 0 waits for every step's data");
         return None;
     }
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be a whole number in range")]
-    Some(steps as u32)
+    Some(to_integer::<u32>(steps))
 }

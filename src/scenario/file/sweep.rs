@@ -5,6 +5,7 @@ use super::varied::{check_key, named_once, varied_twice};
 use crate::catalog::Condition;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{Node, Reader, Value};
+use crate::units::to_integer;
 
 /// The most values of one axis; more than this is no list that anybody wrote.
 const MOST_VALUES: u32 = 10_000_000;
@@ -95,8 +96,7 @@ fn number_node(number: f64, whole: bool, unit: Option<&str>, at: &Span) -> Node 
             let [before, after] = signs_of_unit(unit);
             Value::String(format!("{before}{}{after}", written(number)))
         }
-        #[allow(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
-        None if whole && number.abs() < 9e15 => Value::Integer(number as i64),
+        None if whole && number.abs() < 9e15 => Value::Integer(to_integer::<i64>(number)),
         None => Value::Float(number),
     };
     Node { value, at: at.clone() }

@@ -6,7 +6,7 @@ use crate::catalog::Reference;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::document::{FromNode, Node, Reader, Schema};
 use crate::parallelism::{ContextExchange, Objective, RankOrder, Recompute, Schedule, Sharding};
-use crate::units::{Factor, Quantity, SECONDS_PER_YEAR, Seconds, Tokens};
+use crate::units::{Factor, Quantity, SECONDS_PER_YEAR, Seconds, Tokens, to_integer};
 use crate::workload::{CheckpointMode, GradientPrecision, Offload, Optimizer, Precision};
 
 /// The shortest and the longest useful work between checkpoints.
@@ -236,12 +236,7 @@ pub(in crate::scenario) fn sequences(batch: GlobalBatch, at: &Span, sequence_len
             // The base number, because a count of sequences is wanted.
             let count = tokens.base() / f64::from(sequence_length);
             if count.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&count) {
-                #[allow(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "checked to be a whole number in range"
-                )]
-                return count as u32;
+                return to_integer::<u32>(count);
             }
             let message = format!("{tokens} are no whole number of sequences of {sequence_length}");
             let hint = format!(

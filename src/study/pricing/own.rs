@@ -11,7 +11,7 @@ use crate::scenario::{Amortisation, Finance};
 use crate::tco::{
     Contract, CostBreakdown, CostLine, CostTotals, Debt, Income, Outlay, ProForma, Project, Repayment, Spending, Year,
 };
-use crate::units::{Factor, Fraction, Rate, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
+use crate::units::{Factor, Fraction, Rate, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour, to_integer};
 
 /// What an hour is sold for, or saves.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,8 +68,7 @@ const DEAREST: f64 = 1e6;
 /// The whole years of a project's horizon, or none where they are not whole.
 pub(super) fn horizon(evaluation: &Evaluation) -> Option<u32> {
     let years = evaluation.scenario.finance.horizon / Seconds::new(SECONDS_PER_YEAR);
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be whole and small")]
-    (years.fract() == 0.0 && (1.0..=100.0).contains(&years)).then_some(years as u32)
+    (years.fract() == 0.0 && (1.0..=100.0).contains(&years)).then_some(to_integer::<u32>(years))
 }
 
 /// What owning comes to over `years` whole years; `saved` is the offer that is not rented, and its price.
@@ -189,8 +188,7 @@ impl<'a> Ground<'a> {
 
     /// What is sold, the market's price going along a path.
     fn income(&self, sell: &SellFile, path: &[Factor]) -> Income {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be whole years")]
-        let years = |time: Seconds| (time / Seconds::new(SECONDS_PER_YEAR)) as u32;
+        let years = |time: Seconds| to_integer::<u32>(time / Seconds::new(SECONDS_PER_YEAR));
         let contract = |one: &super::file::ContractFile| Contract {
             share: one.share,
             price: one.price,
@@ -260,8 +258,7 @@ impl<'a> Ground<'a> {
 }
 
 fn debt(file: &DebtFile) -> Debt {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be whole years")]
-    let tenor = (file.tenor / Seconds::new(SECONDS_PER_YEAR)) as u32;
+    let tenor = to_integer::<u32>(file.tenor / Seconds::new(SECONDS_PER_YEAR));
     let repayment = match file.repayment {
         RepaymentWord::Level => Repayment::Level,
         RepaymentWord::Sculpted => Repayment::Sculpted { cover: file.cover.unwrap_or(Factor::ONE) },
@@ -293,8 +290,7 @@ fn outlays(line: &CostLine, evaluation: &Evaluation, wanted: &OwnFile, delivered
         while bought < end - 1e-9 {
             let held = years.min(end - bought);
             let worth = if with_accelerators { wanted.residual.at(held, years) } else { (1.0 - held / years).max(0.0) };
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a year of the project")]
-            let (year, sold) = (bought as u32, ((bought + held - 1e-9).ceil()) as u32);
+            let (year, sold) = (to_integer::<u32>(bought), to_integer::<u32>((bought + held - 1e-9).ceil()));
             let delivery = bought.total_cmp(&first).is_eq();
             outlays.push(Outlay { year, amount, resale: amount * worth, sold, delivery, written_off });
             bought += years;

@@ -9,6 +9,7 @@ use crate::scenario::{
     CatalogField, Scenario, ScenarioFile, Spread, UncertainFile, UncertaintyFile, signs_of_unit, written,
 };
 use crate::sweep::field::{self, with_fields};
+use crate::units::to_integer;
 
 /// An input, and how it spreads.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,8 +39,7 @@ impl Input {
         let value = if !before.is_empty() || !after.is_empty() {
             Value::String(format!("{before}{}{after}", written(number)))
         } else if number.fract() == 0.0 && number.abs() < 9e15 {
-            #[allow(clippy::cast_possible_truncation, reason = "a whole number below 2^53")]
-            Value::Integer(number as i64)
+            Value::Integer(to_integer::<i64>(number))
         } else {
             Value::Float(number)
         };

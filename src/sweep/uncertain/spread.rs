@@ -3,6 +3,7 @@
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::scenario::Spread;
+use crate::units::to_integer;
 
 /// The share of cases above the ninetieth hundredth.
 const P90: f64 = 0.9;
@@ -37,8 +38,7 @@ pub(in crate::sweep) fn quantile(spread: &Spread, share: f64) -> f64 {
             median * (deviation * normal.inverse_cdf(share)).exp()
         }
         Spread::Empirical(values) => {
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a length")]
-            let place = (share * values.len() as f64) as usize;
+            let place = to_integer::<usize>(share * values.len() as f64);
             values[place.min(values.len() - 1)]
         }
     }
@@ -51,8 +51,7 @@ pub(super) fn quantiles(values: &[Option<f64>]) -> Option<[f64; 3]> {
     let last = sorted.len().checked_sub(1)?;
     Some([0.1, 0.5, 0.9].map(|share| {
         let place = share * last as f64;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a length")]
-        let below = place.floor() as usize;
+        let below = to_integer::<usize>(place.floor());
         let above = (below + 1).min(last);
         sorted[below] + (sorted[above] - sorted[below]) * (place - place.floor())
     }))

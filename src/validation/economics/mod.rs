@@ -16,7 +16,7 @@ use crate::finance::Depreciation;
 use crate::provenance::Basis;
 use crate::scenario::{Amortisation, ByBook, Finance};
 use crate::tco::{CostBreakdown, CostLine, CostTotals};
-use crate::units::{CarbonMass, Fraction, Quantity, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour, Watts};
+use crate::units::{CarbonMass, Fraction, Quantity, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour, Watts, to_integer};
 
 /// Columns that a table of economics must have.
 pub(super) const COLUMNS: &[&str] = &["id", "case", "inputs", "published_output", "unit", "recomputed"];
@@ -224,8 +224,7 @@ fn emissions(said: &Said<'_>) -> Option<Vec<f64>> {
 fn power(loads: &[(f64, f64)], unit: &str) -> Option<f64> {
     let load = |(count, watts): &(f64, f64)| {
         let whole = count.fract() == 0.0 && (1.0..=MOST_ACCELERATORS).contains(count);
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be a whole count")]
-        whole.then(|| Load::constant(*count as u64, Watts::new(*watts)))
+        whole.then(|| Load::constant(to_integer::<u64>(*count), Watts::new(*watts)))
     };
     provisioned(&loads.iter().map(load).collect::<Option<Vec<_>>>()?).in_unit(unit)
 }

@@ -6,7 +6,7 @@ use crate::catalog::model::{Model, Module};
 use crate::inference::{Chunks, Graphs, Replayed, Request, graphs_hold};
 use crate::memory::serving::{CacheFormats, Engine, Pages};
 use crate::parallelism::ServingLayout;
-use crate::units::{Bytes, Fraction, Seconds};
+use crate::units::{Bytes, Fraction, Seconds, to_integer};
 use crate::workload::{census, layer_caches, module_bits};
 
 /// Sizes of decode batches that are captured as graphs, up to the next of which others are padded: the documents' option file, of
@@ -73,8 +73,7 @@ impl Benchmark {
 impl Benchmark {
     /// An engine's memory with what the benchmark sets.
     pub(super) fn of(&self, engine: Engine, model: &Model) -> Engine {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 32,768 tokens")]
-        let batched_tokens = self.tokens as u32;
+        let batched_tokens = to_integer::<u32>(self.tokens);
         let largest = self.graphs.last().copied().unwrap_or(0.0).min(self.requests);
         let beside = engine.beside + graphs_hold(largest, model.vocab);
         Engine { beside, fraction: Fraction::new(FRACTION), pages: Pages { batched_tokens, ..engine.pages }, ..engine }

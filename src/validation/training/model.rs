@@ -2,6 +2,7 @@
 
 use super::Filled;
 use crate::catalog::Catalog;
+use crate::units::to_integer;
 use crate::validation::aliases::{Aliases, Family, Shape};
 use crate::validation::known_model::known_model;
 use crate::validation::table::{Row, Unusable};
@@ -101,8 +102,7 @@ fn layers(sizes: &mut Sizes<'_, '_>, sequence: u32) -> Result<u32, Unusable> {
     if !(1.0..=10_000.0).contains(&count) {
         return Err(Unusable(format!("layers is missing, and {count} would explain the rate and time of the row")));
     }
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
-    let count = count as u32;
+    let count = to_integer::<u32>(count);
     sizes.filled.push("layers", &count, "as many as explain the published rate of operations and step time");
     Ok(count)
 }

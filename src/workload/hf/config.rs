@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
 use crate::document::{Node, Table, Value};
+use crate::units::to_integer;
 
 /// A dimension that a configuration leaves to its family's published code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,8 +81,7 @@ impl<'a> Config<'a> {
         let number = match node.value {
             Value::Integer(number) => number,
             // Some writers put a point behind whole numbers.
-            #[allow(clippy::cast_possible_truncation, reason = "whole and small")]
-            Value::Float(number) if number.fract() == 0.0 && number.abs() < 1e15 => number as i64,
+            Value::Float(number) if number.fract() == 0.0 && number.abs() < 1e15 => to_integer::<i64>(number),
             Value::Float(_) => {
                 self.report(keys, Code::OutOfRange, format!("`{name}` is no whole number"), "a size is a whole number");
                 return None;

@@ -2,6 +2,7 @@
 
 use super::config::Config;
 use crate::document::Value;
+use crate::units::to_integer;
 
 /// Keys of it, by the names that families give it.
 const LENGTHS: [&str; 6] =
@@ -36,12 +37,7 @@ pub(super) fn longest(config: &Config<'_>, outer: &Config<'_>, nested: bool) -> 
     };
     let from = if kind == "yarn" { scaling.optional(&["original_max_position_embeddings"]) } else { None };
     let tokens = (f64::from(from.unwrap_or(length)) * factor).round();
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at least one; what is beyond stops there"
-    )]
-    let tokens = tokens as u32;
+    let tokens = to_integer::<u32>(tokens);
     Some(tokens)
 }
 

@@ -5,6 +5,7 @@ use super::{CODE, Importer};
 use crate::catalog::model::{Attention, Block, Feed, GatedDelta, Mamba, Mamba2, Mixer, Mlp, Span};
 use crate::diagnostics::Code;
 use crate::document::{Node, Value};
+use crate::units::to_integer;
 
 impl Importer<'_> {
     /// Qwen3-Next and Qwen3.5.
@@ -174,8 +175,7 @@ impl Importer<'_> {
             if group < 1.0 || f64::from(heads) % group > 0.0 {
                 self.config.refuse("block_configs", "attention without `n_heads_in_group` that divides the heads");
             }
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 1, at most the heads")]
-            let kv_heads = (f64::from(heads) / group.max(1.0)) as u32;
+            let kv_heads = to_integer::<u32>(f64::from(heads) / group.max(1.0));
             mixer =
                 Mixer::Attention(Attention { heads, kv_heads, head_dim, value_dim: head_dim, ..Attention::default() });
             norms += 1;
@@ -185,8 +185,7 @@ impl Importer<'_> {
                 None => self.config.refuse("block_configs", "an MLP without `ffn_mult`"),
                 Some(mult) => {
                     // As the published code rounds it: two thirds, up to a multiple of 256.
-                    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^31 times 10^4")]
-                    let width = (2.0 * mult * f64::from(hidden) / 3.0) as u64;
+                    let width = to_integer::<u64>(2.0 * mult * f64::from(hidden) / 3.0);
                     let ffn = u32::try_from(width.div_ceil(256) * 256).unwrap_or(u32::MAX).max(1);
                     feed = Feed::Mlp(Mlp { ffn, gated: true, biases: false });
                     norms += 1;

@@ -5,7 +5,7 @@ use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
 use crate::finance::{Depreciation, MacrsClass};
 use crate::tco::Tax;
-use crate::units::{Factor, Fraction, Ranged, Rate, SECONDS_PER_YEAR, Seconds, UsdPerHour};
+use crate::units::{Factor, Fraction, Ranged, Rate, SECONDS_PER_YEAR, Seconds, UsdPerHour, to_integer};
 
 /// Share of an income that earlier losses may cancel, unless said otherwise: 26 U.S.C. 172(a)(2).
 const LOSS_LIMIT: f64 = 0.8;
@@ -53,8 +53,7 @@ impl DepreciationWord {
 
     /// The schedule of a thing that lasts so many years.
     pub(in super::super) fn over(self, years: f64) -> Depreciation {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a life of a few years, rounded up")]
-        let whole = years.ceil().max(1.0) as u32;
+        let whole = to_integer::<u32>(years.ceil().max(1.0));
         match self {
             Self::Macrs3 => Depreciation::Macrs(MacrsClass::Three),
             Self::Macrs5 => Depreciation::Macrs(MacrsClass::Five),
@@ -113,8 +112,7 @@ impl Residual {
             Self::AtEnd(share) => 1.0 - (1.0 - share.get()) * (held / life).min(1.0),
             Self::ByYear(shares) => {
                 let after = |year: f64| {
-                    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a year of a few")]
-                    let index = year as usize;
+                    let index = to_integer::<usize>(year);
                     let known = if index == 0 { None } else { shares.get(index - 1).or(shares.last()) };
                     known.map_or(1.0, |share| share.get())
                 };
