@@ -6,31 +6,34 @@ mod batch;
 mod between;
 mod bound;
 mod caching;
+mod domains;
 mod engine;
 mod figures;
 mod holding;
 mod joined;
 mod load;
+mod pools;
 mod resident;
 mod sessions;
 mod shares;
+mod split;
 mod worker;
 
 use batch::{Largest, MEAN};
 use bound::Bound;
 pub(super) use bound::BoundServing;
+use domains::Domains;
 pub use holding::HeldByRank;
 use holding::{Holding, footprint, holds};
 use load::{apart, together};
+use pools::{Places, Sides};
+use split::Split;
 
 use super::Infeasible;
-use super::domains::Domains;
-use super::pools::{Places, Sides};
-use super::split::Split;
-use crate::inference::{Coming, Latencies, Request, Scratch, Separate, SteadyState};
+use crate::inference::{Coming, Latencies, Popularity, Request, Scratch, Separate, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{Fits, Paging, ServingLayout};
-use crate::scenario::{AdapterRouting, Arrivals, Cluster, NodeGroup, Serving};
+use crate::scenario::{AdapterRouting, Arrivals, Cluster, Kept, NodeGroup, Serving};
 use crate::units::{Bytes, RequestRate, Seconds, to_integer};
 
 pub use alone::{ReplicaPoint, replica_alone};
@@ -38,7 +41,6 @@ pub use bands::Bands;
 pub use batch::BatchBound;
 pub use caching::CachePoint;
 pub use engine::{AdapterPoint, EnginePoint, TenantsPoint};
-pub(super) use figures::worst;
 pub use resident::ResidentPoint;
 pub use shares::{CapacityShares, TimeShares};
 pub use worker::{WorkerPoint, prefill_worker};
@@ -200,7 +202,13 @@ fn settled(
     (bound, scratch): (Bound<'_>, &mut Scratch),
 ) -> Result<ServingPoint, Infeasible> {
     if let Some(caching) = &serving.cache {
-        return caching::settled(serving, caching, cluster, (bound, scratch));
+        return match &caching.kept {
+            Kept::Prefixes { count, tokens, popularity } => {
+                let kept = (Popularity::zipf(*count, *popularity), *tokens);
+                caching::settled(serving, caching, kept, cluster, (bound, scratch))
+            }
+            Kept::Sessions(agents) => sessions::settled(serving, caching, agents, cluster, (bound, scratch)),
+        };
     }
     if let Some(agents) = &serving.sessions {
         return resident::settled(serving, agents, cluster, (bound, scratch));

@@ -108,6 +108,7 @@ pub(super) fn scatter(coming: &Coming<'_>) -> f64 {
 mod tests {
     use super::*;
     use crate::inference::simulation::Draws;
+    use crate::units::to_integer;
 
     #[test]
     fn caches_wait_for_each_other_on_the_links_of_both_ends() {

@@ -275,6 +275,7 @@ mod tests {
     use crate::inference::simulation::Draws;
     use crate::inference::together::Together;
     use crate::inference::{Replica, Request, Spread, fixture};
+    use crate::units::to_integer;
 
     fn queue(rate: f64, served: Scattered, most: f64) -> PromptQueue {
         PromptQueue { rate: RequestRate::new(rate), coming: 1.0, fixed: Seconds::ZERO, served, most }

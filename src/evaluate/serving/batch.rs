@@ -1,8 +1,8 @@
 //! How many requests a replica takes at once where that is left to it, and what keeps it from more.
 
 use super::figures::missed;
+use super::split::Served;
 use crate::evaluate::Infeasible;
-use crate::evaluate::split::Served;
 use crate::inference::{Request, Room, Separate, Short, SteadyState};
 use crate::scenario::{Arrivals, Serving};
 

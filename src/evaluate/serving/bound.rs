@@ -2,11 +2,11 @@
 //! pools.
 
 use super::between::Between;
+use super::domains::Domains;
 use super::engine::Shapes;
 use super::joined::{Networks, joined};
 use super::{Bands, ServingPoint, slices};
 use crate::evaluate::Infeasible;
-use crate::evaluate::domains::Domains;
 use crate::evaluate::network::Occupancy;
 use crate::inference::Hardware;
 use crate::scenario::{Cluster, Serving};

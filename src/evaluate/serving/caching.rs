@@ -2,12 +2,12 @@
 
 use super::between::by_cards;
 use super::holding::Holding;
-use super::{Bound, Reuse, ServingPoint, answered, sessions, tokens_up};
+use super::{Bound, Reuse, ServingPoint, answered, tokens_up};
 use crate::catalog::memory_tier::TierMedium;
 use crate::evaluate::Infeasible;
 use crate::inference::{CacheTier, Hits, MOST_TIERS, Popularity, PrefixCache, Request, Reused, Scratch, TierLinks};
 use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
-use crate::scenario::{Cluster, Kept, PrefixCaching, Routing, Serving};
+use crate::scenario::{Cluster, PrefixCaching, Routing, Serving};
 use crate::units::{Bandwidth, Bytes, Fraction, Seconds};
 
 /// Rounds in which what is loaded settles with what is served, at most, and how near that is brought.
@@ -31,27 +31,11 @@ pub struct CachePoint {
     pub session: Option<Fraction>,
 }
 
-/// Serving with hits that follow from what is kept.
+/// Serving with hits that follow from what is kept of prefixes that requests share, of so many tokens each.
 ///
 /// # Errors
 /// As those of serving.
 pub(super) fn settled(
-    serving: &Serving,
-    caching: &PrefixCaching,
-    cluster: &Cluster,
-    (bound, scratch): (Bound<'_>, &mut Scratch),
-) -> Result<ServingPoint, Infeasible> {
-    match caching.kept {
-        Kept::Prefixes { count, tokens, popularity } => {
-            let popularity = Popularity::zipf(count, popularity);
-            prefixes(serving, caching, (popularity, tokens), cluster, (bound, scratch))
-        }
-        Kept::Sessions(agents) => sessions::settled(serving, caching, &agents, cluster, (bound, scratch)),
-    }
-}
-
-/// The same of prefixes that requests share.
-fn prefixes(
     serving: &Serving,
     caching: &PrefixCaching,
     (popularity, tokens): (Popularity, f64),

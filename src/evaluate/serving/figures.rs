@@ -95,6 +95,6 @@ pub(super) fn missed(
 }
 
 /// The worst latency over its limit; none at all without limits.
-pub(in crate::evaluate) fn worst(state: &SteadyState, latencies: &Latencies, limits: &Limits) -> f64 {
+pub(super) fn worst(state: &SteadyState, latencies: &Latencies, limits: &Limits) -> f64 {
     held(state, latencies, limits).map(|(_, limit, got)| got / limit).fold(0.0, f64::max)
 }

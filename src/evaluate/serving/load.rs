@@ -4,7 +4,7 @@ use roots::{SimpleConvergency, find_root_brent};
 
 use super::Infeasible;
 use super::batch::{BatchBound, Largest, WHOLE};
-use crate::evaluate::split::Served;
+use super::split::Served;
 use crate::inference::{Coming, Load, Replica, Request, Room, Scratch, Separate};
 use crate::scenario::{Arrivals, Serving};
 use crate::units::{RequestRate, Seconds};

@@ -1,7 +1,7 @@
 //! Pools: where prefill workers and decode replicas go.
 
 use super::domains::Domains;
-use super::{Infeasible, Pool};
+use crate::evaluate::{Infeasible, Pool};
 use crate::inference::{HandOver, Replica, Room, Separate};
 use crate::memory::serving::ServingLayout;
 use crate::scenario::PrefillPool;

@@ -1,9 +1,9 @@
 //! How many accelerators prefill gets: as many as make the slower pool as fast as can be, or where limits are missed by that, as
 //! near to it as they are kept.
 
-use super::Infeasible;
+use super::figures::worst;
 use super::pools::{Places, Sides};
-use super::serving::worst;
+use crate::evaluate::Infeasible;
 use crate::inference::{Latencies, Request, Separate, Short, SteadyState};
 use crate::scenario::{PrefillPool, Serving};
 

@@ -1,6 +1,6 @@
 //! How many replicas of an engine go on a cluster whose scale-up domains some of them must not leave.
 
-use super::{Infeasible, Occupancy};
+use crate::evaluate::{Infeasible, Occupancy};
 use crate::memory::serving::ServingLayout;
 use crate::scenario::NodeGroup;
 
