@@ -102,6 +102,13 @@ impl SteadyState {
         RequestRate::of(self.requests_per_second, SECOND)
     }
 
+    /// The same of requests that are all there from the start, so many of which end in a second: they wait for the waves before their
+    /// own, of which the last begins so late.
+    pub fn in_waves(self, served: RequestRate, last: Seconds) -> Self {
+        let queue = last / 2.0;
+        Self { ttft: self.ttft + queue, queue, requests_per_second: served.over(SECOND), ..self }
+    }
+
     /// The same where no more end, so that fewer are in decode on average (Little's law), though one at a time may be.
     #[must_use]
     pub fn of_no_more_than(self, most: RequestRate, request: &Request) -> Self {

@@ -60,6 +60,19 @@ impl Quantiles {
     }
 }
 
+impl Latencies {
+    /// The same of requests that are all there from the start: each waits for the waves before its own, of which the last begins so
+    /// late, and as many begin at any time.
+    pub fn behind_waves(self, last: Seconds) -> Self {
+        let behind = |of: Quantiles| Quantiles {
+            p50: of.p50 + last * 0.5,
+            p95: of.p95 + last * 0.95,
+            p99: of.p99 + last * 0.99,
+        };
+        Self { first_token: behind(self.first_token), whole: behind(self.whole), ..self }
+    }
+}
+
 /// What latencies scatter from: first tokens without their waits, by computed tokens and prefill; the waits for prefills before,
 /// for those of a burst that others come in, and for room in the cache; how the number in decode scatters, and the time of a token by it.
 pub(super) struct Sources<'a, F> {

@@ -151,3 +151,35 @@ fn wrong_graphs_balances_and_waves_are_refused() {
         assert!(stderr.contains(said) && stderr.contains(hint) && stderr.contains("-->"), "{settings:?}: {stderr}");
     }
 }
+
+#[test]
+fn prompts_that_are_all_there_take_as_long_as_their_waves() {
+    let of = |prompts: f64| {
+        let lengths = ["serving.input_tokens=2048", "serving.output_tokens=512", "serving.prefix_hit=0"];
+        let all = format!("serving.arrivals={{ prompts = {prompts} }}");
+        let (code, json, stderr) = eval(&[&lengths[..], &[all.as_str()]].concat());
+        assert_eq!(code, 0, "{stderr}");
+        json
+    };
+    let (mut before, mut each_before) = (0.0, 0.0);
+    for prompts in [1.0, 8.0, 16.0, 128.0, 3_000.0, 30_000.0, 300_000.0] {
+        let json = of(prompts);
+        let [served, tpot, ttft] = ["requests_per_s", "tpot_s", "ttft_s"].map(|key| figure(&json, key));
+        let (batch, replicas) = (figure(&json, "batch_count"), figure(&json, "replicas_count"));
+        let (whole, each) = (prompts / served, (prompts / replicas).ceil());
+        assert!(batch <= each && served > before && tpot >= each_before, "{prompts}: {batch} {served} {tpot}");
+        if batch == each {
+            // One wave: all are in decode at once, and the last token of each is made at its end.
+            assert!((whole / (tpot * 512.0) - 1.0).abs() < 0.01, "{prompts}: {whole} {tpot}");
+            assert!(figure(&json, "queue_s") == 0.0, "{prompts}: {ttft}");
+        } else {
+            // The last wave's last token is made at the end; a half of the waves before it is waited for on average.
+            let waves = each / batch;
+            let (p50, p99) = (figure(&json, "e2e_p50_s"), figure(&json, "e2e_p99_s"));
+            assert!(waves > 1.0 && p50 < whole && p99 < whole * 1.1 && p99 > 0.9 * whole, "{prompts}: {p99} {whole}");
+        }
+        (before, each_before) = (served, tpot);
+    }
+    // Fewer prompts than replicas: one each, and others idle.
+    assert!((figure(&of(8.0), "requests_per_s") / figure(&of(16.0), "requests_per_s") - 0.5).abs() < 1e-9);
+}

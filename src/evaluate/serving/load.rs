@@ -7,7 +7,7 @@ use super::batch::{BatchBound, Largest, WHOLE};
 use super::split::Served;
 use crate::inference::{Coming, Load, Replica, Request, Room, Scratch, Separate};
 use crate::scenario::{Arrivals, Serving};
-use crate::units::{RequestRate, Seconds};
+use crate::units::RequestRate;
 
 /// Replicas that prefill and decode, each its part of what is asked; figures are of the one to which most requests come, so many
 /// times the mean. The most requests a second that one serves, what bounds its batch, and what it comes to.
@@ -25,12 +25,14 @@ pub(super) fn together(
     let in_step = serving.terms.prompts.is_some() && serving.input.cv <= 0.0 && serving.output.cv <= 0.0;
     let endless = |requests: f64, scratch: &mut Scratch| {
         let of_one_length = || replica.offline(request, Room { requests });
-        let mut state = if in_step { of_one_length() } else { replica.scattered(request, requests, &filled) };
-        if let (Arrivals::Most, Some(all)) = (serving.arrivals, serving.terms.prompts) {
-            let each = f64::from(all) / replicas as f64;
-            state.requests_per_second = each / (replica.taken(request, Room { requests }, each) / Seconds::new(1.0));
-        }
+        let state = if in_step { of_one_length() } else { replica.scattered(request, requests, &filled) };
         (state, replica.endless_latencies(&state, coming, scratch))
+    };
+    // No replica has more prompts at once than come to it.
+    let each = serving.terms.prompts.map_or(f64::INFINITY, |all| (f64::from(all) / replicas as f64).ceil());
+    let largest = match serving.arrivals {
+        Arrivals::Most => largest.at_most(each, BatchBound::Open),
+        Arrivals::Concurrency(_) | Arrivals::Rate(_) => largest,
     };
     let within = largest.within(serving, WHOLE, |requests| endless(requests, scratch))?;
     let filled = if within == largest { filled } else { replica.filled(request, within.room, coming, scratch) };
@@ -44,9 +46,16 @@ pub(super) fn together(
     let served = match serving.arrivals {
         Arrivals::Most => {
             let (state, latencies) = endless(within.room.requests, scratch);
-            let bound = serving.terms.prompts.is_none() && filled.beside_chunks < within.room.requests;
-            let most = if bound { filled.most } else { state.rate() };
-            (state.of_no_more_than(most, request), latencies)
+            if let Some(all) = serving.terms.prompts {
+                let whole = replica.taken(request, within.room, each);
+                let last = whole.saturating_sub(replica.taken(request, within.room, within.room.requests));
+                let served = RequestRate::of(f64::from(all) / per_replica, whole);
+                (state.in_waves(served, last), latencies.behind_waves(last))
+            } else {
+                let bound = filled.beside_chunks < within.room.requests;
+                let most = if bound { filled.most } else { state.rate() };
+                (state.of_no_more_than(most, request), latencies)
+            }
         }
         Arrivals::Concurrency(open) => {
             let waves = waves(serving, open);

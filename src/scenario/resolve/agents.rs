@@ -50,8 +50,11 @@ pub(super) struct Requests {
 pub(super) fn bind(wanted: &AgentsFile, defaults: &mut Defaults, sink: &Sink) -> Option<Agents> {
     // What could not be read stands as none, and has been told.
     let read = |least: f64, given: Option<f64>| given.is_none_or(|given| given >= least);
-    let all_read = [&wanted.run, &wanted.failed].iter().all(|run| read(1.0, run.steps) && read(1.0, run.output_tokens));
-    if !all_read || wanted.prompt_tokens < 1.0 {
+    let all_read = [&wanted.run, &wanted.failed].iter().all(|run| {
+        let [least_one, may_be_none] = [[run.steps, run.output_tokens], [run.added_tokens, run.reasoning_tokens]];
+        least_one.into_iter().all(|given| read(1.0, given)) && may_be_none.into_iter().all(|given| read(0.0, given))
+    });
+    if !all_read || wanted.prompt_tokens < 1.0 || !read(0.0, wanted.shared_tokens) {
         return None;
     }
     let mut share = |key, given: Option<Fraction>| defaults.or(key, given.map(Share), Share(Fraction::ONE)).0;
