@@ -275,6 +275,30 @@ fn what_is_served_at_most_is_served_and_no_more() {
 }
 
 #[test]
+fn engines_take_as_many_at_once_as_they_do_by_default() {
+    let of = |engine: &str, more: &[&str]| {
+        let engine = format!("serving.engine=\"{engine}\"");
+        let small = ["serving.model=\"llama-3.1-8b\"", "serving.layout={ tensor = 1 }", "serving.input_tokens=100"];
+        let settings = [&small[..], &["serving.output_tokens=50", ENDLESS, &engine], more].concat();
+        let json = answered(DENSE, &settings);
+        let told = json["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains("by default"));
+        (of(&json, "batch_count"), json["serving"]["batch_bound"].as_str().unwrap().to_owned(), told)
+    };
+    let bound = |batch: f64, told: bool| (batch, "max_num_seqs".to_owned(), told);
+    // vLLM: 1,024 from 70 GiB on but for A100, which keep 256; SGLang at least 2,048, TensorRT-LLM 2,048; all in each attention group.
+    assert_eq!(of("vllm", &[]), bound(1_024.0, true));
+    assert_eq!(
+        of("vllm", &["cluster.node=\"hgx-a100-8\"", "serving.weights=\"bf16\"", "serving.kv_cache=\"bf16\""]),
+        bound(256.0, true)
+    );
+    assert_eq!(of("sglang", &[]), bound(2_048.0, true));
+    assert_eq!(of("trtllm", &[]), bound(2_048.0, true));
+    let groups = "serving.layout={ tensor = 1, attention_data = 2 }";
+    assert_eq!(of("vllm", &[groups]), bound(2_048.0, true));
+    assert_eq!(of("vllm", &["serving.max_num_seqs=3000"]), bound(3_000.0, false));
+}
+
+#[test]
 fn with_spares_as_much_is_served_as_by_the_others() {
     let spares = "serving.spare_replicas=2";
     let most = of(&answered(DENSE, &[FIXED, spares]), "most_requests_per_s");
