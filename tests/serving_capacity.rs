@@ -288,7 +288,15 @@ fn engines_take_as_many_at_once_as_they_do_by_default() {
     // vLLM: 1,024 from 70 GiB on but for A100, which keep 256; SGLang at least 2,048, TensorRT-LLM 2,048; all in each attention group.
     assert_eq!(of("vllm", &[]), bound(1_024.0, true));
     assert_eq!(
-        of("vllm", &["cluster.node=\"hgx-a100-8\"", "serving.weights=\"bf16\"", "serving.kv_cache=\"bf16\""]),
+        of(
+            "vllm",
+            &[
+                "cluster.node=\"hgx-a100-8\"",
+                "cluster.fabric=\"quantum-hdr\"",
+                "serving.weights=\"bf16\"",
+                "serving.kv_cache=\"bf16\""
+            ]
+        ),
         bound(256.0, true)
     );
     assert_eq!(of("sglang", &[]), bound(2_048.0, true));

@@ -155,10 +155,11 @@ impl Replica<'_> {
             Balancing::LeastLoaded => before.of_the_shortest(prefills, f64::from(replicas)),
             Balancing::Random | Balancing::RoundRobin => prefills,
         };
-        let queue = prefills.over_all() + admission.over_all();
         let steps = |new: f64| token.cycle * self.joined_steps(new, batch);
         let first = |new: f64, alone: Seconds| self.hardware.first_token + alone + steps(new);
         let to_first = scratch.over_prompts(|timed| first(timed.new, timed.alone)).mean;
+        let places = self.wait_for_places(rate, to_first + token.total() * request.output);
+        let queue = prefills.over_all() + admission.over_all() + places.over_all();
         let state = |token: &TokenTime, queue: Seconds| SteadyState {
             ttft: to_first + queue,
             queue,
@@ -191,7 +192,7 @@ impl Replica<'_> {
                 return Ok((state(&shared(in_decode), wait), Latencies { first_token, token, whole }));
             }
         }
-        let sources = Sources { first: &first, prefills, burst: Wait::NONE, admission, pace, token: of_batch };
+        let sources = Sources { first: &first, prefills, burst: places, admission, pace, token: of_batch };
         let state = state(&token, queue);
         let latencies = distribution(coming, &state, &sources, scratch);
         Ok((state, latencies))

@@ -43,7 +43,7 @@ impl Popularity {
         Self { groups, used, count }
     }
 
-    fn groups(&self) -> &[(f64, f64)] {
+    pub(super) fn groups(&self) -> &[(f64, f64)] {
         &self.groups[..self.used]
     }
 

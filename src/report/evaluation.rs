@@ -334,9 +334,11 @@ fn passed_over(evaluation: &Evaluation) -> Option<String> {
     let (serving, point) = (evaluation.scenario.serving.as_ref()?, evaluation.serving?);
     let (set, found) = (serving.features.adapters.as_ref()?, point.adapters?);
     let resident = f64::from(set.resident);
+    let told = matches!(serving.arrivals, Arrivals::Rate(_)) && serving.prefill.is_none() && !serving.terms.replay;
+    let waits = if told { "That is in first tokens" } else { "That wait is in no latency here" };
     (found.sequences.is_infinite() && found.different > resident + 0.5).then(|| {
         format!(
-            "Those in decode would bring {:.0} different adapters to an engine that keeps {resident}: it fills up with requests for those that it has, and the others wait until one of these has none left. That wait is in no latency here; `serving.adapters.resident` at the former, or adapter-aware routing, is without it.",
+            "Those in decode would bring {:.0} different adapters to an engine that keeps {resident}: it fills up with requests for those that it has, and the others wait until one of these has none left. {waits}; with `serving.adapters.resident` at the former, or with adapter-aware routing, they do not.",
             found.different
         )
     })
@@ -361,6 +363,9 @@ fn unsettled(evaluation: &Evaluation) -> Option<String> {
     const DAY: Seconds = Seconds::new(86_400.0);
     let (serving, point) = (evaluation.scenario.serving.as_ref()?, evaluation.serving?);
     let Arrivals::Rate(_) = serving.arrivals else { return None };
+    if passed_over(evaluation).is_some() {
+        return None;
+    }
     let of_all = point.replicas as f64 / (point.replicas + point.spares) as f64;
     let most = point.most * of_all;
     let free = 1.0 - point.request_rate() / most;

@@ -231,6 +231,17 @@ fn engines_fill_up_with_requests_for_the_adapters_that_they_have() {
         );
         assert!(!all.1 && some.1 && many.1, "{all:?} {some:?} {many:?}");
     }
+    // At a rate, a fifth waits until one of the other four has no request left: the longer, the more come.
+    let queue = |rate: f64, count: u32| {
+        let adapters = format!("serving.adapters={{ count = {count}, rank = 16, resident = 4 }}");
+        let (code, json, stderr) = eval(&[&adapters, &format!("serving.arrivals={{ rate = \"{rate} request/s\" }}")]);
+        assert_eq!(code, 0, "{stderr}");
+        (figure(&json, "queue_s"), figure(&json, "ttft_p95_s"))
+    };
+    let waits = [2.0, 20.0, 40.0, 60.0].map(|rate| (queue(rate, 4), queue(rate, 5)));
+    assert!((waits[0].1.0 / waits[0].0.0 - 1.0).abs() < 1e-3, "{waits:?}");
+    assert!(waits[2].1.0 > 1.0 + waits[2].0.0 && waits[2].1.1 > 5.0 + waits[2].0.1, "{waits:?}");
+    assert!(waits.is_sorted_by(|before, after| before.1.0 <= after.1.0), "{waits:?}");
     // Where one without a place holds up the others, the batch ends there.
     let (all, some) = (of(4, IN_TURN), of(5, IN_TURN));
     assert!(some.0 < 0.3 * all.0 && !some.1, "{all:?} {some:?}");

@@ -62,6 +62,7 @@ impl Shapes {
             popularity,
             parts: shared_out(set, engines),
             resident: f64::from(set.resident),
+            passed_over: !serving.engine_memory.adapters_in_turn,
             parameters: adapter_numbers(set, &layout),
             projections: set.parameters.projections,
             kernel: serving.efficiency.adapter_kernel,
