@@ -36,11 +36,11 @@ pub struct Adapters<'a> {
 
 /// Requests whose adapter has no place in memory as they come, in an engine that takes others in past them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct PassedOver {
+struct PassedOver {
     /// Their share of all.
-    pub share: f64,
+    share: f64,
     /// How long they wait on average, over the time that a request is in the engine.
-    pub wait: f64,
+    wait: f64,
 }
 
 impl PassedOver {
@@ -51,7 +51,7 @@ impl PassedOver {
     /// with those that follow it until a place is free, as long for any adapter as leaves no more of them than places. Met within 8%
     /// of a simulation request by request where more adapters want a place than there are; where as many do as there are, chance alone
     /// has some wait besides (8% of requests for an eighth of their time where 11 of 16 are wanted on average).
-    pub fn of(popularity: &Popularity, places: f64, requests: f64) -> Self {
+    fn of(popularity: &Popularity, places: f64, requests: f64) -> Self {
         let each = |wait: f64| {
             popularity.groups().iter().map(move |(members, probability)| {
                 let (own, in_place) = (probability * requests, (probability * requests).exp_m1());

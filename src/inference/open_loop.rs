@@ -9,7 +9,6 @@ use super::pace::Pace;
 use super::prompt_queue::PromptQueue;
 use super::replay::{ByPrompt, Replayed, Servers, Times, replay};
 use super::scattered::Scattered;
-use super::waiting::Wait;
 use super::{Filled, Replica, Scratch};
 use crate::scenario::Balancing;
 use crate::units::{RequestRate, Seconds};
