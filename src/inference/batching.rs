@@ -132,8 +132,31 @@ impl Replica<'_> {
         let (step, cycle) = self.token_step(batch, request.context());
         let begin = batch / (request.output * f64::from(self.spread.pipeline));
         let held = self.hardware.batching.stall.value.get() * others;
-        let prefill = prefills.each(step.total(), begin, held);
+        let prefill = match self.gathered(begin) {
+            Some(prompts) => prefills.of(prompts),
+            None => prefills.each(step.total(), begin, held),
+        };
         TokenTime { step, cycle, stall: prefill * (held * begin) }
+    }
+
+    /// Prompts that are found together by an engine that looks for new requests every so many steps, as the one of them that
+    /// is asked about finds it, where so many begin in the time of a step: after prompts it looks again at once.
+    fn gathered(&self, begin: f64) -> Option<f64> {
+        self.features.polls.map(|steps| 1.0 + begin * steps)
+    }
+
+    /// What a prompt waits more than where the engine looks before each step: until it does, and for those that it is found with.
+    fn polled(&self, batch: f64, cycle: Seconds, request: &Request, prefills: &Together, others: f64) -> Seconds {
+        let Some(steps) = self.features.polls else { return Seconds::ZERO };
+        // With nothing to do it looks all the time.
+        let at_work = 1.0 - (-batch * others).exp();
+        let begin = batch * others / (request.output * f64::from(self.spread.pipeline));
+        let prompts = 1.0 + begin * steps;
+        let most = self.prompts_of_step(request.input);
+        let of_step = prompts.min(most);
+        let each = prefills.of(of_step) * of_step;
+        let all = each * f64::midpoint((prompts / most).max(1.0), 1.0);
+        cycle * ((steps - 1.0) / 2.0 * at_work) + all.saturating_sub(prefills.of(1.0))
     }
 
     /// Tokens' times that a prompt waits on average until each attention group has one, where the engine takes them in together: they
@@ -250,7 +273,9 @@ impl Replica<'_> {
         let times = |state: &SteadyState| {
             let steps = state.cycle * self.joined_steps(request.input, state.batch * others);
             let balancing = state.tpot * self.balancing(state.batch, request);
-            (hardware.first_token + prefill + steps + before + balancing, state.tpot * request.output)
+            let later = 1.0 - in_bursts.min(1.0);
+            let polled = self.polled(state.batch, state.cycle, request, &prefills, others) * later;
+            (hardware.first_token + prefill + steps + before + balancing + polled, state.tpot * request.output)
         };
         for _ in 0..ITERATIONS {
             let (first, decoding) = times(&state_of(batch));

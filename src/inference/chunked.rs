@@ -43,7 +43,8 @@ impl Replica<'_> {
         let step = |tokens: f64| self.prompt_step(tokens, tokens * groups, chunks.shared);
         let full = step(chunks.tokens) * (count - 1.0);
         let rest = step(new - chunks.tokens * (count - 1.0));
-        full + rest + self.cut_attention(new, cached, (chunks, count)) + self.prefill_overhead(new + cached) * count
+        let device = full + rest + self.cut_attention(new, cached, (chunks, count));
+        self.while_launching(device, self.prefill_overhead(new + cached) * count)
     }
 
     /// Attention of a prompt in chunks: its arithmetic, or reading what stands before each chunk, whichever is longer.

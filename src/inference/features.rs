@@ -22,6 +22,8 @@ pub struct Features<'a> {
     pub launch: Option<Seconds>,
     /// Steps that a prompt waits at most for one in each other attention group, where the engine takes them in together.
     pub balance: Option<f64>,
+    /// Steps of decode from one look for new requests to the next, where the engine does not look before each.
+    pub polls: Option<f64>,
     /// Whether ranks gather all tokens for the experts and scatter what comes back, rather than send each where it goes.
     pub gathers: bool,
     /// Graphs that steps of decode are replayed as, where they are of some sizes only.

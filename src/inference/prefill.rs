@@ -53,9 +53,9 @@ impl Replica<'_> {
         let computed = match self.cut(new) {
             Some(cut) => self.chunked_prefill(new, cached, busy, cut) * of_group,
             None => {
-                self.prompt_step_by(costs, own, own * busy, false)
-                    + self.prompt_attention(new, cached) * of_group
-                    + self.prefill_overhead(new + cached)
+                let device =
+                    self.prompt_step_by(costs, own, own * busy, false) + self.prompt_attention(new, cached) * of_group;
+                self.while_launching(device, self.prefill_overhead(new + cached))
             }
         };
         computed + draft + self.adapter_prefill(own, self.chunks(new))
@@ -101,8 +101,8 @@ impl Replica<'_> {
             None => self.prompt_attention(new, cached),
         };
         let part = new / full.tokens;
-        let step = (full.time + launching) * part;
-        (step + attention + self.adapter_prefill(new, part)) / f64::from(self.spread.attention_data) + draft
+        let step = self.while_launching(full.time * part + attention, launching * part);
+        (step + self.adapter_prefill(new, part)) / f64::from(self.spread.attention_data) + draft
     }
 
     /// A step that is full of prompts.
@@ -168,6 +168,11 @@ impl Replica<'_> {
     pub(super) fn prompt_attention(&self, new: f64, cached: f64) -> Seconds {
         let flops: Flops = self.shape.mixers.iter().map(|layers| layers.prefill(cached, new)).sum();
         flops / self.hardware.attention / self.tensor() * self.hardware.prefill
+    }
+
+    /// A step whose kernels the host launches ahead of the device: it takes the longer of both.
+    pub(super) fn while_launching(&self, device: Seconds, launching: Seconds) -> Seconds {
+        match std::env::var("FORM").as_deref() { Ok("max") => device.max(launching), Ok("rss") => roofline(device, launching), _ => device + launching }
     }
 
     /// Launching the kernels of all layers, those of experts among them.

@@ -37,6 +37,19 @@ impl Together {
         (prompts, time / prompts)
     }
 
+    /// The part that each of so many takes.
+    pub(super) fn of(&self, prompts: f64) -> Seconds {
+        for window in self.0.windows(2) {
+            let &[(from, low), (to, high)] = window else { continue };
+            if to > from && prompts <= to {
+                let part = ((prompts - from) / (to - from)).max(0.0);
+                return (low + (high.saturating_sub(low)) * part) / prompts.max(from);
+            }
+        }
+        let [.., (all, time)] = self.0;
+        time / all
+    }
+
     /// The same where a prompt alone takes so long.
     pub(super) fn over(&self, alone: Seconds) -> Self {
         let [(_, one), ..] = self.0;

@@ -82,7 +82,7 @@ impl Shapes {
             },
             launch: serving.efficiency.eager_unit,
         });
-        Features { speculation, chunks, two_batches, adapters, excess, launch, balance, gathers, graphs }
+        Features { speculation, chunks, two_batches, adapters, excess, launch, balance, polls: None, gathers, graphs }
     }
 
     /// A worker that only takes prompts in.

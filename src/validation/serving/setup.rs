@@ -117,6 +117,8 @@ pub struct Setup {
     pub(super) version: Option<EngineVersion>,
     /// Steps that a prompt waits at most for one in each other attention group.
     pub(super) balance: Option<f64>,
+    /// Steps of decode from one look for new requests to the next.
+    pub(super) polls: Option<f64>,
     /// What the benchmark is called whose throughput it is.
     pub(super) table: Option<String>,
     /// How requests come.
@@ -159,6 +161,7 @@ impl Setup {
             speculation,
             gathers: hardware.gathers(self.version),
             balance: self.balance,
+            polls: self.polls,
             ..Features::default()
         };
         let replica = |spread| Replica::new(&self.shape, hardware, spread).with(features).as_they_lie();

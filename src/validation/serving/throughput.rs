@@ -66,6 +66,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         accelerator: named.accelerator,
         version,
         balance: None,
+        polls: None,
         table: Some(engine_text.split(" (").next().unwrap_or(engine_text).to_owned()),
         engine,
         spread: Spread::from(layout),
