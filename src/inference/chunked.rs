@@ -31,7 +31,7 @@ impl Replica<'_> {
     /// Prefill in so many chunks (Agrawal et al., Sarathi-Serve, arXiv 2403.02310, section 4).
     ///
     /// Arithmetic is that of the whole prompt; weights are read again for each chunk, projections among them only where no
-    /// sequence in decode shares the step and has them read anyway; layers' fixed time comes again; and every chunk's
+    /// sequence in decode shares the step and has them read anyway; layers are launched again; and every chunk's
     /// attention reads the cache of the tokens before it. So many attention groups have a prompt each.
     pub(super) fn chunked_prefill(
         &self,
@@ -59,8 +59,9 @@ impl Replica<'_> {
         let chunks = self.features.chunks.filter(|chunks| chunks.shared)?;
         let last = chunks.tokens.min(new);
         let before = cached + new - last;
-        let own = self.prompt_step(last, last, chunks.shared) + self.prefill_overhead(new + cached);
-        Some(cycle + own + self.prompt_attention(last, before).max(self.cache(1.0, before, 1.0)))
+        let attention = self.prompt_attention(last, before).max(self.cache(1.0, before, 1.0));
+        let device = self.prompt_step(last, last, chunks.shared) + attention;
+        Some(cycle + self.while_launching(device, self.prefill_overhead(new + cached)))
     }
 }
 

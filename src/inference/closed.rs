@@ -155,7 +155,8 @@ mod tests {
             prefill: &|new| {
                 let all: f64 = new.iter().sum();
                 let attention: Seconds = new.iter().map(|new| engine.prompt_attention(*new, 0.0)).sum();
-                (engine.prompt_step(all, all, false) + attention + engine.prefill_overhead(all)).value()
+                let device = engine.prompt_step(all, all, false) + attention;
+                device.max(engine.prefill_overhead(all)).value()
             },
             behind: &|new| (hardware.first_token + state.cycle * engine.chunks(new)).value(),
             token: &|batch| engine.token_time(&request, batch.max(1.0), &together, others).total().value(),

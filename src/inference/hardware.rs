@@ -37,6 +37,8 @@ pub(super) struct ClassRates {
     pub(super) expert_read: f64,
     /// Rate of experts in prefill over that of formats whose scales of blocks the matrix units do not take.
     pub(super) expert_rate: f64,
+    /// Bytes of a number of an activation that it is multiplied with.
+    pub(super) activation: f64,
 }
 
 /// An accelerator as an engine of a family finds it.
@@ -116,22 +118,22 @@ impl Hardware {
         let peak = |data_type| accelerator.peak_dense.get(data_type);
         let bf16 = peak(DataType::Bf16).ok_or_else(|| MissingServing::Peak(accelerator.generation.clone()))?;
         let kernels = set.kernels;
-        let class = |peak, read, expert_read| ClassRates { peak, read, expert_read, expert_rate: 1.0 };
+        let class = |peak, read, expert_read| ClassRates { peak, read, expert_read, expert_rate: 1.0, activation: 2.0 };
         let scaled = kernels.block_scaled.value.get();
         // Without matrix units for a format, its weights are unpacked to 16 bits as they are read.
         let eight = peak(DataType::Fp8).or_else(|| peak(DataType::Int8)).unwrap_or(bf16);
         let unpacked = kernels.fp4_unpacked.value.get();
         let (nvfp4, mxfp4) = match peak(DataType::Fp4) {
             Some(fp4) => {
-                let native = |rates| ClassRates { expert_rate: scaled, ..rates };
-                (native(class(fp4, generation.fp4_weights.value.get(), 1.0)), native(class(eight, 1.0, 1.0)))
+                let native = |rates, activation| ClassRates { expert_rate: scaled, activation, ..rates };
+                (native(class(fp4, generation.fp4_weights.value.get(), 1.0), 0.5), native(class(eight, 1.0, 1.0), 1.0))
             }
             None => (class(bf16, unpacked, unpacked), class(bf16, unpacked, unpacked)),
         };
         let integers = kernels.int4_unpacked.value.get();
         Ok(Self {
             wide: class(bf16, 1.0, 1.0),
-            eight: class(eight, 1.0, 1.0),
+            eight: ClassRates { activation: 1.0, ..class(eight, 1.0, 1.0) },
             nvfp4,
             mxfp4,
             int4: class(bf16, integers, integers),

@@ -285,7 +285,8 @@ mod tests {
                     engine.prefill_together(new.len() as f64, all / new.len() as f64, 0.0).value()
                 } else {
                     let attention: Seconds = new.iter().map(|new| engine.prompt_attention(*new, 0.0)).sum();
-                    (engine.prompt_step(all, all, false) + attention + engine.prefill_overhead(all)).value()
+                    let device = engine.prompt_step(all, all, false) + attention;
+                    device.max(engine.prefill_overhead(all)).value()
                 }
             },
             behind: &|new| {

@@ -146,22 +146,27 @@ impl Replica<'_> {
         let memory = self.prompt_memory();
         let mut read = if shared { Seconds::ZERO } else { costs.read };
         let mut multiplied = costs.token * tokens;
+        let mut moved = Seconds::ZERO;
         for layers in &self.shape.experts {
             let each = layers.layers / self.spread.stage();
             let rates = hardware.class(layers.expert.class);
+            let slots = self.spread.slots(layers.experts);
+            let untouched = (1.0 - layers.per_token / slots).powf(all);
             // Beyond a full step of one group, experts' tiles fill up to what large batches in decode reach.
             let rate = hardware.experts * rates.expert_rate;
             let filled = hardware.kernels.decode_experts.value.get().max(rate);
             let rate = (rate * (all / FULL_STEP).max(1.0)).min(filled);
-            let busiest = layers.per_token * all * each * self.busiest();
-            multiplied += layers.expert.flops * busiest / (rates.peak * rate);
-            let slots = self.spread.slots(layers.experts);
-            let untouched = (1.0 - layers.per_token / slots).powf(all);
+            let copies = layers.per_token * all * each * self.busiest();
+            multiplied += layers.expert.flops * copies / (rates.peak * rate);
+            // Ranks that share each expert take all of its tokens, as wide as they are.
+            let shared_by = if self.spread.expert_parallel { 1.0 } else { self.spread.stage() };
+            let width = layers.width * shared_by;
+            moved += layers.moved(width, rates.activation) * copies / memory;
             read += layers.expert.bytes * (slots * (1.0 - untouched) * each) / memory;
         }
         let messages =
             if self.exchanges() { self.prompt_exchange(tokens) } else { self.all_reduces(tokens, Seconds::ZERO) };
-        (roofline(multiplied, read) + messages) * hardware.prefill + self.handed_over(tokens)
+        (roofline(multiplied, read) + moved + messages) * hardware.prefill + self.handed_over(tokens)
     }
 
     /// Attention of a prompt's tokens among themselves and to those that are cached.
@@ -172,7 +177,7 @@ impl Replica<'_> {
 
     /// A step whose kernels the host launches ahead of the device: it takes the longer of both.
     pub(super) fn while_launching(&self, device: Seconds, launching: Seconds) -> Seconds {
-        match std::env::var("FORM").as_deref() { Ok("max") => device.max(launching), Ok("rss") => roofline(device, launching), _ => device + launching }
+        device.max(launching)
     }
 
     /// Launching the kernels of all layers, those of experts among them.

@@ -1,6 +1,6 @@
 //! A model's arithmetic and traffic, counted once.
 
-use super::decode::{COMBINED, DISPATCHED};
+use super::decode::{ACTIVATION, COMBINED, DISPATCHED};
 use crate::catalog::model::{Block, Feed, Format, Mixer, Model, Module, Number, Span};
 use crate::catalog::serving_coverage::Architecture;
 use crate::memory::serving::CacheFormats;
@@ -67,11 +67,22 @@ pub(super) struct ExpertLayers {
     pub(super) per_token: f64,
     /// Width of what is sent to an expert.
     pub(super) width: f64,
+    /// Width within an expert.
+    pub(super) inner: f64,
     /// One expert of one layer.
     pub(super) expert: Projections,
 }
 
 impl ExpertLayers {
+    /// What kernels move of a token on its way through an expert beside the expert itself: it is read in 16 bits, written in the
+    /// order of experts with so many bytes a number, and read again; gates, what they gate, and their product are written and
+    /// read, the last as it was; what comes out is written and read, in 16 bits, to be added up. `width` is that of a token.
+    pub(super) fn moved(&self, width: f64, activation: f64) -> Bytes {
+        let outside = 3.0 * ACTIVATION + 2.0 * activation;
+        let within = 4.0 * ACTIVATION + 2.0 * activation;
+        Bytes::new(width * outside + self.inner * within)
+    }
+
     /// What one token sends to an expert, and what comes back.
     pub(super) fn token_both_ways(&self) -> Bytes {
         Bytes::new(self.width * (DISPATCHED + COMBINED))
@@ -217,6 +228,7 @@ fn expert_layers(model: &Model, block: &Block) -> Option<ExpertLayers> {
         experts: f64::from(moe.experts),
         per_token: f64::from(moe.per_token),
         width: f64::from(width),
+        inner: f64::from(moe.expert.ffn),
         expert: Projections::new(model, Module::Experts, each),
     })
 }

@@ -43,6 +43,9 @@ impl Pattern {
     }
 }
 
+/// Requests that are open from which scripts let an engine look for new ones less often.
+const MANY: f64 = 16.0;
+
 /// A pattern and what it stands for.
 type Alias<T> = (Pattern, T);
 
@@ -227,6 +230,7 @@ pub struct Aliases {
     models: Vec<Alias<String>>,
     served: Vec<Alias<String>>,
     prompts: Vec<Prompts>,
+    polls: Vec<Alias<[u32; 2]>>,
     precisions: Vec<Alias<Precision>>,
     shardings: Vec<Alias<Sharding>>,
     recomputes: Vec<Alias<StatedRecompute>>,
@@ -284,6 +288,7 @@ impl Aliases {
             }),
             models: aliases(r, "model", |r| r.get("model")),
             served: aliases(r, "served_model", |r| r.get("model")),
+            polls: aliases(r, "polls", |r| [r.get("few"), r.get("many")]),
             prompts: r.tables("prompts", |r| Prompts {
                 input: r.get("input"),
                 output: r.get("output"),
@@ -367,7 +372,12 @@ impl Aliases {
         first(&self.models, model).map(String::as_str)
     }
 
-    /// The catalog's id of a model that a run serves.
+    /// Steps of decode from one look of an engine for new requests to the next, with so many open, where the scripts that ran a
+    /// campaign set them.
+    pub(super) fn polls(&self, campaign: &str, open: f64) -> Option<f64> {
+        first(&self.polls, campaign).map(|[few, many]| f64::from(if open < MANY { *few } else { *many }))
+    }
+
     /// Prompts of a run of TensorRT-LLM's benchmark with prompts and answers of so many tokens, where its documents say.
     pub(super) fn prompts(&self, input: f64, output: f64) -> Option<f64> {
         let same = |tokens: u32, stated: f64| (f64::from(tokens) - stated).abs() < 0.5;
@@ -375,6 +385,7 @@ impl Aliases {
         self.prompts.iter().find(of_lengths).map(|run| f64::from(run.count))
     }
 
+    /// The catalog's id of a model that a run serves.
     pub(super) fn served(&self, model: &str) -> Option<&str> {
         first(&self.served, model).map(String::as_str)
     }

@@ -62,16 +62,13 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         let rule = "as the engine's documents have it for ranks that attend for requests of their own".to_owned();
         filled.push(Fill { field: "balance", value: format!("at most {steps} steps"), rule });
     }
-    let blackwell = named.accelerator.generation.starts_with("blackwell");
-    let mut polls = (engine == "sglang" && blackwell && layout.attention_data == 1 && !pools)
-        .then_some(if concurrency < 16.0 { 10.0 } else { 30.0 });
-    match std::env::var("POLL").as_deref() {
-        Ok("none") => polls = None,
-        Ok("glm") => {
-            if named.id.starts_with("glm") && row.text("precision") == Some("fp8") { polls = None }
-            if named.id.starts_with("qwen3.5") && row.text("precision") == Some("fp8") && row.text("source").is_some_and(|s| s.contains("0.5.10")) { polls = polls.map(|_| 10.0) }
-        }
-        _ => {}
+    let named_by = ["source", "backend", "backend_version", "model_path", "system", "precision"];
+    let campaign = named_by.map(|column| row.text(column).unwrap_or_default()).join(" ");
+    // Groups that attend for requests of their own, and workers of pools, look before each step.
+    let polls = aliases.polls(&campaign, concurrency).filter(|_| layout.attention_data == 1 && !pools);
+    if let Some(steps) = polls {
+        let rule = "as the scripts of InferenceX have it (--scheduler-recv-interval)".to_owned();
+        filled.push(Fill { field: "polls", value: format!("every {steps} steps"), rule });
     }
     let request = Request { input, cached: 0.0, output, beyond: 0.0 };
     let load = Load { request, concurrency, waves: rounds, fixed_length };
