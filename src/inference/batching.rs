@@ -222,7 +222,8 @@ impl Replica<'_> {
         let open = load.concurrency.min(filled.room.requests).max(1.0);
         let others = 1.0 - open.recip();
         let evenly = coming.requests.answers.scatter() <= 0.0 && served.variance <= 0.0;
-        let never = load.waves.is_finite() || others <= 0.0 || evenly;
+        // Those that an engine finds together where it looks every so many steps are counted with its looking.
+        let never = load.waves.is_finite() || others <= 0.0 || evenly || self.features.polls.is_some();
         let shared = self.shared_steps(load.request.input);
         // The engine goes on with tokens meanwhile, so that prompts keep it for no longer than it serves them at most.
         let least = SECOND * (1.0 / filled.most.over(SECOND));

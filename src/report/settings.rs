@@ -247,6 +247,7 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         ("serving.cuda_graphs.batch_sizes", format!("[{}]", sizes.join(", ")))
     }));
     all.extend(features.balance_steps.map(|steps| ("serving.attention_data_balance.wait_steps", steps.to_string())));
+    all.extend(features.poll_steps.map(|steps| ("serving.poll_steps", steps.to_string())));
     all.extend(features.eager.then(|| ("serving.cuda_graphs", "false".to_owned())));
     all.extend(features.block_tokens.map(|tokens| ("serving.block_tokens", tokens.to_string())));
     all.extend(features.slice.iter().map(|slice| ("serving.slice", slice.asked.clone())));

@@ -132,6 +132,7 @@ pub const KEYS: &[&str] = &[
     "serving.cuda_graphs.batch_sizes",
     "serving.attention_data_balance",
     "serving.attention_data_balance.wait_steps",
+    "serving.poll_steps",
     "serving.block_tokens",
     "serving.prompt_logprobs",
     "serving.adapters",

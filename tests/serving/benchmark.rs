@@ -109,10 +109,28 @@ fn graphs_pad_batches_that_are_open_too() {
 }
 
 #[test]
+fn an_engine_that_looks_for_requests_every_so_many_steps_takes_them_in_later() {
+    let of = |steps: u32, open: u32| {
+        let (steps, open) =
+            (format!("serving.poll_steps={steps}"), format!("serving.arrivals={{ concurrency = {} }}", open * 16));
+        let (code, json, stderr) = eval(&["serving.engine=\"sglang\"", &steps, &open]);
+        assert_eq!(code, 0, "{stderr}");
+        ["ttft_s", "decode_step_s", "prefill_s"].map(|key| figure(&json, key))
+    };
+    let [[each, step, prefill], [seldom, slower, _]] = [1, 31].map(|steps| of(steps, 64));
+    // 15 steps on average, and the prompts of others that came meanwhile.
+    let waited = seldom - each;
+    assert!(waited > 15.0 * slower.min(step) && waited < 15.0 * step + 4.0 * prefill, "{waited} {step} {prefill}");
+    // One by itself is found at once.
+    assert!((of(31, 1)[0] / of(1, 1)[0] - 1.0).abs() < 1e-9);
+}
+
+#[test]
 fn wrong_graphs_balances_and_waves_are_refused() {
     let experts = "serving.model=\"qwen3-235b-a22b\"";
     let groups = "serving.layout={ tensor = 1, attention_data = 8, expert = 8 }";
     let balance = "serving.attention_data_balance={ wait_steps = 60 }";
+    let sglang = "serving.engine=\"sglang\"";
     for (settings, said, hint) in [
         (&["serving.cuda_graphs={ batch_sizes = [] }"][..], "graphs of no batch", "such as [1, 2, 4, 8, 16]"),
         (&["serving.cuda_graphs={ batch_sizes = [8, 4] }"], "4 sequences comes after one of 8", "larger than the one"),
@@ -129,6 +147,10 @@ fn wrong_graphs_balances_and_waves_are_refused() {
             "that is open",
             "concurrency = 64",
         ),
+        (&["serving.poll_steps=30", "serving.arrivals={ concurrency = 64 }"], "only SGLang", "engine = \"sglang\""),
+        (&[sglang, "serving.poll_steps=0"], "serving.poll_steps", "1 to"),
+        (&[sglang, "serving.poll_steps=30", "serving.arrivals={ rate = \"1 request/s\" }"], "that is open", "= 64"),
+        (&[sglang, "serving.poll_steps=30", "serving.layout=\"auto\""], "that is open", "one layout"),
         (&[experts, groups, "serving.expert_imbalance=\"even\""], "serving.expert_imbalance", "\"by-placement\""),
         (&["serving.expert_imbalance=\"by-placement\""], "an expert_imbalance of by-placement", "an expert above 1"),
         (

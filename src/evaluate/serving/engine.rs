@@ -72,7 +72,7 @@ impl Shapes {
         let excess = asked.expert_imbalance.excess();
         let gathers = rates.is_some_and(|rates| rates.gathers(serving.engine_version));
         let two_batches = asked.two_batch_overlap;
-        let balance = asked.balance_steps.map(f64::from);
+        let (balance, polls) = (asked.balance_steps.map(f64::from), asked.poll_steps.map(f64::from));
         let graphs = asked.graphs.as_ref().map(|sizes| Graphs {
             sizes,
             most: asked.max_num_seqs.map_or(f64::INFINITY, f64::from),
@@ -82,7 +82,7 @@ impl Shapes {
             },
             launch: serving.efficiency.eager_unit,
         });
-        Features { speculation, chunks, two_batches, adapters, excess, launch, balance, polls: None, gathers, graphs }
+        Features { speculation, chunks, two_batches, adapters, excess, launch, balance, polls, gathers, graphs }
     }
 
     /// A worker that only takes prompts in.

@@ -30,6 +30,8 @@ pub(in crate::scenario) struct EngineFile {
     pub(in crate::scenario) cuda_graphs: Option<GraphsFile>,
     /// Steps that attention groups wait for each other's prompts at most.
     pub(in crate::scenario) attention_data_balance: Option<u32>,
+    /// Steps of decode from one look for new requests to the next.
+    pub(in crate::scenario) poll_steps: Option<u32>,
     /// Tokens of a block of the cache.
     pub(in crate::scenario) block_tokens: Option<u32>,
     /// Whether the probabilities of prompts' own tokens are asked for.
@@ -48,11 +50,13 @@ pub(in crate::scenario) struct EngineFile {
     pub(in crate::scenario) graphs_at: Span,
     /// Place of that of the balance of attention groups.
     pub(in crate::scenario) balance_at: Span,
+    /// Place of the steps between looks for new requests.
+    pub(in crate::scenario) polls_at: Span,
     /// Place of that of the imbalance.
     pub(in crate::scenario) imbalance_at: Span,
 }
 
-/// Steps that attention groups wait for each other's prompts.
+/// Steps that attention groups wait for each other's prompts, or that pass until an engine looks for new requests.
 const WAITED: std::ops::RangeInclusive<u32> = 1..=1_000_000;
 
 /// `serving.cuda_graphs`: whether steps of decode are replayed as graphs, or of which batches there are such.
@@ -386,6 +390,8 @@ impl EngineFile {
             expert_imbalance: expert_imbalance(r),
             attention_data_balance: r.optional_table("attention_data_balance", |r| r.within("wait_steps", &WAITED)),
             balance_at: r.place("attention_data_balance"),
+            poll_steps: r.optional_within("poll_steps", &WAITED),
+            polls_at: r.place("poll_steps"),
             imbalance_at: r.place("expert_imbalance"),
         }
     }

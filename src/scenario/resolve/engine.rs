@@ -35,6 +35,8 @@ pub struct EngineFeatures {
     pub graphs: Option<Vec<f64>>,
     /// Steps that attention groups wait for each other's prompts at most, where they are taken in together.
     pub balance_steps: Option<u32>,
+    /// Steps of decode from one look for new requests to the next, where the engine does not look before each.
+    pub poll_steps: Option<u32>,
     /// Whether the host launches kernels of decode one by one, as engines do that are told not to capture graphs.
     pub eager: bool,
     /// Tokens of a block of the cache, where they are not the engine's usual.
@@ -143,6 +145,7 @@ pub(super) fn bind(
         expert_imbalance: wanted.expert_imbalance.unwrap_or_default(),
         graphs,
         balance_steps: wanted.attention_data_balance,
+        poll_steps: wanted.poll_steps.filter(|steps| *steps > 1),
         eager,
         block_tokens: wanted.block_tokens,
         prompt_logprobs: wanted.prompt_logprobs.unwrap_or(false),

@@ -235,6 +235,7 @@ fn as_benchmarks_come(wanted: &ServingFile, (arrivals, asked): (Arrivals, &Asked
     // A search tries pools too.
     let pools = pools || wanted.layout.search;
     balanced_groups(wanted, arrivals, pools, sink);
+    polled(wanted, arrivals, pools, sink);
     all_at_once(wanted, (arrivals, asked), pools, sink);
 }
 
@@ -248,6 +249,24 @@ fn balanced_groups(wanted: &ServingFile, arrivals: Arrivals, pools: bool, sink: 
         "how long attention groups wait for each other's prompts is known of a number of requests that is open";
     let hint = "give `serving.arrivals = { concurrency = 64 }` and one layout for prefill and decode, or leave it out";
     sink.push(Diagnostic::new(Code::Inconsistent, message).at(&features.balance_at, "asked for here").hint(hint));
+}
+
+/// Refuses looks for new requests every so many steps where no engine looks so, or nothing is known of it.
+fn polled(wanted: &ServingFile, arrivals: Arrivals, pools: bool, sink: &Sink) {
+    let features = &wanted.features;
+    if features.poll_steps.is_none() {
+        return;
+    }
+    let (message, hint) = if wanted.engine != ServingEngine::Sglang {
+        ("only SGLang looks for new requests every so many steps", "give serving.engine = \"sglang\", or leave it out")
+    } else if pools || matches!(arrivals, Arrivals::Rate(_)) {
+        let hint =
+            "give `serving.arrivals = { concurrency = 64 }` and one layout for prefill and decode, or leave it out";
+        ("how long requests wait until the engine looks for them is known of a number that is open", hint)
+    } else {
+        return;
+    };
+    sink.push(Diagnostic::new(Code::Inconsistent, message).at(&features.polls_at, "asked for here").hint(hint));
 }
 
 /// Refuses prompts that are all there from the start where they do not go through in waves.
