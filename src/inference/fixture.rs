@@ -60,11 +60,13 @@ pub(super) const fn tensor(tensor: u32) -> Spread {
 
 /// An H100 as an engine finds it.
 pub(super) fn h100() -> Hardware {
-    let class =
-        |tera: f64| ClassRates { peak: FlopRate::new(tera * 1e12), read: 1.0, expert_read: 1.0, expert_rate: 1.0 };
+    let class = |tera: f64| {
+        let peak = FlopRate::new(tera * 1e12);
+        ClassRates { peak, read: 1.0, expert_read: 1.0, expert_rate: 1.0, activation: 2.0 }
+    };
     Hardware {
         wide: class(989.4),
-        eight: class(1_978.9),
+        eight: ClassRates { activation: 1.0, ..class(1_978.9) },
         nvfp4: class(989.4),
         mxfp4: class(989.4),
         int4: class(989.4),
