@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn latencies_scatter_as_those_of_requests_one_by_one() {
         let of = |mean, cv| Moments { mean, cv };
-        let (first, token, whole) = (0.06, 0.015, 0.015);
+        let (first, token, whole) = (0.06, 0.015, 0.017);
         for (input, output, open, room, near) in [
             (of(2_048.0, 0.0), of(256.0, 0.0), 1, 100, first),
             (of(2_048.0, 0.0), of(256.0, 0.0), 16, 100, first),
@@ -213,7 +213,7 @@ mod tests {
         ] {
             let [reckoned, found] = both(input, output, (open, 1_000), waves);
             let off: [f64; 10] = std::array::from_fn(|index| reckoned[index] / found[index] - 1.0);
-            let near = [0.35, 0.5, 0.21, 0.2, 0.05, 0.05, 0.05, 0.12, 0.12, 0.12];
+            let near = [0.35, 0.5, 0.28, 0.2, 0.05, 0.05, 0.05, 0.12, 0.12, 0.12];
             assert!((0..10).all(|index| off[index].abs() < near[index]), "{input:?} {output:?} {open}: {off:.3?}");
         }
     }
