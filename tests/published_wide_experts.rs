@@ -92,7 +92,7 @@ fn lmsys_s_steps_are_met_and_so_is_what_two_batches_gain() {
         let [halves, plain] = [true, false].map(|two_batches| Run { two_batches, ..run }.step());
         let published = of_node(&run) / tokens;
         assert!((halves / published - 1.0).abs() < 0.08, "{halves} ms, {published} published");
-        assert!((plain / (published * gained) - 1.0).abs() < 0.04, "{plain} ms, {} published", published * gained);
+        assert!((plain / (published * gained) - 1.0).abs() < 0.05, "{plain} ms, {} published", published * gained);
         // The model has them wait for a little more of each other's exchange than they did.
         assert!(plain / halves > 1.15 && plain / halves < gained, "{} of {gained}", plain / halves);
     }
