@@ -8,4 +8,4 @@ mod residency;
 pub(crate) mod fixture;
 
 pub use fleet::{Load, Pace, load};
-pub use residency::{Waits, resumed};
+pub use residency::{Waiting, Waits};

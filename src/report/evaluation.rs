@@ -423,9 +423,10 @@ fn overrun(evaluation: &Evaluation) -> Vec<String> {
 fn crowded_out(evaluation: &Evaluation) -> Option<String> {
     let (agents, point) = (evaluation.scenario.agents.as_ref()?, evaluation.agents.as_ref()?);
     let (held, said) = (evaluation.serving?.resident?, agents.task.reuse.session);
-    (held.session < said).then(|| {
+    // Of so few that lose theirs nothing is said.
+    (held.session.get() < said.get() * 0.999).then(|| {
         format!(
-            "{} sessions wait, and the memory that running requests leave has room for {}: {} of further steps find theirs, where `agents.session_hit` says {}, and the rest is computed again. Tiers beyond are `serving.cache.tiers`.",
+            "{} sessions wait, and the memory that running requests leave has room for {}, of which those that have ended take a part: {} of further steps find theirs, where `agents.session_hit` says {}, and the rest is computed again. Tiers beyond are `serving.cache.tiers`.",
             significant(point.load.idle_sessions, 4),
             significant(held.fit, 4),
             percent(held.session.get()),

@@ -7,7 +7,6 @@ use super::caching::groups_of;
 use super::holding::Holding;
 use super::sessions::{Step, waits_of};
 use super::{Bound, Reuse, ServingPoint, answered, tokens_up};
-use crate::agents::resumed;
 use crate::evaluate::Infeasible;
 use crate::inference::{Scratch, Short};
 use crate::scenario::{Agents, Arrivals, Cluster, Serving};
@@ -18,6 +17,8 @@ use crate::workload::{Requests, Reuse as Shares, Task};
 const ROUNDS: u32 = 60;
 const NEAR: f64 = 1e-8;
 const ENOUGH: f64 = 1e-4;
+/// Share of further steps that may lose their session in what is taken for finding all of them.
+const FEW: f64 = 1e-3;
 /// Rounds after which a limit is reckoned from the last ones, and the share of a step that the next one may be for it.
 const REACH: u32 = 4;
 const SLOW: f64 = 0.98;
@@ -69,7 +70,8 @@ pub(super) fn settled(
 ) -> Result<ServingPoint, Infeasible> {
     let asked = Asked { serving, agents, cluster, step: Step::new(&agents.task) };
     let all = asked.within(f64::INFINITY, (bound, scratch))?;
-    let found_all = |point: &ServingPoint| point.resident.is_none_or(|held| held.session >= agents.task.reuse.session);
+    let said = agents.task.reuse.session.get();
+    let found_all = |point: &ServingPoint| point.resident.is_none_or(|held| held.session.get() >= said * (1.0 - FEW));
     if !matches!(serving.arrivals, Arrivals::Most) || found_all(&all) {
         return Ok(all);
     }
@@ -190,7 +192,7 @@ impl Asked<'_> {
             found.map_err(crowded_out)?
         };
         let fit = self.fit(&point);
-        let found = resumed(&waits_of(agents, point.request_rate() / task.tokens().calls), fit);
+        let found = waits_of(agents, &self.step, point.request_rate() / task.tokens().calls).resumed(fit);
         point.resident = Some(ResidentPoint { fit, session });
         Ok((point, Fraction::new(said.get() * found).unwrap_or(said)))
     }
@@ -201,7 +203,8 @@ impl Asked<'_> {
         let layout = serving.prefill.map_or(serving.layout, |pool| pool.layout);
         let holding = Holding::new(serving, cluster.nodes_of_prefill());
         let held = |tokens: f64| holding.fits(&layout, tokens_up(tokens));
-        let session = held(step.shared + step.resumed);
+        // What all begin with lies there once.
+        let (shared, session) = (held(step.shared), held(step.resumed));
         let (request, state) = (&point.request, &point.state);
         let replicas = point.replicas as f64;
         let rate = RequestRate::new(state.requests_per_second);
@@ -212,7 +215,8 @@ impl Asked<'_> {
         let groups = groups_of(layout, engines);
         // By Little's law.
         let running = rate.over(each) * replicas / groups;
-        let free = session.pool.saturating_sub(held(tokens).request * running);
+        let own = held(tokens).request.saturating_sub(shared.request);
+        let free = session.pool.saturating_sub(shared.request).saturating_sub(own * running);
         free / session.request * groups
     }
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::caching::{CachePoint, ROUNDS, Settling, groups_of, recompute, room};
 use super::{Bound, Reuse, ServingPoint, answered};
-use crate::agents::{Waits, resumed};
+use crate::agents::{Waiting, Waits};
 use crate::evaluate::Infeasible;
 use crate::inference::{CacheTier, Hits, MOST_TIERS, Scratch, TierLinks};
 use crate::scenario::{Agents, Cluster, PrefixCaching, Routing, Serving};
 use crate::units::{Fraction, RequestRate, Seconds, Tokens};
-use crate::workload::{Requests, Reuse as Shares, Task};
+use crate::workload::{Requests, Reuse as Shares, Run, Task};
 
 const ONE: Tokens = Tokens::new(1.0);
 
@@ -64,7 +64,7 @@ pub(super) fn settled(
     let links = TierLinks { tiers, recompute, scatter: task.success.prompt_scatter().powi(2) };
     let aware = caching.routing == Routing::Aware;
     let mut groups = groups_of(layout, u64::from(cluster.nodes_of_prefill().accelerators) / layout.ranks());
-    let (mut waits, mut settling) = ([Waits::default(); 2], Settling::default());
+    let (mut waits, mut settling) = (Waiting::default(), Settling::default());
     loop {
         let most = step.of_calls * task.reuse.session.get();
         let [balanced, sticky] = [false, true].map(|aware| hits(&waits, (own, &tiers, groups), aware, most));
@@ -79,7 +79,7 @@ pub(super) fn settled(
         scratch.forget();
         let mut point = answered(&with, cluster, &reuse, (bound, scratch))?;
         let tasks = point.request_rate() / task.tokens().calls;
-        waits = waits_of(agents, tasks);
+        waits = waits_of(agents, &step, tasks);
         let found = groups_of(layout, point.pool.map_or(point.replicas, |pool| pool.workers));
         let each = point.state.requests_per_second * point.replicas as f64 / found;
         if settling.settled(each) && (found - groups).abs() <= 0.5 && settling.rounds > 2 || settling.rounds == ROUNDS {
@@ -98,24 +98,26 @@ pub(super) fn settled(
     }
 }
 
-/// Waits of tasks of which so many begin: for tools and for people.
-pub(super) fn waits_of(agents: &Agents, tasks: RequestRate) -> [Waits; 2] {
+/// Waits of tasks of which so many begin: for tools and for people. As many sessions end.
+pub(super) fn waits_of(agents: &Agents, step: &Step, tasks: RequestRate) -> Waiting {
     let fan = agents.task.fan;
     let ways = f64::from(fan.agents) * f64::from(fan.branches);
     let of = |each: f64, mean| Waits { begin: tasks * (ways * each), mean };
-    [of(agents.task.mean(|run| run.steps), agents.tool_time), of(agents.approvals, agents.approval_time)]
+    let waits = [of(agents.task.mean(|run| run.steps), agents.tool_time), of(agents.approvals, agents.approval_time)];
+    let grown = (agents.task.mean(Run::longest) / ONE - step.shared) / step.resumed.max(1.0);
+    Waiting { waits, ended: tasks * ways, grown: grown.max(1.0) }
 }
 
 /// Where calls find what their session left, `most` of them where all is kept. Sent anywhere, a session comes by chance to the
 /// group where it was; what all see has it whichever group that was.
-fn hits(waits: &[Waits], (own, tiers, groups): (f64, &[CacheTier; MOST_TIERS], f64), aware: bool, most: f64) -> Hits {
+fn hits(waits: &Waiting, (own, tiers, groups): (f64, &[CacheTier; MOST_TIERS], f64), aware: bool, most: f64) -> Hits {
     let there = if aware { 1.0 } else { groups.recip() };
     let mut kept = own * groups;
-    let mut down_to = resumed(waits, kept);
+    let mut down_to = waits.resumed(kept);
     let mut hits = Hits { own: down_to * most * there, ..Hits::default() };
     for (index, tier) in tiers.iter().enumerate().filter(|(_, tier)| tier.prefixes > 0.0) {
         kept += if tier.shared { tier.prefixes } else { tier.prefixes * groups };
-        let found = resumed(waits, kept);
+        let found = waits.resumed(kept);
         hits.tiers[index] = if tier.shared { found * most - hits.all() } else { (found - down_to) * most * there };
         down_to = found;
     }
