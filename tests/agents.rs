@@ -14,7 +14,7 @@ fn eval(settings: &[&str]) -> (i32, Value, String) {
     (answer.code, serde_json::from_str(&answer.stdout).unwrap_or(Value::Null), answer.stderr)
 }
 
-fn agents(settings: &[&str]) -> impl Fn(&str) -> f64 {
+fn agents(settings: &[&str]) -> impl Fn(&str) -> f64 + use<> {
     let (code, json, stderr) = eval(settings);
     assert_eq!(code, 0, "{stderr}");
     move |key| json["agents"][key].as_f64().unwrap_or_else(|| panic!("agents.{key}"))
@@ -55,8 +55,8 @@ fn a_task_is_paid_in_full_and_a_success_with_its_failures() {
 
 #[test]
 fn longer_waits_hold_more_and_lost_sessions_cost_more() {
-    let (usual, slow, lost) =
-        (agents(&[]), agents(&["agents.tool_time=\"10 s\""]), agents(&["agents.session_hit=0.97"]));
+    let of = |setting| agents(&[FEWER, setting]);
+    let (usual, slow, lost) = (agents(&[FEWER]), of("agents.tool_time=\"10 s\""), of("agents.session_hit=0.97"));
     assert!(slow("kv_idle_bytes") > usual("kv_idle_bytes") && slow("kv_held_ratio") > usual("kv_held_ratio"));
     assert!(lost("prefix_hit_ratio") < usual("prefix_hit_ratio"));
     assert!(lost("cost_per_task_usd") > usual("cost_per_task_usd"), "what is lost is computed again");
@@ -74,20 +74,23 @@ fn sessions_that_memory_does_not_hold_are_told() {
             .iter()
             .any(|note| note.as_str().unwrap().contains("`agents.session_hit` says"))
     };
-    assert!(!told(&[]));
+    assert!(!told(&[FEWER]));
     assert!(told(&CROWDED));
 }
 
 /// A few users fewer than GPUs serve at most, whose people take half an hour to approve.
 const CROWDED: [&str; 2] = [FEWER, "agents.approval_time=\"30 min\""];
 const FEWER: &str = "agents.users=900";
+/// So few that sessions go on before what has ended takes their room.
+const FEW: &str = "agents.users=300";
 
 #[test]
 fn sessions_that_find_no_room_are_computed_again() {
     let (usual, crowded) = (agents(&[FEWER]), agents(&CROWDED));
-    // All find room beside what runs, and what the agents say is found.
+    // All find room beside what runs, and nearly all that the agents say is found: what has ended pushes out the longest waits.
     assert!(usual("sessions_fit_count") > usual("idle_sessions_count"));
-    assert!((usual("session_found_ratio") - 0.98).abs() < 1e-12);
+    assert!(usual("session_found_ratio") < 0.98 && usual("session_found_ratio") > 0.979);
+    assert!((agents(&[FEW])("session_found_ratio") - 0.98).abs() < 1e-9, "little has ended before all go on");
     // One wait in thirty-odd is a person's, and hardly one of those finds its session: fewer prompts are cached, and the rest
     // loads the GPUs and costs.
     assert!(crowded("sessions_fit_count") < crowded("idle_sessions_count"));
@@ -96,8 +99,9 @@ fn sessions_that_find_no_room_are_computed_again() {
     assert!(crowded("gpu_load_ratio") > usual("gpu_load_ratio"));
     let prompts = |of: &dyn Fn(&str) -> f64| of("cost_input_per_task_usd");
     assert!(prompts(&crowded) > prompts(&usual) * 1.2);
-    // What is held is no more than there is room for.
-    assert!(crowded("kv_held_ratio") < 1.2, "{}", crowded("kv_held_ratio"));
+    // What is held is no more than there is room for, but for what all begin with, which is counted in each and lies there once: an
+    // eighth of a session.
+    assert!(crowded("kv_held_ratio") * 7.0 / 8.0 < 1.2, "{}", crowded("kv_held_ratio"));
     // A tier that holds them gives it back.
     let (code, tier, stderr) =
         eval(&[CROWDED[0], CROWDED[1], "serving.cache={ tiers = [{ tier = \"host-dram-pcie5\" }] }"]);
@@ -200,8 +204,8 @@ fn calls_that_lost_their_session_hold_the_others_up() {
         ["ttft_p50_s", "ttft_p99_s", "queue_s"].map(|key| json["serving"][key].as_f64().unwrap())
     };
     // One call in fifty computes its tens of thousands of tokens again, in seconds, behind which others wait.
-    let [half, last, waits] = times(&["agents.session_hit=0.98"]);
-    let [kept_half, kept_last, kept_waits] = times(&["agents.session_hit=1"]);
+    let [half, last, waits] = times(&["agents.users=700", "agents.session_hit=0.98"]);
+    let [kept_half, kept_last, kept_waits] = times(&["agents.users=700", "agents.session_hit=1"]);
     assert!(last > 10.0 * half && kept_last < 5.0 * kept_half, "{last} of {half}, {kept_last} of {kept_half}");
     assert!(waits > 5.0 * kept_waits && half > kept_half);
 }
@@ -223,7 +227,7 @@ fn sessions_that_wait_go_to_tiers_and_come_back() {
         |json: &Value, group: &str, key: &str| json[group][key].as_f64().unwrap_or_else(|| panic!("{key}: {json}"));
     let (code, host, stderr) = with_tiers(0.02, HOST, "");
     assert_eq!(code, 0, "{stderr}");
-    let plain = eval(&[]).1;
+    let plain = eval(&[FEW]).1;
     // All that the agents say is found: 98% of further steps, a share of the calls as their steps and retries make it.
     let (own, tier) = (of(&host, "serving", "hits.own_ratio"), of(&host, "serving", "hits.tier_1_ratio"));
     let further = (0.64 * 32.0 + 0.36 * 49.0) / of(&host, "agents", "calls_per_task_count");
@@ -233,7 +237,7 @@ fn sessions_that_wait_go_to_tiers_and_come_back() {
     assert!((cached(&host) / cached(&plain) - 1.0).abs() < 1e-6);
     // Loads are waited for, and keep the links busy by what is fetched: of 64 links of 55.4 GB/s.
     let (fetched, waited) = (of(&host, "agents", "kv_fetch_gbytes_per_s"), of(&host, "serving", "cache_load_s"));
-    assert!(waited > 0.0 && of(&host, "serving", "ttft_s") > of(&plain, "serving", "ttft_s"));
+    assert!(waited > 0.0 && of(&host, "serving", "ttft_s") > waited);
     let busy = of(&host, "serving", "cache_links_busy_ratio");
     assert!((busy / (fetched / (64.0 * 55.4)) - 1.0).abs() < 0.05, "{busy} {fetched}");
     // What a call adds goes to the tier as it comes.
@@ -260,7 +264,8 @@ fn what_follows_from_tasks_is_not_said_to_be_given() {
 
 #[test]
 fn a_cache_with_room_for_all_sessions_changes_no_token() {
-    let (plain, roomy) = (eval(&[]).1, with_tiers(0.4, HOST, "").1);
+    let cache = format!("serving.cache={{ own_share = 0.4, tiers = [{HOST}] }}");
+    let (plain, roomy) = (eval(&[FEW]).1, eval(&[FEW, &cache]).1);
     for key in ["cached_tokens_per_task_count", "input_tokens_per_task_count", "kv_idle_bytes"] {
         let of = |json: &Value| json["agents"][key].as_f64().unwrap();
         assert!((of(&roomy) / of(&plain) - 1.0).abs() < 1e-6, "{key}");
