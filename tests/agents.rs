@@ -106,7 +106,10 @@ fn sessions_that_find_no_room_are_computed_again() {
     let (code, tier, stderr) =
         eval(&[CROWDED[0], CROWDED[1], "serving.cache={ tiers = [{ tier = \"host-dram-pcie5\" }] }"]);
     assert_eq!(code, 0, "{stderr}");
-    assert!((tier["agents"]["session_found_ratio"].as_f64().unwrap() - 0.98).abs() < 1e-3);
+    // Most of them: three in four of those that wait for half an hour, as what ended meanwhile is in the tier, too.
+    let found = tier["agents"]["session_found_ratio"].as_f64().unwrap();
+    let lost = |found: f64| (0.98 - found) / 0.98 * 39.4;
+    assert!(lost(found) > 0.1 && lost(found) < 0.3 && lost(crowded("session_found_ratio")) > 0.8, "{found}");
     assert!(tier["agents"]["gpu_load_ratio"].as_f64().unwrap() < crowded("gpu_load_ratio"));
 }
 
