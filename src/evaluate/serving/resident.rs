@@ -15,15 +15,15 @@ use crate::workload::{Requests, Reuse as Shares, Task};
 
 /// Rounds in which what is found settles with what is left free, at most, how near that is brought, and how near is enough.
 const ROUNDS: u32 = 60;
-const NEAR: f64 = 1e-8;
+const NEAR: f64 = 1e-7;
 const ENOUGH: f64 = 1e-4;
 /// Share of further steps that may lose their session in what is taken for finding all of them.
 const FEW: f64 = 1e-3;
 /// Rounds after which a limit is reckoned from the last ones, and the share of a step that the next one may be for it.
-const REACH: u32 = 4;
+const REACH: u32 = 2;
 const SLOW: f64 = 0.98;
-/// Halvings in which the most that is served is found.
-const HALVINGS: u32 = 20;
+/// Halvings in which the most that is served is found, to a thousandth: next to it rounds are many.
+const HALVINGS: u32 = 11;
 /// Of two parts of a range, the larger (the golden section).
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
