@@ -68,7 +68,11 @@ impl Together {
         if last.0 <= first.0 {
             return first.1;
         }
-        let least = if begin > 0.0 { begin / -(-begin).exp_m1() } else { 1.0 };
+        // Below the first terms of its series, which spare an exponential where more come during a prefill.
+        let most_of_chance = 1.0 + begin * (0.5 + begin / 12.0);
+        let with_chance = |prompts: f64| {
+            if prompts < most_of_chance { prompts.max(begin / -(-begin).exp_m1()) } else { prompts }
+        };
         for window in self.0.windows(2) {
             let &[(from, low), (to, high)] = window else { continue };
             if to <= from {
@@ -84,8 +88,9 @@ impl Together {
             let c = begin * fixed * held;
             // a s^2 - b s - c = 0; where prompts come faster than longer steps take them in, there is no end to them.
             let prompts = if a > 0.0 { (b + (b * b + 4.0 * a * c).max(0.0).sqrt()) / (2.0 * a) } else { f64::INFINITY };
-            if prompts.max(least) <= to {
-                let prompts = prompts.max(least).max(from);
+            let prompts = with_chance(prompts);
+            if prompts <= to {
+                let prompts = prompts.max(from);
                 return step * ((fixed + slope * prompts) / prompts);
             }
         }
