@@ -97,8 +97,10 @@ pub struct ServingOverhead {
     pub recurrent: Ranged<Factor>,
     /// Of experts.
     pub experts: Ranged<Factor>,
-    /// What quantising activations to 8 bits for it adds to a unit.
+    /// What quantising activations to 8 bits for it adds to a unit, with scales that are known before.
     pub quantised: Ranged<Factor>,
+    /// The same with scales of blocks, which are the activations' own.
+    pub quantised_blocks: Ranged<Factor>,
     /// The same to NVFP4.
     pub quantised_fp4: Ranged<Factor>,
     /// Time of an expert that a step touches, in one layer, beside reading it.
@@ -209,6 +211,7 @@ impl ServingEfficiency {
                 recurrent: r.get("recurrent"),
                 experts: r.get("experts"),
                 quantised: r.get("quantised"),
+                quantised_blocks: r.get("quantised_blocks"),
                 quantised_fp4: r.get("quantised_fp4"),
                 expert: r.get("expert"),
             }),
@@ -264,7 +267,8 @@ impl ConstantSet for ServingEfficiency {
         push_constants!(all, "kernel", kernels, Factor: block_scaled, routing);
         let overhead = &mut self.overhead;
         push_constants!(all, "overhead", overhead, Time: step, sequence, expert);
-        push_constants!(all, "overhead", overhead, Factor: latent, indexed, recurrent, experts, quantised, quantised_fp4);
+        push_constants!(all, "overhead", overhead, Factor: latent, indexed, recurrent, experts);
+        push_constants!(all, "overhead", overhead, Factor: quantised, quantised_blocks, quantised_fp4);
         push_constants!(all, "messages", self.messages, Time: all_reduce, all_to_all, gather);
         push_constants!(all, "messages", self.messages, Share: exchange);
         push_constants!(all, "batching", self.batching, Factor: stall, fixed_length);

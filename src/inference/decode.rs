@@ -267,6 +267,7 @@ impl Replica<'_> {
         // Activations are quantised to match by kernels of their own.
         let quantised = |class: Class| match class {
             Class::Eight => overhead.quantised.value.get(),
+            Class::EightBlocks => overhead.quantised_blocks.value.get(),
             Class::Nvfp4 => overhead.quantised_fp4.value.get(),
             Class::Wide | Class::Mxfp4 | Class::Int4 => 0.0,
         };

@@ -111,6 +111,7 @@ pub(super) fn h100() -> Hardware {
             recurrent: factor(2.5),
             experts: factor(0.7),
             quantised: factor(0.8),
+            quantised_blocks: factor(0.8),
             quantised_fp4: factor(0.8),
             expert: Ranged::exact(us(0.1)),
         },

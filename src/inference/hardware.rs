@@ -218,7 +218,7 @@ impl Hardware {
     pub(super) const fn class(&self, class: Class) -> ClassRates {
         match class {
             Class::Wide => self.wide,
-            Class::Eight => self.eight,
+            Class::Eight | Class::EightBlocks => self.eight,
             Class::Nvfp4 => self.nvfp4,
             Class::Mxfp4 => self.mxfp4,
             Class::Int4 => self.int4,

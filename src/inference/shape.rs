@@ -14,6 +14,8 @@ pub(super) enum Class {
     Wide,
     /// 8 bits, activations quantised to match.
     Eight,
+    /// The same with a scale for each block, and activations with scales that are found as they come.
+    EightBlocks,
     /// NVFP4, activations quantised to match where the matrix units have it.
     Nvfp4,
     /// MXFP4 with activations of 8 bits, or of 16 where the matrix units do not have it.
@@ -25,6 +27,7 @@ pub(super) enum Class {
 impl Class {
     fn of(format: Format) -> Self {
         match format.number {
+            Number::Fp8 if format.group > 0 => Self::EightBlocks,
             Number::Fp8 | Number::Int8 | Number::Fp6 => Self::Eight,
             Number::Fp4 if format.group == 32 => Self::Mxfp4,
             Number::Fp4 => Self::Nvfp4,

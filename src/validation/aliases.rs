@@ -1,7 +1,7 @@
 //! Published names and the catalog's: a table of patterns in which the first match holds.
 
 use super::reliability::{Cause, Figure, Fleet};
-use crate::catalog::model::Norm;
+use crate::catalog::model::{Format, Norm};
 use crate::catalog::training_efficiency::Framework;
 use crate::diagnostics::Sink;
 use crate::document::{Node, Reader};
@@ -73,6 +73,15 @@ pub(super) struct Hardware {
     pub(super) node: String,
     /// The fabric where a row states none.
     pub(super) fabric: String,
+}
+
+/// A model that published runs serve.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Served {
+    /// Its id in the catalog.
+    pub(super) model: String,
+    /// What 8 bits of it are published in, where that is not what its own entry says and not a scale for a whole tensor or row.
+    pub(super) eight: Option<Format>,
 }
 
 /// The links of a GPU that runs of collectives name.
@@ -228,7 +237,7 @@ pub struct Aliases {
     fabrics: Vec<Alias<Vec<String>>>,
     families: Vec<Alias<Supported<Shape>>>,
     models: Vec<Alias<String>>,
-    served: Vec<Alias<String>>,
+    served: Vec<Alias<Served>>,
     prompts: Vec<Prompts>,
     polls: Vec<Alias<[u32; 2]>>,
     precisions: Vec<Alias<Precision>>,
@@ -287,7 +296,7 @@ impl Aliases {
                 })
             }),
             models: aliases(r, "model", |r| r.get("model")),
-            served: aliases(r, "served_model", |r| r.get("model")),
+            served: aliases(r, "served_model", |r| Served { model: r.get("model"), eight: r.optional("eight") }),
             polls: aliases(r, "polls", |r| [r.get("few"), r.get("many")]),
             prompts: r.tables("prompts", |r| Prompts {
                 input: r.get("input"),
@@ -385,9 +394,9 @@ impl Aliases {
         self.prompts.iter().find(of_lengths).map(|run| f64::from(run.count))
     }
 
-    /// The catalog's id of a model that a run serves.
-    pub(super) fn served(&self, model: &str) -> Option<&str> {
-        first(&self.served, model).map(String::as_str)
+    /// What a run serves.
+    pub(super) fn served(&self, model: &str) -> Option<&Served> {
+        first(&self.served, model)
     }
 
     pub(super) fn precision(&self, precision: &str) -> Option<Precision> {

@@ -42,14 +42,19 @@ pub fn weight_bytes(model: &Model) -> impl Iterator<Item = (Module, Bytes)> {
 ///
 /// Of a model with experts, four bits go to MLPs and experts alone, as published NVFP4, MXFP4 and INT4 checkpoints of such
 /// models have it (nvidia/DeepSeek-R1-FP4, openai/gpt-oss-120b, moonshotai/Kimi-K2.5): attention, a small part of the
-/// weights, keeps the base format.
+/// weights, keeps the base format. Modules that have such numbers already keep the scales of blocks that they were published with.
 pub fn requantise(model: &mut Model, format: Format) {
+    let published = model.formats.clone();
+    let of = |module: Module| {
+        Some(published.of(module).format).filter(|own| own.number == format.number && format.group == 0)
+    };
     let experts = model.blocks.iter().any(|block| block.moe().is_some());
     let keeps = |module: Module| experts && format.number.bits() < 8 && module == Module::Attention;
     model.formats.modules = if format == model.formats.base {
         Vec::new()
     } else {
         let modules = Formats::LINEAR.into_iter().filter(|module| !keeps(*module));
-        modules.map(|module| (module, ModuleFormat { format, kept_layers: 0 })).collect()
+        let kept = |module| ModuleFormat { format: of(module).unwrap_or(format), kept_layers: 0 };
+        modules.map(|module| (module, kept(module))).collect()
     };
 }

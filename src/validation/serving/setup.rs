@@ -348,19 +348,21 @@ pub(super) struct Named {
     pub(super) model: Model,
     pub(super) node: Arc<Entry<Node>>,
     pub(super) accelerator: Arc<Entry<Accelerator>>,
+    /// What 8 bits of the model are published in, beside a scale for a whole tensor or row.
+    eight: Option<Format>,
 }
 
 impl Named {
     /// Finds a model and an accelerator by their published names.
     pub(super) fn find(model: &str, gpu: &str, catalog: &Catalog, aliases: &Aliases) -> Result<Self, Unusable> {
         let unknown = || Unusable(format!("the catalog has no model \"{model}\""));
-        let id = aliases.served(model).ok_or_else(unknown)?;
-        let entry = catalog.models.get(id).ok_or_else(unknown)?;
+        let served = aliases.served(model).ok_or_else(unknown)?;
+        let entry = catalog.models.get(&served.model).ok_or_else(unknown)?;
         let no_part = || Unusable(format!("the catalog has no part for GPU \"{gpu}\""));
         let hardware = aliases.hardware(gpu).ok_or_else(no_part)?;
         let node = Arc::clone(catalog.nodes.get(&hardware.node).ok_or_else(no_part)?);
         let accelerator = Arc::clone(catalog.accelerators.get(&node.accelerator).ok_or_else(no_part)?);
-        Ok(Self { id: id.to_owned(), model: entry.part.clone(), node, accelerator })
+        Ok(Self { id: served.model.clone(), model: entry.part.clone(), eight: served.eight, node, accelerator })
     }
 
     /// Gives the model the formats of a published precision. The cache is in that of its own column (`fp8`, `bf16`); where the
@@ -370,7 +372,7 @@ impl Named {
         let experts = model.formats.of(Module::Experts).format;
         let format = match precision.to_lowercase().as_str() {
             "bf16" | "fp16" => Format::plain(Number::Bf16),
-            "fp8" => Format::plain(Number::Fp8),
+            "fp8" => self.eight.unwrap_or(Format::plain(Number::Fp8)),
             // A checkpoint that is published in four bits is served as it is.
             "fp4" | "nvfp4" if experts.number == Number::Fp4 => experts,
             "fp4" | "nvfp4" => Format::named("nvfp4").unwrap_or_default(),
