@@ -274,6 +274,23 @@ fn what_is_served_at_most_is_served_and_no_more() {
     }
 }
 
+/// With a number open, more open never serve less, and never more than the most.
+#[test]
+fn more_open_serve_no_less() {
+    const SHORT: [&str; 3] = ["serving.input_tokens=4096", "serving.output_tokens=16", "serving.chunk_tokens=512"];
+    const LONG: [&str; 2] = ["serving.input_tokens=30000", "serving.output_tokens=4"];
+    for (scenario, more) in WAYS.into_iter().chain([(DENSE, &SHORT[..]), (DENSE, &LONG[..])]) {
+        let mut before = 0.0;
+        for open in [4, 16, 20, 47, 64, 128, 145, 300, 1_000, 3_000, 9_000, 15_777, 40_000] {
+            let json = answered(scenario, &[more, &[&format!("serving.arrivals={{ concurrency = {open} }}")]].concat());
+            let (served, most) = (of(&json, "requests_per_s"), of(&json, "most_requests_per_s"));
+            assert!(served >= before * (1.0 - 1e-12), "{scenario} {more:?} {open}: {served} after {before}");
+            assert!(served <= most * (1.0 + 1e-9), "{scenario} {more:?} {open}: {served} of {most}");
+            before = served;
+        }
+    }
+}
+
 #[test]
 fn engines_take_as_many_at_once_as_they_do_by_default() {
     let of = |engine: &str, more: &[&str]| {

@@ -4,11 +4,11 @@ use super::closed::{Turns, scattered};
 use super::coming::Coming;
 use super::features::TokenTime;
 use super::latency::Latencies;
-use super::open_loop::crossing;
+use super::open_loop::{LEAST, crossing};
 use super::prompt_queue::PromptQueue;
 use super::scattered::Scattered;
 use super::together::Together;
-use super::waiting::Wait;
+use super::waiting::{Round, Wait};
 use super::{Filled, Replica, Room, Scratch, StepTime};
 use crate::units::{RequestRate, Seconds};
 
@@ -96,6 +96,12 @@ impl SteadyState {
     }
 }
 
+/// Others in decode beside one that is: of so many on average in an engine that has taken `open`, each of the others is there as
+/// if it were by itself (the arrival theorem, Sevcik and Mitrani 1981, in Schweitzer's form).
+fn beside(batch: f64, open: f64) -> f64 {
+    batch * (1.0 - open.max(1.0).recip())
+}
+
 impl SteadyState {
     /// Requests that end.
     pub fn rate(&self) -> RequestRate {
@@ -146,17 +152,23 @@ impl Replica<'_> {
     }
 
     /// What a prompt waits more than where the engine looks before each step: until it does, and for those that it is found with.
-    fn polled(&self, batch: f64, cycle: Seconds, request: &Request, prefills: &Together, others: f64) -> Seconds {
+    fn polled(&self, others: f64, cycle: Seconds, request: &Request, prefills: &Together) -> Seconds {
         let Some(steps) = self.features.polls else { return Seconds::ZERO };
         // With nothing to do it looks all the time.
-        let at_work = 1.0 - (-batch * others).exp();
-        let begin = batch * others / (request.output * f64::from(self.spread.pipeline));
+        let at_work = 1.0 - (-others).exp();
+        let begin = others / (request.output * f64::from(self.spread.pipeline));
         let prompts = 1.0 + begin * steps;
         let most = self.prompts_of_step(request.input);
         let of_step = prompts.min(most);
         let each = prefills.of(of_step) * of_step;
         let all = each * f64::midpoint((prompts / most).max(1.0), 1.0);
         cycle * ((steps - 1.0) / 2.0 * at_work) + all.saturating_sub(prefills.of(1.0))
+    }
+
+    /// The same beside so many others in decode, whose prefills alone hold its own tokens up.
+    fn token_beside(&self, request: &Request, others: f64, prefills: &Together) -> TokenTime {
+        let number = 1.0 + others;
+        self.token_time(request, number, prefills, others / number)
     }
 
     /// Tokens' times that a prompt waits on average until each attention group has one, where the engine takes them in together: they
@@ -190,23 +202,25 @@ impl Replica<'_> {
         scratch: &mut Scratch,
     ) -> (SteadyState, Latencies) {
         let by_chance = self.by_chance(load, filled, coming, scratch);
-        // Those that wait by chance keep the batch below what chunks of prompts find steps beside.
-        let places = if by_chance(filled.most, Seconds::ZERO, Seconds::ZERO).share > 0.0 { filled.room } else { room };
+        // Those that wait keep the batch below what chunks of prompts find steps beside.
+        let places = if load.waves.is_finite() { room } else { filled.room };
         let (state, turns, taken, waits) = self.open_at_once(load, (filled.alone(), filled.most), places, &by_chance);
         let queued = scratch.over_prompts(|timed| timed.served).variance;
-        let before = waits.of_open(state.rate(), turns.taken, 1.0, queued);
-        let (cycle, beside) = (state.cycle, state.batch * (1.0 - load.concurrency.max(1.0).recip()));
-        let own = |new: f64, alone: Seconds| self.hardware.first_token + alone + cycle * self.joined_steps(new, beside);
-        let others = 1.0 - load.concurrency.max(1.0).recip();
+        let busy = (state.rate() / filled.most).min(1.0);
+        let round = Round::new((turns.taken, f64::INFINITY), busy, queued, coming.requests.overlap);
+        let before = waits.of_open(state.rate(), 1.0, &round);
+        let (cycle, others) = (state.cycle, beside(state.batch, turns.taken));
+        let own = |new: f64, alone: Seconds| self.hardware.first_token + alone + cycle * self.joined_steps(new, others);
         let token = |number: f64| {
-            self.token_time(&load.request, number.clamp(1.0, turns.taken.max(1.0)), &taken, others).total()
+            let others = beside(number, turns.taken).clamp(0.0, (turns.taken - 1.0).max(0.0));
+            self.token_beside(&load.request, others, &taken).total()
         };
         let latencies = scattered(coming, &state, &turns, (&own, before, token), scratch);
         (state, latencies)
     }
 
-    /// The wait for prompts of others that end at nearly the same time, where lengths scatter: what is of one length ends evenly. In
-    /// a benchmark's rounds it is in what measurements say of its opening burst.
+    /// The wait for prompts of others that end at nearly the same time, where lengths scatter: what is of one length ends evenly, and
+    /// waits for no more than its turn. In a benchmark's rounds it is in what measurements say of its opening burst.
     ///
     /// Of requests that come at such a rate beside a decode step that takes so long. A prompt finds the others before it, as if they
     /// came at random by themselves (Schweitzer's form of mean value analysis, 1979), and waits for all of them at most; all wait
@@ -221,9 +235,11 @@ impl Replica<'_> {
         let served = scratch.over_prompts(|timed| timed.served);
         let open = load.concurrency.min(filled.room.requests).max(1.0);
         let others = 1.0 - open.recip();
-        let evenly = coming.requests.answers.scatter() <= 0.0 && served.variance <= 0.0;
         // Those that an engine finds together where it looks every so many steps are counted with its looking.
-        let never = load.waves.is_finite() || others <= 0.0 || evenly || self.features.polls.is_some();
+        let evenly = others <= 0.0
+            || self.features.polls.is_some()
+            || (coming.requests.answers.scatter() <= 0.0 && served.variance <= 0.0);
+        let never = load.waves.is_finite();
         let shared = self.shared_steps(load.request.input);
         // The engine goes on with tokens meanwhile, so that prompts keep it for no longer than it serves them at most.
         let least = SECOND * (1.0 / filled.most.over(SECOND));
@@ -233,6 +249,13 @@ impl Replica<'_> {
         move |rate, cycle, least_wait| {
             if never {
                 return Wait::NONE;
+            }
+            if evenly {
+                return if least_wait > Seconds::ZERO {
+                    Wait { share: 1.0, mean: least_wait, ..Wait::NONE }
+                } else {
+                    Wait::NONE
+                };
             }
             let mean = (served.mean + cycle * shared).min(least);
             let queue = PromptQueue {
@@ -260,7 +283,6 @@ impl Replica<'_> {
     ) -> (SteadyState, Turns, Together, Wait) {
         let (hardware, request) = (self.hardware, &load.request);
         let admitted = load.concurrency.min(room.requests);
-        let others = 1.0 - load.concurrency.max(1.0).recip();
         let in_bursts = if load.fixed_length { hardware.batching.fixed_length.value.get() } else { 1.0 } / load.waves;
         let mut batch = admitted;
         let prefills = Together::new(self, request, admitted).over(prefill);
@@ -268,19 +290,20 @@ impl Replica<'_> {
         // In a burst each attention group has a queue of its own.
         let (groups, in_turn) = prefills.of_groups();
         let last = in_turn * ((admitted - groups).max(0.0) / f64::from(self.spread.pipeline));
-        let state_of = |batch: f64| SteadyState::of(&self.token_time(request, batch, &taken, others), batch, prefill);
+        let state_of =
+            |batch: f64| SteadyState::of(&self.token_beside(request, beside(batch, admitted), &taken), batch, prefill);
         let before = last * (in_bursts / 2.0);
         // With so many in decode: the time to the first token without any wait by chance, and that in decode.
         let times = |state: &SteadyState| {
-            let steps = state.cycle * self.joined_steps(request.input, state.batch * others);
+            let steps = state.cycle * self.joined_steps(request.input, beside(state.batch, admitted));
             let balancing = state.tpot * self.balancing(state.batch, request);
             let later = 1.0 - in_bursts.min(1.0);
-            let polled = self.polled(state.batch, state.cycle, request, &prefills, others) * later;
+            let polled = self.polled(beside(state.batch, admitted), state.cycle, request, &prefills) * later;
             (hardware.first_token + prefill + steps + before + balancing + polled, state.tpot * request.output)
         };
         for _ in 0..ITERATIONS {
             let (first, decoding) = times(&state_of(batch));
-            let settled = (admitted * (decoding / (decoding + first))).max(1.0);
+            let settled = admitted * (decoding / (decoding + first));
             let moved = (settled - batch).abs() > SETTLED * batch;
             batch = settled;
             if !moved {
@@ -299,7 +322,7 @@ impl Replica<'_> {
             batch * ((first + waits(&state).over_all() + decoding) / decoding) / admitted - 1.0
         };
         if waits(&state_of(batch)).share > 0.0 {
-            batch = crossing(over, batch.min(1.0), batch);
+            batch = crossing(over, batch.min(LEAST), batch);
         }
         let mut state = state_of(batch);
         let (first, decoding) = times(&state);

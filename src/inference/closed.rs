@@ -126,10 +126,11 @@ impl Separate<'_> {
 mod tests {
     use super::*;
     use crate::inference::prefill::FULL_STEP;
-    use crate::inference::simulation::{Draws, Engine, Sent};
+    use crate::inference::simulation::{Draws, Engine, Found, Sent};
     use crate::inference::together::Together;
-    use crate::inference::{Load, Room, fixture};
+    use crate::inference::{HandOver, Links, Load, Room, fixture};
     use crate::scenario::Balancing;
+    use crate::topology::Pairs;
     use crate::workload::{Moments, Requests};
 
     /// Mean time to the first token; half, 95% and 99% of first tokens, of tokens, and of whole requests: as reckoned, and request
@@ -148,7 +149,6 @@ mod tests {
         let (state, latencies) = engine.closed_loop_of(&load, (&filled, places), &coming, &mut scratch);
         let taken = load.concurrency.min(places.requests);
         let together = Together::new(&engine, &request, taken).over(filled.alone());
-        let others = 1.0 - load.concurrency.recip();
         let simulated = Engine {
             places: room as usize,
             tokens: Some(FULL_STEP),
@@ -159,7 +159,10 @@ mod tests {
                 engine.while_launching(device, engine.prefill_overhead(all)).value()
             },
             behind: &|new| (hardware.first_token + state.cycle * engine.chunks(new)).value(),
-            token: &|batch| engine.token_time(&request, batch.max(1.0), &together, others).total().value(),
+            token: &|batch| {
+                let number = batch.max(1.0);
+                engine.token_time(&request, number, &together, 1.0 - number.recip()).total().value()
+            },
         };
         let mut draws = Draws::new();
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some hundreds of requests")]
@@ -171,7 +174,14 @@ mod tests {
                 output: draws.lognormal(output.mean, output.cv),
             })
             .collect();
-        let found = simulated.run_open(&sent, open as usize, if waves.is_finite() { 0 } else { 2_000 });
+        held_against(
+            &state,
+            latencies,
+            &simulated.run_open(&sent, open as usize, if waves.is_finite() { 0 } else { 2_000 }),
+        )
+    }
+
+    fn held_against(state: &SteadyState, latencies: Latencies, found: &Found) -> [[f64; 10]; 2] {
         let three = |of: crate::inference::Quantiles| [of.p50, of.p95, of.p99].map(Seconds::value);
         let Latencies { first_token, token, whole } = latencies;
         let reckoned = [&[state.ttft.value()][..], &three(first_token), &three(token), &three(whole)].concat();
@@ -197,6 +207,81 @@ mod tests {
             let [reckoned, found] = both(input, output, (open, room), f64::INFINITY);
             let off: [f64; 10] = std::array::from_fn(|index| reckoned[index] / found[index] - 1.0);
             let near = |index: usize| [near, token, whole][index.saturating_sub(1) / 3];
+            assert!((0..10).all(|index| off[index].abs() < near(index)), "{input:?} {output:?} {open}: {off:.3?}");
+        }
+    }
+
+    /// The same of a prefill worker and a decode replica with so much open.
+    fn both_of_pools(input: Moments, output: Moments, open: u32) -> [[f64; 10]; 2] {
+        let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
+        let engine = Replica::new(&model, &hardware, fixture::tensor(4));
+        let requests = Requests::lognormal(input, output);
+        let request = Request { input: input.mean, cached: 0.0, output: output.mean, beyond: requests.beyond };
+        let coming =
+            Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: false, balancing: Balancing::Random };
+        let mut scratch = Scratch::default();
+        let nothing = Seconds::ZERO;
+        let transfer = HandOver {
+            fixed: nothing,
+            sent: nothing,
+            received: nothing,
+            pairs: Pairs::NEAR,
+            sharing: [1.0; 2],
+            links: Links::Cards,
+        };
+        let pools = Separate {
+            prefill: engine,
+            workers: 1.0,
+            decode: engine,
+            replicas: 1.0,
+            room: Room { requests: 1e4 },
+            transfer,
+            served: nothing,
+        };
+        let pools = Separate { served: pools.served_on_average(&request, &coming, &mut scratch), ..pools };
+        let (state, latencies) = pools.closed_of(&request, (f64::from(open), f64::INFINITY), &coming, &mut scratch);
+        let simulated = Engine {
+            places: 10_000,
+            tokens: Some(FULL_STEP),
+            prefill: &|new| {
+                let all: f64 = new.iter().sum();
+                let attention: Seconds = new.iter().map(|new| engine.prompt_attention(*new, 0.0)).sum();
+                (engine.prompt_step(all, all, false) + attention + engine.prefill_overhead(all)).value()
+            },
+            behind: &|_| (hardware.first_token + state.cycle).value(),
+            token: &|batch| pools.step(&request, batch.max(1.0)).total().value(),
+        };
+        let mut draws = Draws::new();
+        let sent: Vec<Sent> = (0..40_000)
+            .map(|_| Sent {
+                at: 0.0,
+                input: draws.lognormal(input.mean, input.cv),
+                output: draws.lognormal(output.mean, output.cv),
+            })
+            .collect();
+        held_against(&state, latencies, &simulated.run_open(&sent, open as usize, 2_000))
+    }
+
+    #[test]
+    fn pools_of_few_requests_tell_first_tokens_in_time() {
+        let of = |mean, cv| Moments { mean, cv };
+        for (input, output, open, first) in [
+            (of(2_048.0, 0.0), of(256.0, 0.0), 1, 0.01),
+            (of(2_048.0, 0.5), of(256.0, 0.5), 4, 0.05),
+            (of(2_048.0, 0.5), of(256.0, 0.5), 16, 0.2),
+            (of(2_048.0, 0.5), of(256.0, 0.5), 32, 0.14),
+            (of(2_048.0, 0.5), of(256.0, 0.5), 64, 0.05),
+            (of(2_048.0, 1.0), of(512.0, 1.0), 16, 0.13),
+            (of(2_048.0, 1.0), of(512.0, 1.0), 64, 0.17),
+            (of(500.0, 0.5), of(500.0, 0.5), 64, 0.05),
+            (of(500.0, 0.5), of(500.0, 0.5), 256, 0.09),
+            // Those of one length stay together as they began.
+            (of(2_048.0, 0.0), of(256.0, 0.0), 16, 0.35),
+            (of(2_048.0, 0.0), of(256.0, 0.0), 64, 0.06),
+        ] {
+            let [reckoned, found] = both_of_pools(input, output, open);
+            let off: [f64; 10] = std::array::from_fn(|index| reckoned[index] / found[index] - 1.0);
+            let near = |index: usize| [first, 0.05, 0.05][index.saturating_sub(1) / 3];
             assert!((0..10).all(|index| off[index].abs() < near(index)), "{input:?} {output:?} {open}: {off:.3?}");
         }
     }

@@ -220,6 +220,8 @@ mod tests {
         load: f64,
         room: u32,
         chunk: Option<f64>,
+        /// The most tokens of prompt and answer.
+        context: Option<f64>,
     }
 
     const CASE: Case = Case {
@@ -229,6 +231,7 @@ mod tests {
         load: 0.5,
         room: 2_000,
         chunk: None,
+        context: None,
     };
 
     /// Requests over so many engines, sent to them one way or another.
@@ -246,9 +249,10 @@ mod tests {
         let hardware = fixture::h100();
         let chunks = case.chunk.map(|tokens| Chunks { tokens, shared: true });
         let engine = Replica::new(model, &hardware, spread).with(Features { chunks, ..Features::default() });
-        let requests = Requests::lognormal(case.input, case.output);
-        let request =
-            Request { input: case.input.mean, cached: 0.0, output: case.output.mean, beyond: requests.beyond };
+        let requests = Requests::lognormal_within(case.input, case.output, case.context);
+        let (input, output) =
+            requests.cut.map_or((case.input.mean, case.output.mean), |taken| (taken.input, taken.output));
+        let request = Request { input, cached: 0.0, output, beyond: requests.beyond };
         let coming = Coming {
             requests: &requests,
             hit: 0.0,
@@ -302,8 +306,14 @@ mod tests {
         let sent: Vec<Sent> = (0..count)
             .map(|_| {
                 at += draws.gap(rate.value().recip() / f64::from(over.engines), case.cv);
-                let input = draws.lognormal(case.input.mean, case.input.cv);
-                Sent { at, input, output: draws.lognormal(case.output.mean, case.output.cv) }
+                let mut lengths = || {
+                    let input = draws.lognormal(case.input.mean, case.input.cv);
+                    (input, draws.lognormal(case.output.mean, case.output.cv))
+                };
+                let within = |(input, output): &(f64, f64)| input + output <= case.context.unwrap_or(f64::INFINITY);
+                // Longer ones are refused.
+                let (input, output) = std::iter::repeat_with(&mut lengths).find(within).unwrap();
+                Sent { at, input, output }
             })
             .collect();
         let (engines, mut turn, mut chance) = (over.engines as usize, 0, Draws::new());
@@ -431,13 +441,29 @@ mod tests {
             &model,
             fixture::tensor(4),
             &[
-                (Case { cv: 0.0, load: 0.6, ..some }, [0.2, 0.06, 0.05]),
-                (Case { cv: 0.0, load: 0.8, ..some }, [0.25, 0.06, 0.05]),
+                (Case { cv: 0.0, load: 0.6, ..some }, [0.15, 0.06, 0.05]),
+                (Case { cv: 0.0, load: 0.8, ..some }, [0.2, 0.06, 0.05]),
                 (Case { cv: 2.0, load: 0.3, ..some }, [0.1, 0.08, 0.06]),
                 (Case { cv: 2.0, load: 0.6, ..some }, [0.1, 0.08, 0.06]),
                 (Case { cv: 2.0, load: 0.9, ..some }, [0.15, 0.16, 0.08]),
-                (Case { cv: 2.0, load: 0.6, room: 24, ..some }, [0.4, 0.06, 0.08]),
-                (Case { cv: 2.0, load: 0.8, room: 24, ..some }, [0.4, 0.06, 0.08]),
+                (Case { cv: 2.0, load: 0.6, room: 24, ..some }, [0.38, 0.06, 0.08]),
+                (Case { cv: 2.0, load: 0.8, room: 24, ..some }, [0.14, 0.06, 0.08]),
+            ],
+        );
+    }
+
+    #[test]
+    fn lengths_that_scatter_by_twice_their_mean_are_cut_at_the_context() {
+        let model = fixture::shape("llama-3.1-70b");
+        let one = |mean, cv| Moments { mean, cv };
+        let case = Case { input: one(1_024.0, 2.0), output: one(256.0, 2.0), context: Some(8_192.0), ..CASE };
+        hold(
+            &model,
+            fixture::tensor(4),
+            &[
+                (Case { load: 0.3, ..case }, [0.05, 0.05, 0.08]),
+                (Case { load: 0.6, ..case }, [0.1, 0.05, 0.09]),
+                (Case { load: 0.8, ..case }, [0.15, 0.05, 0.1]),
             ],
         );
     }
@@ -447,7 +473,7 @@ mod tests {
         let model = fixture::shape("deepseek-v3");
         let spread = Spread { tensor: 1, attention_data: 8, pipeline: 1, expert_parallel: true, redundant_experts: 0 };
         let case = Case { output: Moments { mean: 512.0, cv: 0.5 }, ..CASE };
-        let near = [0.2, 0.05, 0.05];
+        let near = [0.18, 0.05, 0.05];
         hold(&model, spread, &[(Case { load: 0.3, ..case }, near), (Case { load: 0.8, ..case }, near)]);
     }
 }

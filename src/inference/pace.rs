@@ -238,13 +238,13 @@ mod tests {
 
     #[test]
     fn room_keeps_the_number_and_is_full_at_last() {
-        for (b, room, rate) in [(0.0, 110.0, 100.0), (0.3, 120.0, 100.0), (0.5, 140.0, 100.0), (0.5, 110.0, 104.5)] {
+        for (b, room, rate) in [(0.0, 110_u32, 100.0), (0.3, 120, 100.0), (0.5, 140, 100.0), (0.5, 110, 104.5)] {
             // The same chances up to the room, beyond which each further one is as likely as the load says.
             let time = straight(b);
             let ends = |n: f64| n * 0.01 / time(n).value();
-            let load = rate / ends(room);
+            let load = rate / ends(room.into());
             let (mut share, mut shares) = (1.0, vec![1.0]);
-            for number in 1..=room as u32 {
+            for number in 1..=room {
                 share *= rate / ends(f64::from(number));
                 shares.push(share);
             }
@@ -253,7 +253,7 @@ mod tests {
             let mean = shares.iter().enumerate().map(|(number, share)| number as f64 * share).sum::<f64>() / all;
             let full = shares.last().unwrap() / all;
             let free = (100.0 * (1.0 - b) + b) * rate / (100.0 - b * rate);
-            let pace = Pace::new(free.min(room), 1.0, (room, full), straight(b));
+            let pace = Pace::new(free.min(room.into()), 1.0, (room.into(), full), straight(b));
             // By Little's law.
             let taken = time(pace.seen()).value() * 100.0 * rate;
             assert!((taken / mean - 1.0).abs() < 0.01, "{b} {room} {rate}: {taken}, {mean}, {full}");

@@ -15,7 +15,7 @@ use super::prompt_queue::PromptQueue;
 use super::replay::{ByPrompt, Replayed, Servers, Times, replay};
 use super::scattered::Scattered;
 use super::together::Together;
-use super::waiting::Wait;
+use super::waiting::{Round, Wait};
 use super::{Hardware, Replica, Room, Scratch, StepTime};
 use crate::units::{RequestRate, Seconds};
 
@@ -316,10 +316,19 @@ impl Separate<'_> {
         let burst = last * (0.5 / waves);
         let links =
             |rate: RequestRate, batch: f64| self.transfer.wait(rate, self.ends_of_links(request, rate, batch), scatter);
+        // Prompts come again as answers end: each finds what others have before it.
+        let in_workers = |state: &SteadyState, rate: RequestRate| {
+            let prefilled = self.prefilled();
+            let elsewhere = prefilled.over(state.ttft.saturating_sub(alone) + state.tpot * request.output);
+            let round = Round::new((open, elsewhere), rate / prefilled, served.variance, coming.requests.overlap);
+            (prompts(prefilled * round.load()), round)
+        };
         let at = |rate: RequestRate| {
             let batch = self.batch_at(request, rate);
-            let queue = prompts(rate).over_all() + burst;
-            self.state(request, rate, batch, Waited { queue, links: links(rate, batch).over_all() }).with_prefill(alone)
+            let links = links(rate, batch).over_all();
+            let state = self.state(request, rate, batch, Waited { queue: burst, links }).with_prefill(alone);
+            let queue = in_workers(&state, rate).0.over_all();
+            SteadyState { ttft: state.ttft + queue, queue: state.queue + queue, ..state }
         };
         let waits = |rate: RequestRate, room: Seconds| {
             let together = waves.recip().min(1.0);
@@ -327,8 +336,14 @@ impl Separate<'_> {
             // As many as wait for room, by Little's law, are not taken.
             let taken = (open - rate.over(room)) / self.replicas;
             let turns = Turns { together, last, room, open: open / self.replicas, taken };
-            let in_workers = prompts(rate).of_open(rate, open, self.workers, served.variance);
-            let on_links = links(rate, self.batch_at(request, rate)).of_open(rate, open, self.senders(), scatter);
+            let state = self.state(request, rate, self.batch_at(request, rate), Waited::default()).with_prefill(alone);
+            let (in_workers, round) = in_workers(&state, rate);
+            let in_workers = in_workers.of_open(rate, self.workers, &round);
+            let on_links = links(rate, self.batch_at(request, rate)).of_open(
+                rate,
+                self.senders(),
+                &Round { served: scatter, ..round },
+            );
             (turns, in_workers.and(on_links))
         };
         // By Little's law, as shares of the most: those that come, over those that end with so many open.

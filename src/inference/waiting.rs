@@ -1,10 +1,15 @@
 //! Waits that some requests meet.
 
+use statrs::function::gamma::{gamma_ur, ln_gamma};
+
 use super::scattered::Scattered;
 use crate::units::{RequestRate, Seconds};
 
 /// Share of requests that is as good as none.
 const NEVER: f64 = 1e-12;
+
+/// Standard deviations of a number of requests from its mean beyond which a queue is taken as never empty, or as hardly ever full.
+const FEW: f64 = 10.0;
 
 /// A wait that is none for some.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,18 +62,19 @@ impl Wait {
     }
 
     /// The same mean where no more than so many are open, which come at that rate, one after another for each that ends, to so many
-    /// queues whose service times scatter with that squared coefficient of variation.
+    /// queues.
     ///
-    /// Those before one are what is open less what is elsewhere: a number that scatters as Poisson's of those elsewhere at
-    /// most (of the machine repair model, exactly where the queue is never empty), each of them served for a time that scatters by
+    /// Those before one are what is open less what is elsewhere: a number that scatters as those in service at once do that come so
+    /// (of the machine repair model Poisson's, exactly where the queue is never empty), each of them served for a time that scatters by
     /// itself. Where that is less than what requests at random scatter by, more wait and all of them more alike.
-    pub(super) fn of_open(self, rate: RequestRate, open: f64, queues: f64, served: f64) -> Self {
+    pub(super) fn of_open(self, rate: RequestRate, queues: f64, round: &Round) -> Self {
+        let Round { open, served, coming, .. } = *round;
         let (waiting, all) = (rate.over(self.over_all()), self.with_none().variance);
         if waiting <= 0.0 || all <= 0.0 {
             return self;
         }
         let waiting = waiting.min(open);
-        let variance = (served * queues * waiting + (open - waiting)) / (waiting * waiting);
+        let variance = (served * queues * waiting + coming * (open - waiting)) / (waiting * waiting);
         if variance >= all {
             return self;
         }
@@ -139,6 +145,59 @@ pub(super) fn erlang_c(servers: f64, offered: f64) -> f64 {
     blocked / (1.0 - load * (1.0 - blocked))
 }
 
+/// Requests that go round between a queue with one server and elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Round {
+    /// How many.
+    pub(super) open: f64,
+    /// Time elsewhere, in those of a service.
+    pub(super) elsewhere: f64,
+    /// Squared coefficient of variation of services, and of the times between those that come, over times as long as those elsewhere.
+    pub(super) served: f64,
+    pub(super) coming: f64,
+}
+
+impl Round {
+    /// Of a queue that is busy for that share of the time. What comes again is what left, a time elsewhere ago: of two such times the
+    /// lesser is `overlap` of their mean, and those that are alike pass on how it left (Eckberg 1983), which is as it is served where
+    /// the queue is busy, and as it came where not (Marshall 1968, in Whitt's form of 1983).
+    pub(super) fn new((open, elsewhere): (f64, f64), busy: f64, served: f64, overlap: f64) -> Self {
+        let square = busy * busy;
+        let kept = 1.0 - overlap * (1.0 - square);
+        let coming = if kept > 0.0 { (1.0 - overlap * (1.0 - square * served)) / kept } else { served };
+        Self { open, elsewhere, served, coming }
+    }
+
+    /// The load at which such a queue, to which requests come by themselves, has as many before one that comes as here. What comes
+    /// finds the others as they are without it (the arrival theorem; Reiser and Lavenberg, Mean-value analysis of closed multichain
+    /// queueing networks, 1980).
+    ///
+    /// Of exponential services that number is exactly what Erlang's B of the others says, however times elsewhere scatter (the
+    /// machine repair model). Where services scatter otherwise, as many as that makes wait longer or shorter go as one (as Hayward
+    /// takes bursts), so that few are before one as Pollaczek and Khinchine have it, and many as fill the queue.
+    pub(super) fn load(&self) -> f64 {
+        let one = f64::midpoint(1.0, self.served);
+        let (others, elsewhere) = ((self.open - 1.0).max(0.0) / one, self.elsewhere / one);
+        if others <= 0.0 || elsewhere <= 0.0 {
+            return others / (1.0 + others);
+        }
+        let before = if elsewhere > others + FEW * elsewhere.sqrt() {
+            // Hardly any: Schweitzer's form of 1979, which has no difference of large numbers.
+            let most = ((others - 1.0) / others).max(0.0);
+            let free = elsewhere + 1.0 - others * most;
+            2.0 * others / (free + (free * free + 4.0 * most * others).sqrt())
+        } else {
+            let free = if elsewhere < others - FEW * others.sqrt() {
+                0.0
+            } else {
+                (others * elsewhere.ln() - elsewhere - ln_gamma(others + 1.0)).exp() / gamma_ur(others + 1.0, elsewhere)
+            };
+            (others - elsewhere * (1.0 - free)).max(0.0)
+        };
+        before / (1.0 + before)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,6 +235,35 @@ mod tests {
         }
         assert_eq!(Wait::NONE.and(one), one);
         assert_eq!(one.and(Wait::NONE), one);
+    }
+
+    #[test]
+    fn few_that_go_round_find_what_mean_value_analysis_says() {
+        let before = |open: f64, elsewhere: f64, served: f64| {
+            let load = Round { open, elsewhere, served, coming: 1.0 }.load();
+            load / (1.0 - load)
+        };
+        for elsewhere in [0.5, 4.0, 20.0, 200.0, 3_000.0] {
+            // W(n) = 1 + L(n - 1), and L(n) by Little's law; within a hundredth where hardly any are before one.
+            let mut due = 0.0;
+            for open in 1..4_000 {
+                let found = before(open.into(), elsewhere, 1.0);
+                assert!((found - due).abs() < 0.01 * due + 1e-9, "{open} {elsewhere}: {found} {due}");
+                let whole = 1.0 + due;
+                due = f64::from(open) * whole / (whole + elsewhere);
+            }
+        }
+        // Services that are all alike: half of that where few are before one, and all of it where it is never empty.
+        let halved = |open: f64| before(open, 100.0, 0.0) / before(open, 100.0, 1.0) / 2.0;
+        assert!((halved(20.0) - 0.5).abs() < 0.02 && (halved(400.0) - 1.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn what_goes_round_comes_as_it_left() {
+        let coming = |busy: f64, served: f64, overlap: f64| Round::new((10.0, 10.0), busy, served, overlap).coming;
+        // Where times elsewhere are alike it is as served, where nothing waits or times differ without bound as at random.
+        assert!((coming(0.5, 0.25, 1.0) - 0.25).abs() < 1e-12 && (coming(0.0, 0.25, 0.7) - 1.0).abs() < 1e-12);
+        assert!((coming(1.0, 0.25, 0.0) - 1.0).abs() < 1e-12 && (coming(1.0, 0.25, 0.5) - 0.625).abs() < 1e-12);
     }
 
     #[test]
