@@ -151,7 +151,8 @@ impl Replica<'_> {
         self.features.polls.map(|steps| 1.0 + begin * steps)
     }
 
-    /// What a prompt waits more than where the engine looks before each step: until it does, and for those that it is found with.
+    /// What a prompt waits more, beside so many others in decode, than where the engine looks before each step: until it does, and for those
+    /// that it is found with.
     fn polled(&self, others: f64, cycle: Seconds, request: &Request, prefills: &Together) -> Seconds {
         let Some(steps) = self.features.polls else { return Seconds::ZERO };
         // With nothing to do it looks all the time.
