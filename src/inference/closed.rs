@@ -277,7 +277,7 @@ mod tests {
             (of(500.0, 0.5), of(500.0, 0.5), 64, 0.08),
             (of(500.0, 0.5), of(500.0, 0.5), 256, 0.12),
             // Those of one length stay together as they began.
-            (of(2_048.0, 0.0), of(256.0, 0.0), 16, 0.38),
+            (of(2_048.0, 0.0), of(256.0, 0.0), 16, 0.9),
             (of(2_048.0, 0.0), of(256.0, 0.0), 64, 0.1),
         ] {
             let [reckoned, found] = both_of_pools(input, output, open);
