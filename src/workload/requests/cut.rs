@@ -8,7 +8,7 @@ use super::{Answers, Cut, Moments, Requests};
 const NEVER: f64 = 1e-6;
 /// Standard deviations to each side over which shares are added up, and the steps of that.
 const WIDEST: f64 = 6.0;
-const STEPS: u32 = 384;
+const STEPS: usize = 384;
 
 /// Share of a normal distribution below so many standard deviations.
 fn below(deviations: f64) -> f64 {
@@ -50,7 +50,12 @@ impl Lognormal {
         if self.sigma > 0.0 { 0.0 } else { self.of.mean }
     }
 
-    /// The share that is at most so long, and those. The `k`-th moment of a lognormal below a point `b` standard deviations from the
+    /// The share that is at most so long.
+    fn share(&self, most: f64) -> f64 {
+        below(self.deviations(most))
+    }
+
+    /// The same, and those. The `k`-th moment of a lognormal below a point `b` standard deviations from the
     /// middle is the whole one times `Phi(b - k sigma)`.
     fn within(&self, most: f64) -> (f64, Answers) {
         let at = self.deviations(most);
@@ -72,7 +77,7 @@ impl Requests {
     /// left; answers of long prompts have less room than others.
     pub(super) fn cut_at(&mut self, context: f64, input: Moments, output: Moments) -> Option<Cut> {
         let (prompts, answers) = (Lognormal::new(input), Lognormal::new(output));
-        let half = |of: &Lognormal| 1.0 - below(of.deviations(context / 2.0));
+        let half = |of: &Lognormal| 1.0 - of.share(context / 2.0);
         if half(&prompts) + half(&answers) < NEVER {
             return None;
         }
@@ -102,26 +107,25 @@ impl Requests {
     /// nothing.
     fn cut_prompts(&mut self, context: f64, prompts: &Lognormal, answers: &Lognormal) -> Option<f64> {
         let longest = prompts.deviations(context - answers.least()).min(WIDEST);
-        let step = (longest + WIDEST) / f64::from(STEPS);
-        let cell = |index: u32| {
-            let at = -WIDEST + step * (f64::from(index) + 0.5);
+        let step = (longest + WIDEST) / STEPS as f64;
+        let cells: [f64; STEPS] = std::array::from_fn(|index| {
+            let at = -WIDEST + step * (index as f64 + 0.5);
             let density = (-at * at / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
-            density * step * answers.within(context - prompts.at(at)).0
-        };
-        let all: f64 = (0..STEPS).map(cell).sum();
+            density * step * answers.share(context - prompts.at(at))
+        });
+        let all: f64 = cells.iter().sum();
         if 1.0 - all < NEVER || all <= 0.0 {
             return None;
         }
-        let (mut index, mut before, mut share) = (0, 0.0, cell(0));
+        let (mut index, mut before) = (0, 0.0);
         for point in &mut self.prompts {
             let wanted = below(point.deviations) * all;
-            while before + share < wanted && index + 1 < STEPS {
-                before += share;
+            while before + cells[index] < wanted && index + 1 < STEPS {
+                before += cells[index];
                 index += 1;
-                share = cell(index);
             }
-            let within = ((wanted - before) / share.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
-            point.tokens = prompts.at(-WIDEST + step * (f64::from(index) + within));
+            let within = ((wanted - before) / cells[index].max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+            point.tokens = prompts.at(-WIDEST + step * (index as f64 + within));
             point.answers = answers.within(context - point.tokens).1;
         }
         Some(all)
