@@ -152,9 +152,6 @@ impl SweepCommand {
         let own = self.top.is_none() && self.pareto.is_empty() && self.quantiles.is_empty();
         let rows = session.options.output.is_some() || session.options.format == Format::Csv;
         let given = own && self.group_by.is_empty() && self.break_even.is_none();
-        if given && (rows || (asked.groups.is_empty() && asked.break_even.is_none())) {
-            return None;
-        }
         let column = |option: &str, key: &str| {
             sweep.column(key).map_err(|error| report(option, &error, session)).unwrap_or(Column::Figure(0))
         };
@@ -166,7 +163,14 @@ impl SweepCommand {
             };
             (column(option, key), most)
         };
+        let all = given && (rows || (asked.groups.is_empty() && asked.break_even.is_none()));
+        if all && self.by.is_none() {
+            return None;
+        }
         let by = aim("--by", &asked.by);
+        if all {
+            return None;
+        }
         let mut groups: Vec<Column> = asked.groups.iter().map(|key| column("--group-by", key)).collect();
         let axis = asked.break_even.as_ref().map(|key| column("--break-even", key));
         groups.extend(axis);

@@ -105,6 +105,7 @@ fn what_an_engine_cannot_do_is_refused_with_a_hint() {
             "serving.layout.pipeline = 1",
         ),
         (&["serving.two_batch_overlap=true"], "nothing to overlap", "attention_data above 1"),
+        (&["serving.two_batch_overlap=true", "serving.layout=\"auto\""], "nothing to overlap", "that has experts"),
         (&["serving.chunk_tokens=4"], "outside 16 to", "at least 16"),
     ] {
         let (code, _, stderr) = eval(settings);

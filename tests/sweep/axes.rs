@@ -211,6 +211,7 @@ fn sweeps_of_nothing_and_of_the_same_twice_are_refused() {
     // Nothing is trained, so that no run has a cost.
     let serving = "{ key = \"cluster.spares\", values = [0.0, 0.1] }";
     refused(SERVED, serving, &["--top", "3"], "--by");
+    refused(SERVED, serving, &["--by", "serving.nope"], "rows have no `serving.nope`");
     // Cases follow each other, and axes that move together may come back to a value.
     for axes in [
         format!("{{ cases = [[{used}], [{used}]] }}"),

@@ -89,10 +89,12 @@ pub(super) fn bind(
     sink: &Sink,
 ) -> Option<EngineFeatures> {
     let overlap = wanted.two_batch_overlap.unwrap_or(false);
-    if overlap && !layouts.search && layouts.given.iter().all(|layout| layout.attention_data == 1) {
+    let apart = layouts.search || layouts.given.iter().any(|layout| layout.attention_data > 1);
+    let exchanges = apart && model.blocks.iter().any(|block| block.moe().is_some());
+    if overlap && !exchanges {
         let message =
             "nothing to overlap: only ranks that attend for requests of their own exchange tokens with experts";
-        let hint = "give serving.layout an attention_data above 1, or leave two_batch_overlap out";
+        let hint = "give serving.layout an attention_data above 1 for a model that has experts, or leave two_batch_overlap out";
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.overlap_at, "asked for here").hint(hint));
     }
     if let Some(factor) = wanted.expert_imbalance.filter(|factor| *factor != ExpertImbalance::Times(Factor::ONE)) {
