@@ -77,7 +77,7 @@ fn so_many_that_are_kept_open_are_all_at_some_replica() {
         let settings = [
             format!("serving.arrivals={{ concurrency = {open} }}"),
             format!(
-                "serving.cache={{ prefixes = 1000, prefix_tokens = 500, popularity = 2, routing = \"{routing}\" }}"
+                "serving.cache={{ prefixes = 24, prefix_tokens = 500, popularity = 0, routing = \"{routing}\" }}"
             ),
         ];
         let answer = program::run(&["eval", tiers, "--format", "json", "--set", &settings[0], "--set", &settings[1]]);
@@ -92,11 +92,11 @@ fn so_many_that_are_kept_open_are_all_at_some_replica() {
         }
         let (served, anywhere) = (figure(&aware, "requests_per_s"), figure(&balanced, "requests_per_s"));
         let uneven = figure(&aware, "busiest_replica_ratio");
-        assert!(uneven > 1.5 && served > before * 0.995, "{open}: {served}");
+        assert!(uneven > 1.3 && served >= before * (1.0 - 1e-6), "{open}: {served} {before}");
         // With few open every replica has room for all of them; with many the busiest is all that counts.
         assert!(open > 64 || served > 0.8 * anywhere, "{open}: {served} {anywhere}");
         let most = figure(&aware, "most_requests_per_s");
-        assert!(served <= most * 1.005 && (open < 16384 || served > 0.97 * most), "{open}: {served} {most}");
+        assert!(served <= most * 1.000_001 && (open < 16384 || served > 0.97 * most), "{open}: {served} {most}");
         before = served;
     }
 }
