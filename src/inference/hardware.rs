@@ -35,7 +35,7 @@ pub(super) struct ClassRates {
     pub(super) read: f64,
     /// The same of experts.
     pub(super) expert_read: f64,
-    /// Rate of experts in prefill over that of formats whose scales of blocks the matrix units do not take.
+    /// Rate of experts in prefill over that of formats whose scales of blocks the matrix units leave to the kernel.
     pub(super) expert_rate: f64,
     /// Bytes of a number of an activation that it is multiplied with.
     pub(super) activation: f64,
@@ -123,16 +123,18 @@ impl Hardware {
         // Without matrix units for a format, its weights are unpacked to 16 bits as they are read.
         let eight = peak(DataType::Fp8).or_else(|| peak(DataType::Int8)).unwrap_or(bf16);
         let unpacked = kernels.fp4_unpacked.value.get();
-        let (nvfp4, mxfp4) = match peak(DataType::Fp4) {
+        let (wide, nvfp4, mxfp4) = match peak(DataType::Fp4) {
             Some(fp4) => {
+                // Units that scale blocks of 4 bits leave the scales of 8 bits' to the kernel; 16 bits have none.
                 let native = |rates, activation| ClassRates { expert_rate: scaled, activation, ..rates };
-                (native(class(fp4, generation.fp4_weights.value.get(), 1.0), 0.5), native(class(eight, 1.0, 1.0), 1.0))
+                let nvfp4 = class(fp4, generation.fp4_weights.value.get(), 1.0);
+                (native(class(bf16, 1.0, 1.0), 2.0), native(nvfp4, 0.5), native(class(eight, 1.0, 1.0), 1.0))
             }
-            None => (class(bf16, unpacked, unpacked), class(bf16, unpacked, unpacked)),
+            None => (class(bf16, 1.0, 1.0), class(bf16, unpacked, unpacked), class(bf16, unpacked, unpacked)),
         };
         let integers = kernels.int4_unpacked.value.get();
         Ok(Self {
-            wide: class(bf16, 1.0, 1.0),
+            wide,
             eight: ClassRates { activation: 1.0, ..class(eight, 1.0, 1.0) },
             nvfp4,
             mxfp4,

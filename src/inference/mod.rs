@@ -16,7 +16,9 @@
 //! two, which another bandwidth did not mend; first tokens of experts in 4 bits read slow and those in 8 bits fast on
 //! Blackwell, whose matrix units take only the former's scales. Tried and left out: popularity of experts as a gamma
 //! distribution (0.4 points less between tokens in sample, the least well met model one point worse when it is left out);
-//! padding of experts' tiles by 32 or 64 rows (throughput half a point better, first tokens one to two points worse);
+//! padding of experts' tiles by 32 or 64 rows (throughput half a point better, first tokens one to two points worse; with what kernels
+//! move counted, Blackwell's experts would be at 16% to 19% of the peak with aggregated runs met as well, but pools that prefill 32
+//! thousand tokens in attention groups would take in a third less than they did);
 //! rooflines of experts by themselves (no difference); prompts that queue packed (first tokens one to three points worse).
 
 mod adapters;
