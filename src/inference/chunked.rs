@@ -1,6 +1,7 @@
 //! Prompts in chunks: each shares a step with the sequences in decode, which never wait for a whole prompt.
 
 use super::features::Chunks;
+use super::prefill::while_launching;
 use super::{Replica, StepTime};
 use crate::units::Seconds;
 
@@ -44,7 +45,7 @@ impl Replica<'_> {
         let full = step(chunks.tokens) * (count - 1.0);
         let rest = step(new - chunks.tokens * (count - 1.0));
         let device = full + rest + self.cut_attention(new, cached, (chunks, count));
-        self.while_launching(device, self.prefill_overhead(new + cached) * count)
+        while_launching(device, self.prefill_overhead(new + cached) * count)
     }
 
     /// Attention of a prompt in chunks: its arithmetic, or reading what stands before each chunk, whichever is longer.
@@ -61,7 +62,7 @@ impl Replica<'_> {
         let before = cached + new - last;
         let attention = self.prompt_attention(last, before).max(self.cache(1.0, before, 1.0));
         let device = self.prompt_step(last, last, chunks.shared) + attention;
-        Some(cycle + self.while_launching(device, self.prefill_overhead(new + cached)))
+        Some(cycle + while_launching(device, self.prefill_overhead(new + cached)))
     }
 }
 

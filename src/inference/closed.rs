@@ -125,7 +125,7 @@ impl Separate<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::prefill::FULL_STEP;
+    use crate::inference::prefill::{FULL_STEP, while_launching};
     use crate::inference::simulation::{Draws, Engine, Found, Sent};
     use crate::inference::together::Together;
     use crate::inference::{HandOver, Links, Load, Room, fixture};
@@ -156,7 +156,7 @@ mod tests {
                 let all: f64 = new.iter().sum();
                 let attention: Seconds = new.iter().map(|new| engine.prompt_attention(*new, 0.0)).sum();
                 let device = engine.prompt_step(all, all, false) + attention;
-                engine.while_launching(device, engine.prefill_overhead(all)).value()
+                while_launching(device, engine.prefill_overhead(all)).value()
             },
             behind: &|new| (hardware.first_token + state.cycle * engine.chunks(new)).value(),
             token: &|batch| {
@@ -247,7 +247,7 @@ mod tests {
                 let all: f64 = new.iter().sum();
                 let attention: Seconds = new.iter().map(|new| engine.prompt_attention(*new, 0.0)).sum();
                 let device = engine.prompt_step(all, all, false) + attention;
-                engine.while_launching(device, engine.prefill_overhead(all)).value()
+                while_launching(device, engine.prefill_overhead(all)).value()
             },
             behind: &|_| (hardware.first_token + state.cycle).value(),
             token: &|batch| pools.step(&request, batch.max(1.0)).total().value(),

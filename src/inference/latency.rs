@@ -63,6 +63,7 @@ impl Quantiles {
 impl Latencies {
     /// The same of requests that are all there from the start: each waits for the waves before its own, of which the last begins so
     /// late, and as many begin at any time.
+    #[must_use]
     pub fn behind_waves(self, last: Seconds) -> Self {
         let behind = |of: Quantiles| Quantiles {
             p50: of.p50 + last * 0.5,

@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::inference::features::{Chunks, Features};
     use crate::inference::ordered::Ordered;
-    use crate::inference::prefill::FULL_STEP;
+    use crate::inference::prefill::{FULL_STEP, while_launching};
     use crate::inference::simulation::{Draws, Engine, Found, Sent};
     use crate::inference::together::Together;
     use crate::inference::{ModelShape, Room, Spread, fixture};
@@ -290,7 +290,7 @@ mod tests {
                 } else {
                     let attention: Seconds = new.iter().map(|new| engine.prompt_attention(*new, 0.0)).sum();
                     let device = engine.prompt_step(all, all, false) + attention;
-                    engine.while_launching(device, engine.prefill_overhead(all)).value()
+                    while_launching(device, engine.prefill_overhead(all)).value()
                 }
             },
             behind: &|new| {

@@ -50,13 +50,12 @@ impl Replica<'_> {
         let groups = f64::from(self.spread.attention_data);
         let of_group = (prompts / groups).max(1.0);
         let (own, busy) = (new * of_group, prompts / of_group);
-        let computed = match self.cut(new) {
-            Some(cut) => self.chunked_prefill(new, cached, busy, cut) * of_group,
-            None => {
-                let device =
-                    self.prompt_step_by(costs, own, own * busy, false) + self.prompt_attention(new, cached) * of_group;
-                self.while_launching(device, self.prefill_overhead(new + cached))
-            }
+        let computed = if let Some(cut) = self.cut(new) {
+            self.chunked_prefill(new, cached, busy, cut) * of_group
+        } else {
+            let device =
+                self.prompt_step_by(costs, own, own * busy, false) + self.prompt_attention(new, cached) * of_group;
+            while_launching(device, self.prefill_overhead(new + cached))
         };
         computed + draft + self.adapter_prefill(own, self.chunks(new))
     }
@@ -101,7 +100,7 @@ impl Replica<'_> {
             None => self.prompt_attention(new, cached),
         };
         let part = new / full.tokens;
-        let step = self.while_launching(full.time * part + attention, launching * part);
+        let step = while_launching(full.time * part + attention, launching * part);
         (step + self.adapter_prefill(new, part)) / f64::from(self.spread.attention_data) + draft
     }
 
@@ -175,11 +174,6 @@ impl Replica<'_> {
         flops / self.hardware.attention / self.tensor() * self.hardware.prefill
     }
 
-    /// A step whose kernels the host launches ahead of the device: it takes the longer of both.
-    pub(super) fn while_launching(&self, device: Seconds, launching: Seconds) -> Seconds {
-        device.max(launching)
-    }
-
     /// Launching the kernels of all layers, those of experts among them.
     ///
     /// A prompt of which an indexer would select all has none to run: attention is latent attention's.
@@ -193,4 +187,9 @@ impl Replica<'_> {
         let experts: f64 = shape.experts.iter().map(|layers| layers.layers).sum();
         hardware.prefill_layer * (mixers + hardware.overhead.experts.value.get() * experts)
     }
+}
+
+/// A step whose kernels the host launches ahead of the device: it takes the longer of both.
+pub(super) fn while_launching(device: Seconds, launching: Seconds) -> Seconds {
+    device.max(launching)
 }

@@ -76,9 +76,7 @@ fn so_many_that_are_kept_open_are_all_at_some_replica() {
     let with = |routing: &str, open: u32| {
         let settings = [
             format!("serving.arrivals={{ concurrency = {open} }}"),
-            format!(
-                "serving.cache={{ prefixes = 24, prefix_tokens = 500, popularity = 0, routing = \"{routing}\" }}"
-            ),
+            format!("serving.cache={{ prefixes = 24, prefix_tokens = 500, popularity = 0, routing = \"{routing}\" }}"),
         ];
         let answer = program::run(&["eval", tiers, "--format", "json", "--set", &settings[0], "--set", &settings[1]]);
         assert_eq!(answer.code, 0, "{}", answer.stderr);
