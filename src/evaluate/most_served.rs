@@ -95,7 +95,30 @@ impl Evaluation {
 
     /// What tenants take, where there are any.
     pub fn tenants(&self) -> Option<TenantsPoint> {
-        let (most, point) = (self.most_served()?, self.serving?);
-        TenantsPoint::of(self.scenario.serving.as_ref()?, most, point.accelerators, point.replicas + point.spares)
+        let (point, each) = (self.serving?, self.most_of_a_replica()?);
+        let tenants = self.scenario.serving.as_ref()?.features.tenants.as_ref()?;
+        let replicas = (point.replicas + point.spares) as f64;
+        Some(TenantsPoint::new(tenants, (each, &self.most_of_tenants()?), replicas / point.accelerators as f64))
+    }
+
+    /// The most that a replica serves with all limits kept.
+    pub(super) fn most_of_a_replica(&self) -> Option<RequestRate> {
+        let point = self.serving.as_ref()?;
+        Some(self.most_served()? / (point.replicas + point.spares) as f64)
+    }
+
+    /// The same of each class of tenants, with its own limits kept.
+    pub(super) fn most_of_tenants(&self) -> Option<Vec<RequestRate>> {
+        let (serving, together) = (self.scenario.serving.as_ref()?, self.most_of_a_replica()?);
+        let of = |limits: &Limits| {
+            if *limits == serving.limits {
+                return together;
+            }
+            let (own, cluster) = (Serving { limits: *limits, ..serving.clone() }, &self.scenario.cluster);
+            serving_point(&own, cluster).map_or(RequestRate::ZERO, |point| {
+                most_within(&own, cluster, &point) / (point.replicas + point.spares) as f64
+            })
+        };
+        Some(serving.tenant_limits.iter().map(of).collect())
     }
 }

@@ -88,15 +88,16 @@ impl Evaluation {
         let (serving, point, counts) = (self.scenario.serving.as_ref()?, self.serving?, self.tenants()?);
         let tenants = serving.features.tenants.as_ref()?;
         let all = (point.replicas + point.spares) as f64;
-        let (each, of_replica) = (self.most_served()? / all, point.accelerators as f64 / all);
-        let apart = tenants.0.iter().map(|class| {
-            let own = replicas(class.peak, each);
+        let (each, own, of_replica) =
+            (self.most_of_a_replica()?, self.most_of_tenants()?, point.accelerators as f64 / all);
+        let apart = tenants.0.iter().zip(&own).map(|(class, each)| {
+            let own = replicas(class.peak, *each);
             Taken { busiest: own * of_replica, mean: own * of_replica, by: own, load: class.peak / own }
         });
         let apart = self.shares(serving, &tenants.0, counts.apart, apart.collect(), None);
         let by_hour = tenants.days().zip(counts.reallocated).map(|(days, accelerators)| {
-            let taken = days.iter().map(|day| {
-                let own = || day.iter().map(|asked| replicas(*asked, each));
+            let taken = days.iter().zip(&own).map(|(day, each)| {
+                let own = || day.iter().map(|asked| replicas(*asked, *each));
                 let mean = own().sum::<f64>() / day.len() as f64;
                 let load = day.iter().zip(own()).map(|(asked, own)| *asked / own.max(1.0));
                 let busiest = own().fold(0.0, f64::max);

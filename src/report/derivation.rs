@@ -163,6 +163,7 @@ fn said(setting: &Setting) -> Derivation {
         Origin::Book => "by the price book",
         Origin::Found => "found by the search",
         Origin::Agents => "by the tasks of the agents",
+        Origin::Tenants => "by the requests of the tenants",
     };
     Derivation {
         key: setting.key.to_owned(),

@@ -163,6 +163,7 @@ pub(super) fn setting_grid(settings: &[Setting]) -> Grid {
             Origin::Book => "by the price book",
             Origin::Found => "found",
             Origin::Agents => "of the agents",
+            Origin::Tenants => "of the tenants",
         };
         grid.rows.push(vec![setting.key.to_owned(), setting.value.clone(), origin.to_owned()]);
     }
@@ -294,10 +295,10 @@ fn uncalibrated(evaluation: &Evaluation) -> Option<String> {
 }
 
 /// Tenants whose replicas are reckoned as full as they can be.
-fn full_for_tenants(evaluation: &Evaluation) -> Option<String> {
+pub(super) fn full_for_tenants(evaluation: &Evaluation) -> Option<String> {
     let serving = evaluation.scenario.serving.as_ref()?;
     (serving.features.tenants.is_some() && serving.limits == Limits::default()).then(|| {
-        "Tenants have as few replicas as serve them at any latency: with `serving.limits` of P95 or P99 and requests at a rate they have as many as keep those.".to_owned()
+        "No latency has a limit, so that tenants have as few replicas as serve them at any: with `serving.limits` of P95 or P99 and requests at a rate they have as many as keep those.".to_owned()
     })
 }
 

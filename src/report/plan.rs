@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::evaluation_object;
+use super::evaluation::full_for_tenants;
 use super::figure::{grouped, percent};
 use super::metrics::metric;
 use super::page::{Block, Grid, Page, Section};
@@ -71,6 +72,19 @@ fn sized(sizing: &Sizing) -> String {
     )
 }
 
+/// What tenants take in the best way: together, which is planned for, and each with replicas of its own.
+fn tenants(evaluation: &Evaluation) -> Option<String> {
+    let (point, rate) = (evaluation.tenants()?, evaluation.serving?.request_rate());
+    let by_hour = point.reallocated.map_or_else(String::new, |gpus| {
+        format!(", and {} where replicas are given anew by the hour", significant(gpus, 4))
+    });
+    let note = full_for_tenants(evaluation).map_or_else(String::new, |note| format!(" {note}"));
+    Some(format!(
+        "Tenants share the replicas, and come to {rate} together at their busiest, each within its limits. With replicas of their own of this kind they would take {} GPUs{by_hour}.{note}",
+        significant(point.apart, 4)
+    ))
+}
+
 /// What people look for first, and the rest: all of it side by side is wider than a screen.
 const FIGURES: [&str; 6] =
     ["GPUs", "Replicas", "Open in all", "Cost over the horizon", "Mtok of prompts", "Mtok of answers"];
@@ -111,6 +125,7 @@ pub fn plan_page(plan: &Plan) -> Page {
             Block::Text(format!("The least {}: {count} GPUs, {node} on {fabric}, {layout}.", plan.minimise)),
             Block::Text(format!("What binds: {}.", bound.join("; "))),
             Block::Text(best.sizing.as_ref().map_or_else(String::new, sized)),
+            Block::Text(tenants(&best.evaluation).unwrap_or_default()),
             Block::Grid(part(&whole, &[&["Node", "On", "Topology"], &FIGURES[..]])),
             Block::Grid(part(&whole, &[&["Layout", "What binds"], &MORE[..]])),
         ];

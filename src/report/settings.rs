@@ -35,6 +35,8 @@ pub enum Origin {
     Found,
     /// The agents' tasks mean it.
     Agents,
+    /// The tenants' requests mean it.
+    Tenants,
 }
 
 /// Every key that has a value.
@@ -78,6 +80,8 @@ pub fn settings(evaluation: &Evaluation) -> Vec<Setting> {
             Origin::Book
         } else if of_agents(scenario, key) {
             Origin::Agents
+        } else if of_tenants(scenario, key) {
+            Origin::Tenants
         } else if scenario.assumed.iter().any(|assumption| assumption.key == key) {
             Origin::Default
         } else {
@@ -104,6 +108,12 @@ fn of_agents(scenario: &Scenario, key: &str) -> bool {
         "serving.arrivals" => agents.fleet.is_some(),
         _ => false,
     })
+}
+
+/// Whether a key says of requests what follows from what tenants ask for.
+fn of_tenants(scenario: &Scenario, key: &str) -> bool {
+    let theirs = scenario.serving.as_ref().is_some_and(|serving| serving.terms.tenants);
+    theirs && ["serving.arrivals", "serving.peak_to_mean"].contains(&key)
 }
 
 fn cluster(scenario: &Scenario) -> Vec<(&'static str, String)> {

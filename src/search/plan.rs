@@ -97,6 +97,10 @@ fn check(scenario: &Scenario, wanted: &PlanFile, minimise: Minimise, document: &
                 "give `serving.arrivals = { rate = \"40 request/s\" }`",
             );
         }
+        Some(serving) if serving.features.tenants.is_some() && !serving.terms.tenants => report(
+            "a plan with `serving.tenants` is for their requests, and `serving.arrivals` says others",
+            "give `serving.arrivals = \"tenants\"`, or leave the tenants out",
+        ),
         Some(_) => {}
     }
     if minimise == Minimise::Time {

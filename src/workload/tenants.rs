@@ -52,20 +52,25 @@ impl Tenants {
         self.0.iter().filter_map(of).collect()
     }
 
-    /// Replicas of so many requests a second each, where every tenant has its own for its busiest time.
-    pub fn apart(&self, each: RequestRate) -> f64 {
-        self.0.iter().map(|class| f64::from(class.count) * replicas(class.peak, each)).sum()
+    /// Requests of all on average.
+    pub fn mean(&self) -> RequestRate {
+        self.0.iter().map(|class| class.mean * f64::from(class.count)).sum()
+    }
+
+    /// Replicas where every tenant has its own for its busiest time, each for so many requests a second of those of its class.
+    pub fn apart(&self, each: &[RequestRate]) -> f64 {
+        self.0.iter().zip(each).map(|(class, each)| f64::from(class.count) * replicas(class.peak, *each)).sum()
     }
 
     /// Replicas where every tenant has its own, as many as it needs at the time, at the hour at which that is most; none where an
     /// hour is not known.
-    pub fn reallocated(&self, each: RequestRate) -> Option<f64> {
+    pub fn reallocated(&self, each: &[RequestRate]) -> Option<f64> {
         let days = self.by_day();
         let at = |hour: f64| -> f64 {
-            let own = |(class, busiest, day): &(TenantClass, f64, Day)| {
-                f64::from(class.count) * replicas(class.peak * day.share(hour - busiest), each)
+            let own = |((class, busiest, day), each): (&(TenantClass, f64, Day), &RequestRate)| {
+                f64::from(class.count) * replicas(class.peak * day.share(hour - busiest), *each)
             };
-            days.iter().map(own).sum()
+            days.iter().zip(each).map(own).sum()
         };
         (days.len() == self.0.len()).then(|| looked_at(&days).map(at).fold(0.0, f64::max))
     }
@@ -123,7 +128,7 @@ mod tests {
     fn tenants_of_opposite_hours_share_what_one_leaves_free() {
         // Twice the mean at noon and at midnight: together the same all day, half of what both have apart.
         let both = |hour| Tenants(vec![class(10, 1.0, 2.0, Some(0.0)), class(10, 1.0, 2.0, Some(hour))]);
-        let each = RequestRate::new(0.5);
+        let each = &[RequestRate::new(0.5); 2];
         let (opposite, same) = (both(12.0), both(0.0));
         assert!((opposite.apart(each) - 80.0).abs() < 1e-9 && (same.apart(each) - 80.0).abs() < 1e-9);
         assert!((opposite.pooled().value() - 20.0).abs() < 1e-9 && (same.pooled().value() - 40.0).abs() < 1e-9);
@@ -137,6 +142,6 @@ mod tests {
     fn of_unknown_hours_deviations_add_up_by_their_squares() {
         let alike = Tenants(vec![class(40, 0.05, 2.0, None)]);
         assert!((alike.pooled().value() - (2.0 + 40.0_f64.sqrt() * 1.95)).abs() < 1e-9);
-        assert_eq!(alike.reallocated(RequestRate::new(1.0)), None);
+        assert_eq!(alike.reallocated(&[RequestRate::new(1.0)]), None);
     }
 }

@@ -8,7 +8,7 @@ use crate::inference::{
 use crate::memory::serving::ServingLayout;
 use crate::scenario::{AdapterRouting, AdapterSet, ExpertImbalance, Serving};
 use crate::units::{Bytes, RequestRate, Seconds};
-use crate::workload::{Tenants, prediction_inputs};
+use crate::workload::{Tenants, prediction_inputs, replicas};
 
 /// Arithmetic of all that an engine runs.
 #[derive(Clone, Debug)]
@@ -193,24 +193,18 @@ pub struct TenantsPoint {
 }
 
 impl TenantsPoint {
-    /// Of replicas that serve so many requests a second in all, on so many accelerators.
-    pub(in crate::evaluate) fn of(
-        serving: &Serving,
-        most: RequestRate,
-        accelerators: u64,
-        replicas: u64,
-    ) -> Option<Self> {
-        let (tenants, replicas) = (serving.features.tenants.as_ref()?, replicas as f64);
-        Some(Self::new(tenants, most / replicas, replicas / accelerators as f64))
-    }
-
-    /// Of tenants on replicas that serve so many requests a second each, so many of which go on an accelerator.
-    fn new(tenants: &Tenants, each: RequestRate, per_accelerator: f64) -> Self {
+    /// Of tenants on replicas that each serve so many requests a second, of all and of each class by itself, so many of which go
+    /// on an accelerator.
+    pub(in crate::evaluate) fn new(
+        tenants: &Tenants,
+        (each, of_class): (RequestRate, &[RequestRate]),
+        per_accelerator: f64,
+    ) -> Self {
         let accelerators = |replicas: f64| (replicas / per_accelerator).ceil();
         Self {
-            apart: accelerators(tenants.apart(each)),
-            reallocated: tenants.reallocated(each).map(accelerators),
-            pooled: accelerators((tenants.pooled() / each).ceil()),
+            apart: accelerators(tenants.apart(of_class)),
+            reallocated: tenants.reallocated(of_class).map(accelerators),
+            pooled: accelerators(replicas(tenants.pooled(), each)),
         }
     }
 }

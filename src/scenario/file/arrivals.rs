@@ -42,11 +42,13 @@ pub struct ArrivalTerms {
     /// Prompts that a benchmark sends in all, as many at once as are open, or all of them; without end, and without a beginning,
     /// where not given.
     pub prompts: Option<u32>,
+    /// Whether they are those of `serving.tenants`, as many as come at their busiest time together.
+    pub tenants: bool,
 }
 
 impl Default for ArrivalTerms {
     fn default() -> Self {
-        Self { cv: 1.0, replay: false, prompts: None }
+        Self { cv: 1.0, replay: false, prompts: None, tenants: false }
     }
 }
 
@@ -62,12 +64,15 @@ pub(crate) struct ArrivalsFile {
 impl FromNode for ArrivalsFile {
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         const EXPECTED: &str =
-            "\"max\", \"trace\", { rate = \"40 request/s\" }, { concurrency = 64 } or { prompts = 3000 }";
+            "\"max\", \"trace\", \"tenants\", { rate = \"40 request/s\" }, { concurrency = 64 } or { prompts = 3000 }";
         let of = |kind| Self { kind, ..Self::default() };
         match node.as_str() {
             Some("max") => return of(Some(Arrivals::Most)),
             Some("trace") => {
                 return Self { kind: None, terms: ArrivalTerms { replay: true, ..ArrivalTerms::default() } };
+            }
+            Some("tenants") => {
+                return Self { kind: None, terms: ArrivalTerms { tenants: true, ..ArrivalTerms::default() } };
             }
             _ => {}
         }
@@ -121,8 +126,8 @@ impl FromNode for ArrivalsFile {
             let message = format!("{all} prompts in all are fewer than the {open} that are open at once");
             r.report("prompts", Code::Inconsistent, message, format!("at least {open}"));
         }
-        let terms = ArrivalTerms { cv: cv.map_or(1.0, Factor::get), replay: replay.unwrap_or(false), prompts };
-        Self { kind: Some(kind), terms }
+        let (cv, replay) = (cv.map_or(1.0, Factor::get), replay.unwrap_or(false));
+        Self { kind: Some(kind), terms: ArrivalTerms { cv, replay, prompts, tenants: false } }
     }
 
     fn schema() -> Schema {
@@ -134,6 +139,6 @@ impl FromNode for ArrivalsFile {
             r.optional::<bool>("replay");
             r.optional_within("prompts", &(1..=MOST_OPEN));
         });
-        Schema::Either(Box::new(Schema::Words(vec!["max", "trace"])), Box::new(table))
+        Schema::Either(Box::new(Schema::Words(vec!["max", "trace", "tenants"])), Box::new(table))
     }
 }

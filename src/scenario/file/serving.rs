@@ -1,15 +1,17 @@
 //! `[serving]` as it stands in its file.
 
-use super::arrivals::ArrivalsFile;
+use super::arrivals::{Arrivals, ArrivalsFile};
 use super::cache::CacheFile;
 use super::engine::EngineFile;
+use super::limits::Limits;
+use super::tenants::TenantsFile;
 use super::trace::TraceFile;
 use crate::catalog::Reference;
 use crate::catalog::engine_version::EngineVersion;
 use crate::catalog::model::Format;
 use crate::diagnostics::{Code, Sink, Span};
 use crate::document::{FromNode, Node, Reader, Schema, Value, choices};
-use crate::units::{Factor, Fraction, Seconds};
+use crate::units::{Factor, Fraction};
 
 /// The most tokens of a request, more than any context.
 const MOST_TOKENS: f64 = 100e6;
@@ -112,71 +114,6 @@ impl<const MOST: u32> FromNode for UpTo<MOST> {
     }
 }
 
-/// `serving.limits`: what latencies must stay below, where given.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Limits {
-    /// Mean time to the first token.
-    pub ttft: Option<Seconds>,
-    /// That of 95% of requests.
-    pub ttft_p95: Option<Seconds>,
-    /// Of 99%.
-    pub ttft_p99: Option<Seconds>,
-    /// Mean time between tokens.
-    pub tpot: Option<Seconds>,
-    /// That of 95% of tokens.
-    pub tpot_p95: Option<Seconds>,
-    /// Of 99%.
-    pub tpot_p99: Option<Seconds>,
-    /// Time of 95% of requests to their last token.
-    pub e2e_p95: Option<Seconds>,
-}
-
-impl Limits {
-    /// The least that bounds first tokens, of the mean or of a share; none where nothing does.
-    pub fn of_first_token(&self) -> Option<Seconds> {
-        [self.ttft, self.ttft_p95, self.ttft_p99].into_iter().flatten().reduce(Seconds::min)
-    }
-
-    /// The same of times between tokens.
-    pub fn between_tokens(&self) -> Option<Seconds> {
-        [self.tpot, self.tpot_p95, self.tpot_p99].into_iter().flatten().reduce(Seconds::min)
-    }
-
-    fn read(r: &mut Reader<'_>) -> Self {
-        let before = r.sink().len();
-        let read = Self {
-            ttft: r.optional("ttft"),
-            ttft_p95: r.optional("ttft_p95"),
-            ttft_p99: r.optional("ttft_p99"),
-            tpot: r.optional("tpot"),
-            tpot_p95: r.optional("tpot_p95"),
-            tpot_p99: r.optional("tpot_p99"),
-            e2e_p95: r.optional("e2e_p95"),
-        };
-        for (key, limit) in read.named() {
-            // What is no time has been refused, and stands as none.
-            if limit == Some(Seconds::ZERO) && r.sink().len() == before {
-                let message = format!("`serving.limits.{key}` is no time at all");
-                r.report(key, Code::OutOfRange, message, "such as \"500 ms\"");
-            }
-        }
-        read
-    }
-
-    /// Each limit under its key.
-    pub fn named(&self) -> [(&'static str, Option<Seconds>); 7] {
-        [
-            ("ttft", self.ttft),
-            ("ttft_p95", self.ttft_p95),
-            ("ttft_p99", self.ttft_p99),
-            ("tpot", self.tpot),
-            ("tpot_p95", self.tpot_p95),
-            ("tpot_p99", self.tpot_p99),
-            ("e2e_p95", self.e2e_p95),
-        ]
-    }
-}
-
 /// A distribution of lengths: one number, or a mean and how they scatter.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Lengths {
@@ -258,7 +195,7 @@ fn layout(r: &mut Reader<'_>) -> ServingLayoutFile {
 
 impl ServingFile {
     pub(in crate::scenario) fn read(r: &mut Reader<'_>) -> Self {
-        Self {
+        let mut read = Self {
             model: r.get("model"),
             engine: r.get("engine"),
             engine_version: r.optional("engine_version"),
@@ -280,7 +217,21 @@ impl ServingFile {
             layout: layout(r),
             features: EngineFile::read(r),
             at: r.at().clone(),
+        };
+        read.of_tenants(r);
+        read
+    }
+
+    /// What comes on average where requests are those of tenants.
+    fn of_tenants(&mut self, r: &Reader<'_>) {
+        let Some(arrivals) = self.arrivals.as_mut().filter(|arrivals| arrivals.terms.tenants) else { return };
+        let mean = self.features.tenants.as_ref().map(TenantsFile::mean);
+        if mean.is_none() {
+            let message = "requests are those of tenants, and there are no `serving.tenants`";
+            let hint = "add tenants = { count = 10, mean = \"1 request/s\", peak = \"3 request/s\" }";
+            r.report("arrivals", Code::MissingKey, message, hint);
         }
+        arrivals.kind = Some(Arrivals::Rate(mean.unwrap_or_default()));
     }
 }
 

@@ -14,7 +14,7 @@ use crate::catalog::model::Model;
 use crate::catalog::{Catalog, ServingEfficiency};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::parallelism::ServingLayout;
-use crate::scenario::file::{EngineFile, ExpertImbalance, GraphsFile, TenantFile, TenantsFile};
+use crate::scenario::file::{EngineFile, ExpertImbalance, GraphsFile, Limits, TenantFile, TenantsFile};
 use crate::units::Factor;
 use crate::workload::{TenantClass, Tenants};
 
@@ -167,6 +167,12 @@ fn no_launches(cluster: &Cluster, at: &Span, sink: &Sink) {
     let message = format!("what kernels launched one by one take is known of GPUs, and not of `{}`", other.id);
     let hint = format!("leave cuda_graphs out: {}'s accelerators are given compiled programs", other.vendor);
     sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "asked for here").hint(hint));
+}
+
+/// The limits of each class of tenants: its own, and else those of all.
+pub(super) fn tenant_limits(wanted: &EngineFile, usual: Limits) -> Vec<Limits> {
+    let classes = wanted.tenants.iter().flat_map(|tenants| &tenants.0);
+    classes.map(|class| class.limits.map_or(usual, |own| own.or(usual))).collect()
 }
 
 fn tenants(wanted: &TenantsFile) -> Tenants {

@@ -62,6 +62,8 @@ pub struct Serving {
     pub prefix_hit: Fraction,
     /// What latencies must stay below.
     pub limits: Limits,
+    /// The same of each class of tenants by itself; those above keep all of them, as replicas do that all share.
+    pub tenant_limits: Vec<Limits>,
     /// How a replica is spread; one rank where that is left to a search.
     pub layout: ServingLayout,
     /// Whether it is left to a search.
@@ -178,6 +180,8 @@ pub(super) fn bind(
     adapters_or_prefixes(wanted, prefill.is_some(), sink);
     balanced(wanted, caching.as_ref(), asked, sink);
     let limits = wanted.limits.unwrap_or_default();
+    let tenant_limits = engine::tenant_limits(&wanted.features, limits);
+    let limits = tenant_limits.iter().copied().reduce(Limits::and).unwrap_or(limits);
     let requests = match &asked.taken {
         Some(taken) if taken.inputs.is_empty() || taken.inputs.len() != taken.outputs.len() => return None,
         Some(taken) => taken.requests(),
@@ -185,7 +189,16 @@ pub(super) fn bind(
         None => lognormal(asked.input, asked.output, asked.context),
     };
     let mut arrivals = defaults.or("serving.arrivals", asked.arrivals, Arrivals::Most);
-    let peak_to_mean = defaults.or("serving.peak_to_mean", wanted.peak_to_mean, 1.0);
+    let of_tenants = asked.terms.tenants;
+    let peak_to_mean = match features.tenants.as_ref().filter(|_| of_tenants) {
+        Some(tenants) => tenants.pooled() / tenants.mean(),
+        None => defaults.or("serving.peak_to_mean", wanted.peak_to_mean, 1.0),
+    };
+    if of_tenants && wanted.peak_to_mean.is_some() {
+        let message = "`serving.peak_to_mean` follows from `serving.tenants`";
+        let hint = "leave it out, or give `serving.arrivals = { rate = \"40 request/s\" }`";
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this table").hint(hint));
+    }
     match &mut arrivals {
         Arrivals::Rate(rate) => *rate = *rate * peak_to_mean,
         Arrivals::Most | Arrivals::Concurrency(_) if peak_to_mean > 1.0 => {
@@ -219,6 +232,7 @@ pub(super) fn bind(
             None => defaults.or("serving.prefix_hit", asked.hit.map(Share), Share(Fraction::ZERO)).0,
         },
         limits,
+        tenant_limits,
         layout,
         search: wanted.layout.search,
         left_over: wanted.layout.left_over.unwrap_or(wanted.layout.search),

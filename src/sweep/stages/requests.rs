@@ -19,7 +19,8 @@ pub(super) const LOAD: [&str; 4] =
 /// What a value of an axis of requests sets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::sweep) enum Asked {
-    Arrivals(Arrivals, ArrivalTerms),
+    /// How they come, and the most in a time over the mean of a day.
+    Arrivals(Arrivals, ArrivalTerms, f64),
     Input(Lengths),
     Output(Lengths),
     Hit(Fraction),
@@ -30,7 +31,7 @@ impl Asked {
     fn of(key: &str, serving: &Serving) -> Option<Self> {
         let tables = LOAD.iter().position(|table| is_of(key, &[table]))?;
         Some(match tables {
-            0 => Self::Arrivals(serving.arrivals, serving.terms),
+            0 => Self::Arrivals(serving.arrivals, serving.terms, serving.peak_to_mean),
             1 => Self::Input(serving.input),
             2 => Self::Output(serving.output),
             _ => Self::Hit(serving.prefix_hit),
@@ -40,7 +41,9 @@ impl Asked {
     /// Sets a scenario's, but for the lengths of requests, which are set together.
     const fn set(self, serving: &mut Serving, lengths: &mut [Lengths; 2]) {
         match self {
-            Self::Arrivals(arrivals, terms) => (serving.arrivals, serving.terms) = (arrivals, terms),
+            Self::Arrivals(arrivals, terms, peak_to_mean) => {
+                (serving.arrivals, serving.terms, serving.peak_to_mean) = (arrivals, terms, peak_to_mean);
+            }
             Self::Input(input) => lengths[0] = input,
             Self::Output(output) => lengths[1] = output,
             Self::Hit(hit) => serving.prefix_hit = hit,
