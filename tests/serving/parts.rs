@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{eval, figure};
+use super::{eval, figure, program};
 
 #[test]
 fn slices_are_gpus_of_their_own() {
@@ -277,6 +277,87 @@ fn parts_and_adapters_that_cannot_be_are_refused_with_a_hint() {
     ] {
         let (code, _, stderr) = eval(settings);
         assert_eq!(code, 2, "{settings:?}: {stderr}");
+        assert!(stderr.contains(said) && stderr.contains(hint), "{settings:?}: {stderr}");
+    }
+}
+
+/// A plan of GPUs for tenants, on whole nodes.
+fn planned(settings: &[&str]) -> (i32, Value, String) {
+    let scenario = "scenarios/plan-llama3.1-70b-40-rps.toml";
+    let one = "plan.vary={ \"cluster.accelerators\" = \"auto\" }";
+    let set: Vec<&str> = [one].iter().chain(settings).flat_map(|setting| ["--set", *setting]).collect();
+    let answer = program::run(&[&["plan", scenario, "--format", "json"], &set[..]].concat());
+    (answer.code, serde_json::from_str(&answer.stdout).unwrap_or(Value::Null), answer.stderr)
+}
+
+#[test]
+fn as_few_gpus_are_planned_as_keep_what_each_tenant_is_promised() {
+    let tenants = |limits: &str| {
+        let strict =
+            format!("{{ count = 10, mean = \"1 request/s\", peak = \"2 request/s\", busiest_hour = 14{limits} }}");
+        let steady = "{ count = 20, mean = \"1 request/s\", peak = \"1 request/s\", busiest_hour = 3 }";
+        format!("serving.tenants=[{strict}, {steady}]")
+    };
+    let theirs = "serving.arrivals=\"tenants\"";
+    let (code, alike, stderr) = planned(&[theirs, &tenants("")]);
+    assert_eq!(code, 0, "{stderr}");
+    let gpus =
+        |plan: &Value| plan["best"]["scenario"]["cluster.accelerators"].as_str().unwrap().parse::<u32>().unwrap();
+    // All together come to 10 x 2 + 20 x 1 = 40 a second at 14 o'clock, of 30 on the mean of the day: as many as at that rate.
+    let (_, by_rate, _) =
+        planned(&["serving.arrivals={ rate = \"30 request/s\" }", "serving.peak_to_mean=1.3333333333333333"]);
+    let of = |plan: &Value, key: &str| figure(&plan["best"]["evaluation"], key);
+    assert_eq!(gpus(&alike), gpus(&by_rate));
+    for key in ["requests_per_s", "ttft_p95_s", "tpot_p95_s"] {
+        assert!((of(&alike, key) / of(&by_rate, key) - 1.0).abs() < 1e-6, "{key}");
+    }
+    assert!((of(&alike, "requests_per_s") - 40.0).abs() < 1e-9);
+    // A tenant that is promised more binds what all share; with replicas of their own the others keep to what they have.
+    let (code, strict, stderr) = planned(&[theirs, &tenants(", limits = { tpot_p95 = \"20 ms\" }")]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(gpus(&strict) > gpus(&alike) && of(&strict, "tpot_p95_s") <= 0.02, "{} {}", gpus(&strict), gpus(&alike));
+    assert!(of(&strict, "ttft_p95_s") <= 1.0);
+    let binding = strict["best"]["binding"].to_string();
+    assert!(binding.contains("the next fewer that are bought"), "{binding}");
+    // One that is promised less does not loosen what others are.
+    let (_, loose, _) = planned(&[theirs, &tenants(", limits = { tpot_p95 = \"90 ms\" }")]);
+    assert_eq!(gpus(&loose), gpus(&alike));
+    assert!(of(&loose, "tenants_apart_count") <= of(&alike, "tenants_apart_count"));
+    let page = program::run(&[
+        "plan",
+        "scenarios/plan-llama3.1-70b-40-rps.toml",
+        "--set",
+        "plan.vary={ \"cluster.accelerators\" = \"auto\" }",
+        "--set",
+        theirs,
+        "--set",
+        &tenants(""),
+    ]);
+    assert!(page.stdout.contains("come to 40 request/s together at their busiest"), "{}", page.stdout);
+}
+
+#[test]
+fn what_is_asked_of_tenants_is_said_once() {
+    let tenants = "serving.tenants={ count = 4, mean = \"1 request/s\", peak = \"2 request/s\" }";
+    for (settings, said, hint) in [
+        (&[tenants][..], "`serving.arrivals` says others", "`serving.arrivals = \"tenants\"`"),
+        (&["serving.arrivals=\"tenants\""], "there are no `serving.tenants`", "add tenants ="),
+        (
+            &["serving.arrivals=\"tenants\"", tenants, "serving.peak_to_mean=2"],
+            "`serving.peak_to_mean` follows from `serving.tenants`",
+            "leave it out",
+        ),
+        (
+            &[
+                "serving.arrivals=\"tenants\"",
+                "serving.tenants={ count = 4, mean = \"1 request/s\", peak = \"2 request/s\", limits = { ttft = \"0 s\" } }",
+            ],
+            "`serving.tenants.limits.ttft` is no time at all",
+            "500 ms",
+        ),
+    ] {
+        let (code, _, stderr) = planned(settings);
+        assert_eq!((code, stderr.matches("error[").count()), (2, 1), "{settings:?}: {stderr}");
         assert!(stderr.contains(said) && stderr.contains(hint), "{settings:?}: {stderr}");
     }
 }
