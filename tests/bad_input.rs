@@ -51,6 +51,13 @@ fn mistakes_say_what_would_be_right() {
     refused(&["eval", served, "--set", hub], &["the catalog has \"llama-3.1-70b\""]);
     let pool = "serving.layout={ prefill = { tensor = 4 } }";
     refused(&["eval", served, "--set", pool], &["`serving.layout.decode` is missing", "or as decode = { ... }"]);
+    // What is no number is told, and nothing of what it would stand for.
+    let uneven = run(&["eval", served, "--set", "serving.expert_imbalance=nan"]).stderr;
+    assert_eq!(uneven.matches("error[").count(), 1, "{uneven}");
+    // Every wrong kind of value has a line of help.
+    for value in ["serving.arrivals=3", "serving.slice=3", "serving.cuda_graphs=3", "serving.spare_replicas=x"] {
+        refused(&["eval", served, "--set", value], &["error[wrong-type]", "help: write"]);
+    }
     let limit = run(&["eval", served, "--set", "serving.limits={ ttft = \"1\" }"]).stderr;
     assert_eq!(limit.matches("error[").count(), 1, "{limit}");
     refused(&["eval", served, "--set", "agents.tool_cost=$-5"], &["`$-5` is negative"]);

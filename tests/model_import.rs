@@ -75,6 +75,35 @@ fn the_context_is_that_which_engines_take() {
 }
 
 #[test]
+fn positions_that_are_scaled_in_no_known_way_are_refused() {
+    let of = |more: &str| {
+        let text = format!(
+            r#"{{"model_type": "qwen2", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 8,
+            "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 100, "tie_word_embeddings": false,
+            "max_position_embeddings": 4096, {more}}}"#
+        );
+        imported(&text, None).unwrap_err()
+    };
+    for (scaling, said, hint) in [
+        (r#"{"rope_type": "yarnn", "factor": 4}"#, "by the rule \"yarnn\" are not known", "did you mean \"yarn\"?"),
+        (r#"{"rope_type": "other", "factor": 4}"#, "by the rule \"other\"", "remove the table"),
+        (r#"{"rope_type": "linear"}"#, "`rope_scaling.factor` is missing", "nothing is taken in its place"),
+        (r#"{"rope_type": "linear", "factor": 0.5}"#, "a factor of rotary positions of 0.5", "such as 4.0"),
+        (r#"{"rope_type": "yarn", "factor": "4"}"#, "`rope_scaling.factor` must be a number", "without quotes: 4"),
+        (r#"{"rope_type": 3, "factor": 4}"#, "`rope_scaling.rope_type` must be a text", "put it in quotes"),
+        ("[4.0]", "`rope_scaling` must be a table, or null", "write its keys"),
+    ] {
+        let told = of(&format!(r#""rope_scaling": {scaling}"#));
+        assert_eq!(told.matches("error[").count(), 1, "{scaling}: {told}");
+        assert!(told.contains(said) && told.contains(hint), "{scaling}: {told}");
+    }
+    // What several parts ask for is told once.
+    let gpt = r#"{"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 8, "vocab_size": 100, "n_positions": 0}"#;
+    let told = imported(gpt, None).unwrap_err();
+    assert_eq!(told.matches("error[").count(), 1, "{told}");
+}
+
+#[test]
 fn published_configurations_come_to_their_parameters_and_caches() {
     let all = published();
     assert!(all.len() >= 90);

@@ -143,13 +143,13 @@ impl Node {
     pub fn wrong_type(&self, path: &str, needed: &str, sink: &Sink) {
         let diagnostic = Diagnostic::new(Code::WrongType, format!("`{path}` must be {needed}"))
             .at(&self.at, format!("this is {}", self.kind()));
-        sink.push(self.rewritten(needed).into_iter().fold(diagnostic, Diagnostic::hint));
+        sink.push(diagnostic.hint(self.rewritten(needed)));
     }
 
-    /// How a value of the kind needed is written, where the words for the kind do not say it.
-    fn rewritten(&self, needed: &str) -> Option<String> {
+    /// How a value of the kind needed is written.
+    fn rewritten(&self, needed: &str) -> String {
         let number = |text: &str| text.trim().parse::<f64>().is_ok_and(f64::is_finite);
-        let hint = match needed {
+        match needed {
             "a number" | "a whole number" => match self.as_str() {
                 Some(text) if number(text) => format!("write it without quotes: {}", text.trim()),
                 None if needed == "a whole number" && matches!(self.value, Value::Float(_)) => {
@@ -166,9 +166,12 @@ impl Node {
                 "write its keys under a header of its own, or as { key = value }".to_owned()
             }
             _ if needed.starts_with("one of") => "put one of these words in quotes".to_owned(),
-            _ => return None,
-        };
-        Some(hint)
+            _ if needed.starts_with("a date") => "write the day alone, without a time".to_owned(),
+            _ if needed.starts_with("a whole number") => "write it without quotes and without a unit".to_owned(),
+            _ if needed.contains("such as \"") && self.as_str().is_some() => "write it as that is written".to_owned(),
+            _ if needed.contains("such as \"") && !needed.contains('{') => "write one value in quotes".to_owned(),
+            _ => "write one of these forms".to_owned(),
+        }
     }
 
     /// The choice whose word the text is, or a report that names the closest.

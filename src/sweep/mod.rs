@@ -107,12 +107,13 @@ impl<'a> Sweep<'a> {
         if !sink.is_empty() {
             return None;
         }
-        if !sweep.requests_are_apart(&scenario) {
+        sweep.asked = sweep.requests();
+        if sweep.waves_scatter() || !sweep.requests_are_apart(&scenario) {
             let apart = apart.without_load();
             let columns = &sweep.axes.columns;
             sweep.touches = columns.iter().map(|column| Touches::of(&column.key, &column.target, apart)).collect();
+            sweep.asked = sweep.requests();
         }
-        sweep.asked = sweep.requests();
         sweep.priced = sweep.priced();
         for (touched, priced) in sweep.touches.iter_mut().zip(&sweep.priced) {
             if *touched == Touches::Prices && priced.is_none() {
@@ -220,6 +221,24 @@ impl<'a> Sweep<'a> {
                 }
             }
         }
+        if sink.is_empty() {
+            self.try_ends(sink);
+        }
+    }
+
+    /// Reports keys that no axis brings and other keys need: those that both the first and the last point lack.
+    fn try_ends(&self, sink: &Sink) {
+        let lacking = |index: u64| -> Vec<Diagnostic> {
+            let (mut point, own) = (vec![axes::ABSENT; self.axes.columns.len()], Sink::default());
+            self.axes.at(index, &mut point);
+            let document = self.document(&point, |touched| touched != Touches::Catalog && touched != Touches::Prices);
+            Scenario::resolve(&ScenarioFile::read(&document, &own), self.catalog, &own);
+            own.into_diagnostics().into_iter().filter(|found| found.code == Code::MissingKey).collect()
+        };
+        let Some(last) = self.axes.size().checked_sub(1) else { return };
+        let others = lacking(last);
+        let both = |found: &Diagnostic| others.iter().any(|other| other.message == found.message);
+        lacking(0).into_iter().filter(both).for_each(|found| sink.push(found));
     }
 }
 

@@ -165,6 +165,23 @@ fn mistakes_of_values_are_told_before_anything_runs() {
 }
 
 #[test]
+fn a_key_that_every_row_lacks_is_told_once_before_any() {
+    let bench = Bench::new();
+    let run = |axes: &str| {
+        let path = bench.scenario(SERVED, &format!("[sweep]\naxes = [{axes}]"));
+        clusterplan(&["sweep", path.to_str().unwrap()]).output().unwrap()
+    };
+    let share = "{ key = \"serving.slice.share\", values = [0.25, 0.5] }";
+    let output = run(share);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), stderr.matches("error[").count()), (Some(2), 1), "{stderr}");
+    assert!(stderr.contains("`serving.slice.by` is missing"), "{stderr}");
+    // Another axis brings it.
+    let output = run(&format!("{share}, {{ key = \"serving.slice.by\", values = [\"mps\"] }}"));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn a_sweep_that_is_too_large_is_not_begun() {
     let bench = Bench::new();
     let path = bench.scenario(GPT, AXES);

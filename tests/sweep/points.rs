@@ -51,6 +51,28 @@ const AGENT_KEYS: [&str; 2] = ["agents.retries", "finance.utilisation"];
 
 const AGENTS: &str = "serve-coding-agents-64-h200.toml";
 
+/// Requests that are tenants', and others; prompts that go through in waves beside lengths that scatter, which they may not.
+const TENANTS: &str = r#"
+[serving.tenants]
+count = 10
+mean = "1 request/s"
+peak = "3 request/s"
+
+[sweep]
+axes = [
+  { key = "serving.arrivals", values = [{ rate = "2 request/s" }, "tenants", "max", { prompts = 1000 }] },
+  { key = "serving.input_tokens", values = [512, { mean = 512, cv = 0.5 }] },
+]
+"#;
+
+const TENANT_KEYS: [&str; 2] = ["serving.arrivals", "serving.input_tokens"];
+
+/// Lengths beyond what an engine takes, of which others are answered.
+const CONTEXT: &str = r#"
+[sweep]
+axes = [{ key = "serving.max_model_len", values = [1024, 3072, 8192, 16384] }]
+"#;
+
 /// Holds every row of a sweep against `eval` of its point; how many can be, and how many not.
 fn against_eval(path: &Path, keys: &[&str]) -> (usize, usize) {
     let found = rows(&stdout(&["sweep", path.to_str().unwrap(), "--figures", "all"]));
@@ -100,6 +122,16 @@ fn axes_of_requests_and_of_money_say_what_eval_says() {
         // The most requests are more than are served.
         assert!(not > 0 || name == AGENTS, "{name}");
     }
+}
+
+#[test]
+fn what_may_not_be_together_is_refused_by_the_row() {
+    let bench = Bench::new();
+    assert_eq!(against_eval(&bench.scenario(SERVED, TENANTS), &TENANT_KEYS), (7, 1));
+    let path = bench.scenario(SERVED, CONTEXT);
+    let found = rows(&stdout(&["sweep", path.to_str().unwrap()]));
+    assert_eq!(found.iter().filter(|row| row["feasible"] == "true").count(), 3);
+    assert!(found[0]["reason"].contains("are longer than `serving.max_model_len`, 1024 tokens"), "{:?}", found[0]);
 }
 
 #[test]

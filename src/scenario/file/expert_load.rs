@@ -53,6 +53,11 @@ pub(super) fn expert_imbalance(r: &mut Reader<'_>) -> Option<ExpertImbalance> {
             node.wrong_type(&r.path_of(KEY), "a number of at least 1, or \"by-placement\"", r.sink());
             None
         }
-        _ => training::expert_imbalance(r).map(ExpertImbalance::Times),
+        _ => {
+            // What is no number stands as none given.
+            let before = r.sink().len();
+            let given = training::expert_imbalance(r);
+            given.filter(|_| r.sink().len() == before).map(ExpertImbalance::Times)
+        }
     }
 }

@@ -69,7 +69,7 @@ impl<'a> Context<'a> {
             let shortest = shortest.fold(f64::INFINITY, f64::min);
             let message = format!("every request of {} is longer than {}", trace.name, self.words());
             let hint = format!("the shortest has {} tokens; {}", shortest, self.hint(shortest));
-            sink.push(Diagnostic::new(Code::OutOfRange, message).at(&trace.at, "this trace").hint(hint));
+            sink.push(Diagnostic::new(Code::Inconsistent, message).at(&trace.at, "this trace").hint(hint));
         }
         Taken {
             inputs: kept(&trace.inputs, &fits),
@@ -96,7 +96,7 @@ impl<'a> Context<'a> {
                     "fewer steps or tokens that each adds, as of agents that compact what came before; {}",
                     self.hint(tokens)
                 );
-                sink.push(Diagnostic::new(Code::OutOfRange, message).at(&file.at, "in this table").hint(hint));
+                sink.push(Diagnostic::new(Code::Inconsistent, message).at(&file.at, "in this table").hint(hint));
             }
             return;
         }
@@ -114,7 +114,7 @@ impl<'a> Context<'a> {
     }
 
     fn report(&self, message: &str, at: &Span, tokens: f64, sink: &Sink) {
-        sink.push(Diagnostic::new(Code::OutOfRange, message).at(at, "with this prompt").hint(self.hint(tokens)));
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "with this prompt").hint(self.hint(tokens)));
     }
 
     fn words(&self) -> String {

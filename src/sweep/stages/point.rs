@@ -40,7 +40,7 @@ impl Sweep<'_> {
     }
 
     /// The scenario with a point's values of those axes.
-    pub(super) fn document(&self, point: &[u32], counts: impl Fn(Touches) -> bool) -> Node {
+    pub(in crate::sweep) fn document(&self, point: &[u32], counts: impl Fn(Touches) -> bool) -> Node {
         self.with(&self.document, point, counts)
     }
 

@@ -85,6 +85,17 @@ impl Sweep<'_> {
         staged.at().map_err(Unserved::Not)
     }
 
+    /// Whether prompts that go through in waves meet lengths that scatter: which of both may be is said of them together.
+    pub(in crate::sweep) fn waves_scatter(&self) -> bool {
+        let values = || self.asked.iter().flatten().flatten();
+        let scatters = |asked: &Asked| matches!(asked, Asked::Input(of) | Asked::Output(of) if of.cv > 0.0);
+        let waves = |asked: &Asked| match asked {
+            Asked::Arrivals(arrivals, terms, _) => matches!(arrivals, Arrivals::Most) && terms.prompts.is_some(),
+            _ => false,
+        };
+        values().any(scatters) && values().any(waves)
+    }
+
     /// Whether axes of requests set nothing but what [`Asked`] is: held against the scenario as it is bound with the first
     /// and the last value of each, but for the list of defaults.
     pub(in crate::sweep) fn requests_are_apart(&self, usual: &Scenario) -> bool {

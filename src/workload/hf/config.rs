@@ -24,6 +24,8 @@ pub(super) struct Config<'a> {
     prefix: String,
     sink: &'a Sink,
     asked: RefCell<Vec<String>>,
+    /// Mistakes that are told: several parts may ask for one key.
+    told: RefCell<Vec<String>>,
     fills: RefCell<Vec<Fill>>,
 }
 
@@ -39,8 +41,8 @@ impl<'a> Config<'a> {
             return None;
         };
         let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}.") };
-        let (asked, fills) = (RefCell::default(), RefCell::default());
-        Some(Self { table, at: &node.at, prefix, sink, asked, fills })
+        let (asked, told, fills) = (RefCell::default(), RefCell::default(), RefCell::default());
+        Some(Self { table, at: &node.at, prefix, sink, asked, told, fills })
     }
 
     /// The value of the first of these keys that is there.
@@ -87,7 +89,7 @@ impl<'a> Config<'a> {
                 return None;
             }
             _ => {
-                node.wrong_type(&name, "a whole number", self.sink);
+                self.wrong_type(node, keys, "a whole number");
                 return None;
             }
         };
@@ -142,7 +144,7 @@ impl<'a> Config<'a> {
             Value::Boolean(value) => Some(value),
             Value::Integer(number @ (0 | 1)) => Some(number == 1),
             _ => {
-                node.wrong_type(&self.name(keys), "true or false", self.sink);
+                self.wrong_type(node, keys, "true or false");
                 None
             }
         }
@@ -161,7 +163,7 @@ impl<'a> Config<'a> {
     pub(super) fn text(&self, keys: &[&str]) -> Option<&'a str> {
         let node = self.node(keys)?;
         if node.as_str().is_none() {
-            node.wrong_type(&self.name(keys), "a text", self.sink);
+            self.wrong_type(node, keys, "a text");
         }
         node.as_str()
     }
@@ -170,7 +172,7 @@ impl<'a> Config<'a> {
     pub(super) fn list(&self, keys: &[&str]) -> Option<&'a [Node]> {
         let node = self.node(keys)?;
         let Value::Array(items) = &node.value else {
-            node.wrong_type(&self.name(keys), "a list", self.sink);
+            self.wrong_type(node, keys, "a list");
             return None;
         };
         Some(items)
@@ -190,9 +192,29 @@ impl<'a> Config<'a> {
         }
     }
 
-    /// Reports a mistake at a key.
+    /// Reports a mistake at a key, once.
     pub(super) fn report(&self, keys: &[&str], code: Code, message: String, hint: impl Into<String>) {
-        self.sink.push(Diagnostic::new(code, message).at(&self.place(keys), "").hint(hint));
+        if self.is_new(&message) {
+            self.sink.push(Diagnostic::new(code, message).at(&self.place(keys), "").hint(hint));
+        }
+    }
+
+    /// Reports that another kind of value was needed, once.
+    pub(super) fn wrong_type(&self, node: &Node, keys: &[&str], needed: &str) {
+        let name = self.name(keys);
+        if self.is_new(&name) {
+            node.wrong_type(&name, needed, self.sink);
+        }
+    }
+
+    /// Whether that was not told yet.
+    fn is_new(&self, told: &str) -> bool {
+        let mut all = self.told.borrow_mut();
+        let new = !all.iter().any(|known| known == told);
+        if new {
+            all.push(told.to_owned());
+        }
+        new
     }
 
     /// Refuses what the model of a model cannot hold.
