@@ -14,9 +14,9 @@ pub fn markdown(page: &Page) -> String {
         }
         for block in &section.blocks {
             paragraphs.push(match block {
-                Block::Text(sentence) => text(&in_line(sentence)),
+                Block::Text(sentence) => prose(&in_line(sentence)),
                 Block::List(items) => {
-                    items.iter().map(|item| format!("- {}", text(&in_line(item)))).collect::<Vec<_>>().join("\n")
+                    items.iter().map(|item| format!("- {}", prose(&in_line(item)))).collect::<Vec<_>>().join("\n")
                 }
                 Block::Grid(grid) => pipe_table(grid),
             });
@@ -47,6 +47,16 @@ fn text(content: &str) -> String {
     content.replace('<', "&lt;").replace('*', "\\*").replace('_', "\\_").replace('`', "\\`").replace('$', "\\$")
 }
 
+/// Sentences, in which what stands between backticks is code and written as it is.
+fn prose(content: &str) -> String {
+    let parts: Vec<&str> = content.split('`').collect();
+    if parts.len() % 2 == 0 {
+        return text(content);
+    }
+    let part = |(place, part): (usize, &&str)| if place % 2 == 0 { text(part) } else { format!("`{part}`") };
+    parts.iter().enumerate().map(part).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::page::Section;
@@ -60,5 +70,11 @@ mod tests {
             Page { title: "<b> or\n*b*?\u{1b}".to_owned(), sections: vec![Section::new("H", Block::Grid(grid))] };
         let expected = "# &lt;b> or \\*b\\*?\u{fffd}\n\n## H\n\n| Figure | a\\|b |\n| --- | ---: |\n| &nbsp;&nbsp;part | one<br>two |\n";
         assert_eq!(markdown(&page), expected);
+    }
+
+    #[test]
+    fn what_stands_between_backticks_in_a_sentence_is_code() {
+        assert_eq!(prose("`a_b` of *c* at $1"), "`a_b` of \\*c\\* at \\$1");
+        assert_eq!(prose("one ` alone_"), "one \\` alone\\_");
     }
 }
