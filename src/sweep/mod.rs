@@ -108,7 +108,7 @@ impl<'a> Sweep<'a> {
             return None;
         }
         sweep.asked = sweep.requests();
-        if sweep.waves_scatter() || !sweep.requests_are_apart(&scenario) {
+        if sweep.requests_clash() || !sweep.requests_are_apart(&scenario) {
             let apart = apart.without_load();
             let columns = &sweep.axes.columns;
             sweep.touches = columns.iter().map(|column| Touches::of(&column.key, &column.target, apart)).collect();

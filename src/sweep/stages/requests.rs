@@ -85,15 +85,15 @@ impl Sweep<'_> {
         staged.at().map_err(Unserved::Not)
     }
 
-    /// Whether prompts that go through in waves meet lengths that scatter: which of both may be is said of them together.
-    pub(in crate::sweep) fn waves_scatter(&self) -> bool {
-        let values = || self.asked.iter().flatten().flatten();
-        let scatters = |asked: &Asked| matches!(asked, Asked::Input(of) | Asked::Output(of) if of.cv > 0.0);
-        let waves = |asked: &Asked| match asked {
-            Asked::Arrivals(arrivals, terms, _) => matches!(arrivals, Arrivals::Most) && terms.prompts.is_some(),
-            _ => false,
-        };
-        values().any(scatters) && values().any(waves)
+    /// Whether a value of one axis of requests may be a mistake or none by that of another: what is a mistake beside the usual ones,
+    /// and prompts that go through in waves, which lengths that scatter do not.
+    pub(in crate::sweep) fn requests_clash(&self) -> bool {
+        let axes = self.touches.iter().filter(|touched| **touched == Touches::Load).count();
+        let values = || self.asked.iter().flatten();
+        let scatters =
+            |asked: &Result<Asked, String>| matches!(asked, Ok(Asked::Input(of) | Asked::Output(of)) if of.cv > 0.0);
+        let waves = |asked: &Result<Asked, String>| matches!(asked, Ok(Asked::Arrivals(Arrivals::Most, terms, _)) if terms.prompts.is_some());
+        axes > 1 && (values().any(Result::is_err) || values().any(scatters) && values().any(waves))
     }
 
     /// Whether axes of requests set nothing but what [`Asked`] is: held against the scenario as it is bound with the first
