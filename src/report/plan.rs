@@ -121,14 +121,16 @@ pub fn plan_page(plan: &Plan) -> Page {
         let layout = best.evaluation.serving.map_or_else(String::new, |point| layout(&best.evaluation, point.replicas));
         let bound: Vec<String> = best.binding.iter().map(in_words).collect();
         let whole = plan_grid(plan);
-        let blocks = vec![
+        let mut blocks = vec![
             Block::Text(format!("The least {}: {count} GPUs, {node} on {fabric}, {layout}.", plan.minimise)),
             Block::Text(format!("What binds: {}.", bound.join("; "))),
             Block::Text(best.sizing.as_ref().map_or_else(String::new, sized)),
-            Block::Text(tenants(&best.evaluation).unwrap_or_default()),
+        ];
+        blocks.extend(tenants(&best.evaluation).map(Block::Text));
+        blocks.extend([
             Block::Grid(part(&whole, &[&["Node", "On", "Topology"], &FIGURES[..]])),
             Block::Grid(part(&whole, &[&["Layout", "What binds"], &MORE[..]])),
-        ];
+        ]);
         sections.push(Section { heading: "Plan".to_owned(), blocks });
     }
     if !plan.rejected.is_empty() {
