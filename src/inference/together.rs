@@ -3,10 +3,10 @@
 use super::{Replica, Request};
 use crate::units::Seconds;
 
-/// Times of steps that take in one prompt, one in each attention group, and as many as a step holds; between them a step takes
-/// longer evenly.
+/// Times of steps that take in one prompt, one in each attention group, as many as hide the launches of their kernels, and as many
+/// as a step holds; between them a step takes longer evenly.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Together([(f64, Seconds); 3]);
+pub(super) struct Together([(f64, Seconds); 4]);
 
 impl Together {
     /// Of an engine that takes in requests like this one, so many of them at most.
@@ -17,12 +17,20 @@ impl Together {
         let groups = f64::from(engine.spread.attention_data).min(most);
         let all = engine.prompts_of_step(request.input).min(most);
         let of_groups = if groups > 1.0 { time(groups) } else { one };
-        Self([one, of_groups, if all > groups { time(all) } else { of_groups }])
+        if all <= groups {
+            return Self([one, of_groups, of_groups, of_groups]);
+        }
+        // Up to those a step takes as long as its launches, and from there longer as full steps do.
+        let (half, full) = (time(f64::midpoint(groups, all)), time(all));
+        let longer = (full.1.saturating_sub(half.1) / (full.0 - half.0)).max(Seconds::new(f64::MIN_POSITIVE));
+        let hidden = full.0 - full.1.saturating_sub(of_groups.1) / longer;
+        let hidden = if hidden > groups && hidden < all { time(hidden) } else { of_groups };
+        Self([one, of_groups, hidden, full])
     }
 
     /// Where prompts fill all steps, so that each takes its part of them.
     pub(super) const fn packed(part: Seconds) -> Self {
-        Self([(1.0, part); 3])
+        Self([(1.0, part); 4])
     }
 
     /// Where as many prompts as a step holds always come together.
@@ -33,7 +41,7 @@ impl Together {
 
     /// The prompts of a step that takes in one in each attention group, and the part of it that each takes.
     pub(super) fn of_groups(&self) -> (f64, Seconds) {
-        let [_, (prompts, time), _] = self.0;
+        let [_, (prompts, time), ..] = self.0;
         (prompts, time / prompts)
     }
 
