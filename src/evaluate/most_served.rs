@@ -1,7 +1,7 @@
 //! The most that is served with the limits of latencies kept.
 
 use super::serving::{BoundServing, served_point_of};
-use super::{CapacityShares, Evaluation, Infeasible, ServingPoint, TenantsPoint};
+use super::{CapacityShares, Evaluation, Infeasible, ServingPoint, TenantsPoint, serving_point};
 use crate::inference::Scratch;
 use crate::scenario::{Arrivals, Cluster, Limits, PrefixCaching, Serving};
 use crate::units::RequestRate;

@@ -321,10 +321,7 @@ fn answered(
         max_concurrency,
         request,
         state,
-        open: match serving.arrivals {
-            Arrivals::Concurrency(open) if serving.terms.prompts.is_none() => Some(f64::from(open) / replicas as f64),
-            _ => None,
-        },
+        open: kept_open(serving, &request, &state, replicas),
         batch_bound,
         at_once: holding.at_once(),
         latencies,
@@ -339,6 +336,20 @@ fn answered(
         resident: None,
         bands: bound.bands[usize::from(!matches!(serving.arrivals, Arrivals::Most))],
     })
+}
+
+/// Requests open for each replica, where that does not follow from the mean latencies of a request: where so many are kept open, or
+/// all are there from the start and wait in first tokens for prompts that tokens of others wait for too.
+fn kept_open(serving: &Serving, request: &Request, state: &SteadyState, replicas: u64) -> Option<f64> {
+    let prompts = serving.terms.prompts.is_some();
+    match serving.arrivals {
+        Arrivals::Concurrency(open) if !prompts => Some(f64::from(open) / replicas as f64),
+        Arrivals::Most if prompts => {
+            let whole = state.ttft + (state.tpot - state.stall / 2.0) * request.output;
+            Some(RequestRate::new(state.requests_per_second).over(whole))
+        }
+        _ => None,
+    }
 }
 
 /// The accelerators that serve, of which replicas that prefill too leave none where none is to be left.

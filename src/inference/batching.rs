@@ -109,10 +109,10 @@ impl SteadyState {
     }
 
     /// The same of requests that are all there from the start, so many of which end in a second: they wait for the waves before their
-    /// own, of which the last begins so late.
+    /// own, of which the last begins so late, and in it for prompts before their own, the last of which is taken in so much later.
     #[must_use]
-    pub fn in_waves(self, served: RequestRate, last: Seconds) -> Self {
-        let queue = last / 2.0;
+    pub fn in_waves(self, served: RequestRate, (last, taken_in): (Seconds, Seconds)) -> Self {
+        let queue = (last + taken_in) / 2.0;
         Self { ttft: self.ttft + queue, queue, requests_per_second: served.over(SECOND), ..self }
     }
 

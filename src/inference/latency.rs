@@ -62,15 +62,17 @@ impl Quantiles {
 
 impl Latencies {
     /// The same of requests that are all there from the start: each waits for the waves before its own, of which the last begins so
-    /// late, and as many begin at any time.
+    /// late, and its first token for prompts before it, the last of which is taken in so much later; as many begin at any time. An
+    /// answer's last token waits for all prompts of its wave as it is.
     #[must_use]
-    pub fn behind_waves(self, last: Seconds) -> Self {
-        let behind = |of: Quantiles| Quantiles {
-            p50: of.p50 + last * 0.5,
-            p95: of.p95 + last * 0.95,
-            p99: of.p99 + last * 0.99,
+    pub fn in_waves(self, (last, taken_in): (Seconds, Seconds)) -> Self {
+        let behind = |of: Quantiles, longest: Seconds| Quantiles {
+            p50: of.p50 + longest * 0.5,
+            p95: of.p95 + longest * 0.95,
+            p99: of.p99 + longest * 0.99,
         };
-        Self { first_token: behind(self.first_token), whole: behind(self.whole), ..self }
+        let first_token = behind(self.first_token, last + taken_in);
+        Self { first_token, whole: behind(self.whole, last), ..self }
     }
 }
 

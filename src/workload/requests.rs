@@ -49,7 +49,8 @@ impl Answers {
 
     /// Squared coefficient of variation.
     pub fn scatter(&self) -> f64 {
-        self.square - 1.0
+        // Not below none by rounding.
+        (self.square - 1.0).max(0.0)
     }
 }
 

@@ -193,7 +193,12 @@ fn prompts_that_are_all_there_take_as_long_as_their_waves() {
         if batch == each {
             // One wave: all are in decode at once, and the last token of each is made at its end.
             assert!((whole / (tpot * 512.0) - 1.0).abs() < 0.01, "{prompts}: {whole} {tpot}");
-            assert!(figure(&json, "queue_s") == 0.0, "{prompts}: {ttft}");
+            // First tokens come as prompts are taken in, one behind the other.
+            let alone = figure(&of(1.0), "ttft_s");
+            let [p50, p99] = ["ttft_p50_s", "ttft_p99_s"].map(|key| figure(&json, key));
+            assert!(ttft - alone <= 0.5 * each * alone && p99 - alone <= each * alone, "{prompts}: {ttft} {p99}");
+            assert!(each < 2.0 || p99 > 1.5 * p50 * (1.0 - alone / p50), "{prompts}: {p50} {p99}");
+            assert!(figure(&json, "open_count") / prompts.min(each * replicas) > 0.99, "{prompts}");
         } else {
             // The last wave's last token is made at the end; a half of the waves before it is waited for on average.
             let waves = each / batch;

@@ -50,7 +50,8 @@ pub(super) fn together(
                 let whole = replica.taken(request, within.room, each);
                 let last = whole.saturating_sub(replica.taken(request, within.room, within.room.requests));
                 let served = RequestRate::of(f64::from(all) / per_replica, whole);
-                (state.in_waves(served, last), latencies.behind_waves(last))
+                let waits = (last, state.stall * request.output);
+                (state.in_waves(served, waits), latencies.in_waves(waits))
             } else {
                 let bound = filled.beside_chunks < within.room.requests;
                 let most = if bound { filled.most } else { state.rate() };
