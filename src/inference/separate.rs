@@ -321,7 +321,8 @@ impl Separate<'_> {
             let prefilled = self.prefilled();
             let elsewhere = prefilled.over(state.ttft.saturating_sub(alone) + state.tpot * request.output);
             let round = Round::new((open, elsewhere), rate / prefilled, served.variance, coming.requests.overlap);
-            (prompts(prefilled * round.load()), round)
+            let (found, others) = (prompts(prefilled * round.load()), prompts(rate * ((open - 1.0).max(0.0) / open)));
+            (if found.over_all() < others.over_all() { found } else { others }, round)
         };
         let at = |rate: RequestRate| {
             let batch = self.batch_at(request, rate);
