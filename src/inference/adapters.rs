@@ -1,5 +1,6 @@
 //! Low-rank adapters that sequences of a batch bring along.
 
+use super::open_loop::crossing;
 use super::waiting::Wait;
 use super::{Popularity, Replica, StepTime};
 use crate::units::{Bytes, Flops, RequestRate, Seconds};
@@ -8,8 +9,6 @@ use crate::units::{Bytes, Flops, RequestRate, Seconds};
 const NUMBER: f64 = 2.0;
 /// Halvings in which a wait is found.
 const HALVINGS: u32 = 60;
-/// A wait, over the time that a request is in the engine, that is as good as one without end.
-const NEVER: f64 = 1e9;
 /// Variance over the squared mean of what is left of a time, at a random point of it.
 const EVENLY: f64 = 1.0 / 3.0;
 /// Kernels of a projection: one for each factor, over all adapters of a batch (Punica, arXiv 2310.18547, section 4).
@@ -50,7 +49,8 @@ impl PassedOver {
     /// it on average, `exp(a) - 1` more come in it (Takacs, Introduction to the Theory of Queues, 1962). The one after that waits
     /// with those that follow it until a place is free, as long for any adapter as leaves no more of them than places. Met within 8%
     /// of a simulation request by request where more adapters want a place than there are; where as many do as there are, chance alone
-    /// has some wait besides (8% of requests for an eighth of their time where 11 of 16 are wanted on average).
+    /// has some wait besides (8% of requests for an eighth of their time where 11 of 16 are wanted on average). It is for no more
+    /// requests than [`with_turns`], beyond which waits grow as the exponential of them.
     fn of(popularity: &Popularity, places: f64, requests: f64) -> Self {
         let each = |wait: f64| {
             popularity.groups().iter().map(move |(members, probability)| {
@@ -65,7 +65,7 @@ impl PassedOver {
             return Self::default();
         }
         let (mut low, mut high) = (0.0, 1.0);
-        while taken(high) > places && high < NEVER {
+        while taken(high) > places {
             (low, high) = (high, high * 2.0);
         }
         for _ in 0..HALVINGS {
@@ -81,6 +81,31 @@ impl PassedOver {
     }
 }
 
+/// The most requests in an engine on average with which each adapter has its turn, where it has places for so many adapters and
+/// room for so many requests: those of an adapter of mean popularity that have waited for its place still find room, all at once.
+/// With more of them those that have places hardly ever give them away, and the others starve.
+///
+/// With `a` requests of an adapter and `c` that wait for its place it has it for `(exp(a) - 1) / (exp(a) + c)` of the time, as in
+/// [`PassedOver::of`]; with the most, all have as many as there are.
+fn with_turns(popularity: &Popularity, places: f64, room: f64) -> f64 {
+    let count: f64 = popularity.groups().iter().map(|(members, _)| members).sum();
+    if count <= places {
+        return f64::INFINITY;
+    }
+    let taken = |requests: f64| {
+        let of = |(members, probability): &(f64, f64)| {
+            let none_left = (-probability * requests).exp();
+            members * (1.0 - none_left) / (1.0 + probability * count * room * none_left)
+        };
+        popularity.groups().iter().map(of).sum::<f64>()
+    };
+    let mut high = places;
+    while taken(high) <= places {
+        high *= 2.0;
+    }
+    crossing(|requests| taken(requests) - places, 0.0, high)
+}
+
 impl Adapters<'_> {
     /// Bytes of so many adapters on a rank.
     pub fn held(parameters: f64, count: f64) -> Bytes {
@@ -89,6 +114,17 @@ impl Adapters<'_> {
 }
 
 impl Replica<'_> {
+    /// The most requests in the engine, which has room for so many, with which each adapter has its turn.
+    pub(super) fn with_turns(&self, room: f64) -> f64 {
+        let Some(adapters) = self.features.adapters.filter(|adapters| adapters.passed_over) else {
+            return f64::INFINITY;
+        };
+        let groups = f64::from(self.spread.attention_data);
+        let of_group =
+            with_turns(adapters.popularity, adapters.resident * adapters.parts, room / groups) / adapters.parts;
+        of_group * groups
+    }
+
     /// The wait for a place of requests whose adapter has none, where so many come each of which is in the engine for so long: from when
     /// they come until one is free, as likely to begin at any time of that.
     pub(super) fn wait_for_places(&self, rate: RequestRate, each: Seconds) -> Wait {

@@ -21,6 +21,9 @@ pub struct Filled {
     /// Sequences in decode beside which prompts still find as many steps as their chunks share; as many as there is room for,
     /// where they always do.
     pub beside_chunks: f64,
+    /// The most of requests that come by themselves at which each adapter has its turn; without end where all have a place, or requests
+    /// are taken in turn.
+    pub turns: RequestRate,
     /// Prefills of prompts that come together.
     pub(super) prefills: Together,
     /// The prefill of a prompt, the mean of those that come.
@@ -28,6 +31,11 @@ pub struct Filled {
 }
 
 impl Filled {
+    /// The most of requests that come by themselves.
+    pub fn most_at_a_rate(&self) -> RequestRate {
+        self.most.min(self.turns)
+    }
+
     /// The prefill of a prompt, the mean of those that come.
     pub const fn alone(&self) -> Seconds {
         self.alone
@@ -54,7 +62,30 @@ impl Replica<'_> {
             room.requests
         };
         let most = ends(&token(beside_chunks), beside_chunks);
-        Filled { room, most, beside_chunks, prefills, alone }
+        let turns = self.rate_with_turns(request, room, &prefills, alone);
+        Filled { room, most, beside_chunks, turns, prefills, alone }
+    }
+
+    /// The rate at which as many are in the engine on average as leave each adapter its turn.
+    fn rate_with_turns(&self, request: &Request, room: Room, prefills: &Together, alone: Seconds) -> RequestRate {
+        let number = self.with_turns(room.requests);
+        if number >= room.requests {
+            return RequestRate::new(f64::INFINITY);
+        }
+        // Each token is seen by its own sequence and as many as there are at random times.
+        let token = |batch: f64| {
+            let seen = (batch + 1.0).min(room.requests);
+            self.token_time(request, seen, prefills, 1.0 - seen.recip())
+        };
+        let ends = |token: &TokenTime, batch: f64| RequestRate::of(batch, token.total() * request.output);
+        // By Little's law, those whose prompts are taken in too.
+        let here = |batch: f64| {
+            let token = token(batch);
+            let first = self.hardware.first_token + alone + token.cycle * self.joined_steps(request.input, batch);
+            batch + ends(&token, batch).over(first)
+        };
+        let batch = crossing(|batch| here(batch) - number, LEAST.min(number), number);
+        ends(&token(batch), batch)
     }
 
     /// As many requests as there is room for, all of one length and without end: they begin together and end together, so that

@@ -71,7 +71,7 @@ pub enum Short {
     Prefill,
     /// Links between pools, for the caches that one hands to the other.
     Transfer,
-    /// Places for different adapters in memory: more requests in decode would bring others.
+    /// Places for different adapters in memory: more requests in decode would bring others, or leave those without a place none.
     Adapters,
     /// Room for sessions that wait beside requests that run: prompts of the others are computed again.
     Sessions,
@@ -86,7 +86,8 @@ impl Replica<'_> {
     /// in it. A trace that is replayed goes through steps and decode request by request.
     ///
     /// # Errors
-    /// When the rate is more than the engine serves with its cache full, or more prefills than it has time for.
+    /// When the rate is more than the engine serves with its cache full, more prefills than it has time for, or so much that adapters
+    /// without a place never have one.
     pub fn open_loop(
         &self,
         request: &Request,
@@ -96,7 +97,7 @@ impl Replica<'_> {
         filled: &Filled,
         scratch: &mut Scratch,
     ) -> Result<(SteadyState, Latencies), Overload> {
-        let Filled { room, most, beside_chunks, prefills: together, alone: prefill } = *filled;
+        let Filled { room, most, beside_chunks, turns, prefills: together, alone: prefill } = *filled;
         let served = scratch.over_prompts(|timed| timed.served);
         let least = served.mean;
         // Prefills of the others hold a token up, and none of its own.
@@ -107,6 +108,9 @@ impl Replica<'_> {
         let of_batch = |number: f64| shared(number).total();
         let ends = |batch: f64| RequestRate::of(batch, of_batch(batch) * request.output);
         let prefill_binds = most.over(least) > 1.0;
+        if rate >= turns && turns < most {
+            return Err(Overload { most: turns, short: Short::Adapters });
+        }
         if rate >= most {
             let prefill = prefill_binds || beside_chunks < room.requests;
             return Err(Overload { most, short: if prefill { Short::Prefill } else { Short::Cache } });

@@ -82,7 +82,8 @@ pub(super) fn together(
         }
     };
     let without_end = matches!(serving.arrivals, Arrivals::Most) && serving.terms.prompts.is_none();
-    let most = if without_end { served.0.rate() } else { filled.most };
+    // However many wait, those that come by themselves are no more than leave each adapter its turn.
+    let most = if without_end { served.0.rate().min(filled.turns) } else { filled.most_at_a_rate() };
     Ok((most, within.of_replicas(serving.arrivals, replicas), served))
 }
 
