@@ -233,6 +233,29 @@ mod tests {
     }
 
     #[test]
+    fn waits_end_up_to_where_those_that_waited_fill_an_engine() {
+        for (adapters, exponent, places, room) in
+            [(5.0, 0.0, 4.0, 400.0), (100.0, 0.0, 1.0, 500.0), (20.0, 0.0, 8.0, 1_024.0), (400.0, 1.0, 16.0, 60.0)]
+        {
+            let popularity = Popularity::zipf(adapters, exponent);
+            let most = with_turns(&popularity, places, room);
+            let at = |part: f64| PassedOver::of(&popularity, places, most * part);
+            let waits = [0.5, 0.7, 0.9, 0.99, 1.0].map(|part| at(part).share * at(part).wait);
+            assert!(waits.is_sorted() && waits[0] < waits[4], "{adapters} {places}: {waits:?}");
+            if exponent <= 0.0 {
+                // As many adapters as have no place are without one, however many requests there are.
+                assert!(at(1.0).share > 1.0 - places / adapters, "{:?}", at(1.0));
+                // Of each, `own` come in the time of a request; those that wait find room for as many.
+                let (own, wait) = (most / adapters, room * adapters / most);
+                let held = own.exp_m1() / (own.exp() + own * wait);
+                assert!((held * adapters / places - 1.0).abs() < 1e-9, "{held}");
+            }
+        }
+        let all = Popularity::zipf(4.0, 0.0);
+        assert!(with_turns(&all, 4.0, 400.0).is_infinite());
+    }
+
+    #[test]
     fn few_adapters_add_kernels_and_many_add_reading() {
         let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
         let of = |count: f64| {

@@ -202,6 +202,18 @@ impl Separate<'_> {
         self.decoded(request).min(self.received(request))
     }
 
+    /// The most of requests that come by themselves at which each adapter has its turn in decode; without end where all have a place, or
+    /// requests are taken in turn.
+    pub fn turns(&self, request: &Request) -> RequestRate {
+        let room = self.room.requests;
+        let number = self.decode.with_turns(room);
+        if number >= room {
+            return RequestRate::new(f64::INFINITY);
+        }
+        let token = self.step(request, (number + 1.0).min(room)).total();
+        RequestRate::of(number * self.replicas, token * request.output)
+    }
+
     /// With so many in decode in each replica, where nobody waits.
     pub fn at_batch(&self, request: &Request, batch: f64) -> SteadyState {
         self.state(request, self.ends(request, batch), batch, Waited::default())
@@ -368,7 +380,7 @@ impl Separate<'_> {
     /// room in them; or for prefill as long as a trace's own requests where it is replayed.
     ///
     /// # Errors
-    /// When more come than one of the pools serves, or the links between them carry.
+    /// When more come than one of the pools serves, or the links between them carry, or leave adapters without a place none.
     pub fn at_rate(
         &self,
         request: &Request,
@@ -380,6 +392,10 @@ impl Separate<'_> {
         let prefill = scratch.over_prompts(|timed| timed.alone).mean;
         let (finished, taken_in) = (self.decoded(request), self.prefilled());
         let (pools, links) = (finished.min(taken_in), self.handed_over(request));
+        let turns = self.turns(request);
+        if rate >= turns && turns < pools.min(links) {
+            return Err(Overload { most: turns, short: Short::Adapters });
+        }
         if rate >= pools.min(links) {
             let of_pools = if finished < taken_in { Short::Cache } else { Short::Prefill };
             let short = if links < pools { Short::Transfer } else { of_pools };

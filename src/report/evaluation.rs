@@ -337,9 +337,16 @@ fn passed_over(evaluation: &Evaluation) -> Option<String> {
     let resident = f64::from(set.resident);
     let told = matches!(serving.arrivals, Arrivals::Rate(_)) && serving.prefill.is_none() && !serving.terms.replay;
     let waits = if told { "That is in first tokens" } else { "That wait is in no latency here" };
+    let most = point.most * (point.replicas as f64 / (point.replicas + point.spares) as f64);
+    let starved = if point.request_rate() > most * (1.0 + 1e-9) {
+        let most = most.told_as_most();
+        format!(" With so many requests some never do: of those that come by themselves, {most} are served at most.")
+    } else {
+        String::new()
+    };
     (found.sequences.is_infinite() && found.different > resident + 0.5).then(|| {
         format!(
-            "Those in decode would bring {:.0} different adapters to an engine that keeps {resident}: it fills up with requests for those that it has, and the others wait until one of these has none left. {waits}; with `serving.adapters.resident` at the former, or with adapter-aware routing, they do not.",
+            "Those in decode would bring {:.0} different adapters to an engine that keeps {resident}: it fills up with requests for those that it has, and the others wait until one of these has none left.{starved} {waits}; with `serving.adapters.resident` at the former, or with adapter-aware routing, they do not.",
             found.different
         )
     })
@@ -348,6 +355,9 @@ fn passed_over(evaluation: &Evaluation) -> Option<String> {
 /// A benchmark's requests that fill steps as those that come by themselves do not.
 fn in_step(evaluation: &Evaluation) -> Option<String> {
     let (point, most) = (evaluation.serving?, evaluation.most_served()?.told_as_most());
+    if passed_over(evaluation).is_some() {
+        return None;
+    }
     (point.batch_bound != BatchBound::Rate && point.request_rate() > most * 1.01).then(|| {
         format!(
             "A benchmark's requests of one length move in step, so that their prompts fill steps of prefill: {} end. Of those that come by themselves, {most} are served at most.",
