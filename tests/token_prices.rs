@@ -75,6 +75,7 @@ fn deepseeks_day_is_served_and_costs_and_earns_what_it_published() {
     assert!((day * 4_383.0 / 608.0 - 1.0).abs() < 2e-3 && (day * 1_211.0 / 168.0 - 1.0).abs() < 2e-3);
     assert!((20.0..26.0).contains(&of("tpot_s").recip()), "{}", of("tpot_s"));
     assert!(of("tpot_low_s") < 1.0 / 22.0 && of("tpot_high_s") > 1.0 / 20.0);
-    // 0.99 since prefill pays for its exchange between experts, for the busiest of their ranks and for tokens that are moved to them.
-    assert!(of("capacity.used_ratio") < 1.0, "both pools have room");
+    // Prefill is nearly full (0.98), for it pays for its exchange between experts, for the busiest of their ranks and for tokens that
+    // are moved to them; above 1 the run would be refused.
+    assert!((0.9..0.999).contains(&of("capacity.used_ratio")), "{}", of("capacity.used_ratio"));
 }

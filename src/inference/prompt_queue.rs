@@ -310,7 +310,9 @@ mod tests {
                 Spread { tensor: 1, attention_data: count, pipeline: 1, expert_parallel: true, redundant_experts: 0 };
             Replica::new(&experts, &hardware, spread)
         };
-        // Within a few percent up to 60% of what can be taken in; less well where steps are nearly always full.
+        // Within a few percent up to 60% of what can be taken in; less well where steps are nearly always full, the less of a step is
+        // the same however many prompts it takes: launches were such a part, and are hidden behind the prompts now, so that the
+        // formulas' own error there shows.
         let cases = [
             (groups(8), 8_192.0, [0.02, 0.03, 0.1, 0.26]),
             (groups(8), 2_048.0, [0.02, 0.02, 0.03, 0.22]),

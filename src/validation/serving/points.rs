@@ -63,7 +63,8 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         filled.push(Fill { field: "balance", value: format!("at most {steps} steps"), rule });
     }
     let named_by = ["source", "backend", "backend_version", "model_path", "system", "precision"];
-    let campaign = named_by.map(|column| row.text(column).unwrap_or_default()).join(" ");
+    let texts = named_by.map(|column| row.text(column).unwrap_or_default()).join(" ");
+    let campaign = format!("{texts} tp{}", layout.tensor);
     // Groups that attend for requests of their own, and workers of pools, look before each step.
     let polls = aliases.polls(&campaign, concurrency).filter(|_| layout.attention_data == 1 && !pools);
     if let Some(steps) = polls {
