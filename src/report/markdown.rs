@@ -50,7 +50,7 @@ fn text(content: &str) -> String {
 /// Sentences, in which what stands between backticks is code and written as it is.
 fn prose(content: &str) -> String {
     let parts: Vec<&str> = content.split('`').collect();
-    if parts.len() % 2 == 0 {
+    if parts.len().is_multiple_of(2) {
         return text(content);
     }
     let part = |(place, part): (usize, &&str)| if place % 2 == 0 { text(part) } else { format!("`{part}`") };

@@ -18,7 +18,7 @@ use crate::scenario::file::{
     ServingLayoutFile,
 };
 use crate::units::Fraction;
-use crate::workload::{LengthShapes, Moments, Requests, requantise};
+use crate::workload::{LengthShapes, Moments, Requests, Tenants, requantise};
 
 /// What is served, on which engine, and how a replica is spread.
 #[derive(Clone, Debug)]
@@ -188,26 +188,7 @@ pub(super) fn bind(
         None if !asked.calls.is_empty() => Requests::of_calls(asked.calls.clone(), asked.output.mean),
         None => lognormal(asked.input, asked.output, asked.context),
     };
-    let mut arrivals = defaults.or("serving.arrivals", asked.arrivals, Arrivals::Most);
-    let of_tenants = asked.terms.tenants;
-    let peak_to_mean = match features.tenants.as_ref().filter(|_| of_tenants) {
-        Some(tenants) => tenants.pooled() / tenants.mean(),
-        None => defaults.or("serving.peak_to_mean", wanted.peak_to_mean, 1.0),
-    };
-    if of_tenants && wanted.peak_to_mean.is_some() {
-        let message = "`serving.peak_to_mean` follows from `serving.tenants`";
-        let hint = "leave it out, or give `serving.arrivals = { rate = \"40 request/s\" }`";
-        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this table").hint(hint));
-    }
-    match &mut arrivals {
-        Arrivals::Rate(rate) => *rate = *rate * peak_to_mean,
-        Arrivals::Most | Arrivals::Concurrency(_) if peak_to_mean > 1.0 => {
-            let message = "`serving.peak_to_mean` is of requests that come at a rate";
-            let hint = "give `serving.arrivals = { rate = \"40 request/s\" }`, the mean of a day, or leave it out";
-            sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this table").hint(hint));
-        }
-        Arrivals::Most | Arrivals::Concurrency(_) => {}
-    }
+    let (arrivals, peak_to_mean) = coming(wanted, asked, features.tenants.as_ref(), defaults, sink);
     as_benchmarks_come(wanted, (arrivals, asked), prefill.is_some(), sink);
     Some(Serving {
         entry,
@@ -251,6 +232,37 @@ fn as_benchmarks_come(wanted: &ServingFile, (arrivals, asked): (Arrivals, &Asked
     balanced_groups(wanted, arrivals, pools, sink);
     polled(wanted, arrivals, pools, sink);
     all_at_once(wanted, (arrivals, asked), pools, sink);
+}
+
+/// How requests come at the peak of a day, and that over its mean.
+fn coming(
+    wanted: &ServingFile,
+    asked: &Asked,
+    tenants: Option<&Tenants>,
+    defaults: &mut Defaults,
+    sink: &Sink,
+) -> (Arrivals, f64) {
+    let mut arrivals = defaults.or("serving.arrivals", asked.arrivals, Arrivals::Most);
+    let of_tenants = asked.terms.tenants;
+    let peak_to_mean = match tenants.filter(|_| of_tenants) {
+        Some(tenants) => tenants.pooled() / tenants.mean(),
+        None => defaults.or("serving.peak_to_mean", wanted.peak_to_mean, 1.0),
+    };
+    if of_tenants && wanted.peak_to_mean.is_some() {
+        let message = "`serving.peak_to_mean` follows from `serving.tenants`";
+        let hint = "leave it out, or give `serving.arrivals = { rate = \"40 request/s\" }`";
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this table").hint(hint));
+    }
+    match &mut arrivals {
+        Arrivals::Rate(rate) => *rate = *rate * peak_to_mean,
+        Arrivals::Most | Arrivals::Concurrency(_) if peak_to_mean > 1.0 => {
+            let message = "`serving.peak_to_mean` is of requests that come at a rate";
+            let hint = "give `serving.arrivals = { rate = \"40 request/s\" }`, the mean of a day, or leave it out";
+            sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this table").hint(hint));
+        }
+        Arrivals::Most | Arrivals::Concurrency(_) => {}
+    }
+    (arrivals, peak_to_mean)
 }
 
 /// Refuses a wait of attention groups for each other's prompts where nothing is known of it.
