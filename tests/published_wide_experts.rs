@@ -99,7 +99,7 @@ fn lmsys_s_steps_are_met_and_so_is_what_two_batches_gain() {
     }
     // With 32 tokens a GPU two batches lost 27%; gains begin between 64 and 128.
     let gain = |sequences: u32| {
-        let [halves, plain] = [true, false].map(|two_batches| Run { two_batches, sequences, ..LMSYS }.step());
+        let [halves, plain] = [true, false].map(|two_batches| Run { sequences, two_batches, ..LMSYS }.step());
         plain / halves
     };
     let [few, some, more] = [32, 64, 128].map(gain);
