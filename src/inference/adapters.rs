@@ -244,7 +244,7 @@ mod tests {
             assert!(waits.is_sorted() && waits[0] < waits[4], "{adapters} {places}: {waits:?}");
             if exponent <= 0.0 {
                 // As many adapters as have no place are without one, however many requests there are.
-                assert!(at(1.0).share > 1.0 - places / adapters, "{:?}", at(1.0));
+                assert!((at(1.0).share + places / adapters - 1.0).abs() < 1e-9, "{:?}", at(1.0));
                 // Of each, `own` come in the time of a request; those that wait find room for as many.
                 let (own, wait) = (most / adapters, room * adapters / most);
                 let held = own.exp_m1() / (own.exp() + own * wait);

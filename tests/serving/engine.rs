@@ -260,7 +260,7 @@ fn at_a_rate_all_adapters_have_their_turn_or_it_is_refused() {
     assert!(waits[2].1.0 > 1.0 + waits[2].0.0 && waits[2].1.1 > 5.0 + waits[2].0.1, "{waits:?}");
     assert!(waits.is_sorted_by(|before, after| before.1.0 <= after.1.0 && before.1.1 <= after.1.1), "{waits:?}");
     // It is the same whatever is asked for, and nothing beyond it is served, though batches would hold more than twice that.
-    let pools = ["serving.layout={ prefill = { tensor = 4 }, decode = { tensor = 4 }, prefill_accelerators = 16 }"];
+    let pools = ["serving.layout={ prefill = { tensor = 4 }, decode = { tensor = 4 } }"];
     for layout in [&[][..], &pools] {
         let (_, full, _) = eval(&[&[places(5).as_str(), "serving.arrivals=\"max\""], layout].concat());
         let most = figure(&full, "most_requests_per_s");
@@ -288,7 +288,7 @@ fn more_requests_for_adapters_without_a_place_never_take_fewer_gpus() {
         let answer = super::program::run(&[&["plan", super::SCENARIO, "--format", "json"], &set[..]].concat());
         assert_eq!(answer.code, 0, "{}", answer.stderr);
         let json: Value = serde_json::from_str(&answer.stdout).unwrap();
-        json["best"]["scenario"]["cluster"]["accelerators"].as_u64().unwrap()
+        json["best"]["scenario"]["cluster.accelerators"].as_str().unwrap().parse::<u32>().unwrap()
     };
     let gpus = [5, 20, 40, 60, 80, 100, 120].map(of);
     assert!(gpus.is_sorted() && gpus[6] > gpus[0], "{gpus:?}");

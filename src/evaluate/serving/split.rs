@@ -117,7 +117,8 @@ impl<'a> Split<'a, '_> {
     /// above those to spare has its pools up to the most that has.
     fn balanced(&self, request: &Request) -> Result<u64, Infeasible> {
         let part = Infeasible::PartPools { accelerators: self.places.accelerators() };
-        let rates = |pools: &Separate<'a>| (pools.taken_in(request), pools.finished(request));
+        let finished = |pools: &Separate<'a>| pools.finished(request).min(pools.turns(request));
+        let rates = |pools: &Separate<'a>| (pools.taken_in(request), finished(pools));
         let mut tried = 1..=self.end() - 1;
         if self.serving.left_over {
             // More workers take in more and leave less decode: the best are about where the two cross.
