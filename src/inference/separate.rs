@@ -376,8 +376,8 @@ impl Separate<'_> {
     }
 
     /// Requests that come by themselves, and how their latencies scatter. Prompts wait for those before them at the worker
-    /// that they go to, for the links that their caches are handed over on, and where decode's caches are nearly full, for
-    /// room in them; or for prefill as long as a trace's own requests where it is replayed.
+    /// that they go to, for the links that their caches are handed over on, and where decode's caches are nearly full or
+    /// keep other adapters, for room in them; or for prefill as long as a trace's own requests where it is replayed.
     ///
     /// # Errors
     /// When more come than one of the pools serves, or the links between them carry, or leave adapters without a place none.
@@ -422,8 +422,10 @@ impl Separate<'_> {
         let links = self.transfer.wait(rate, self.ends_of_links(request, rate, batch), scatter(coming));
         let admission = admission.wait(|| coming.requests.answers.scatter());
         let prefills = self.prompts(request, coming, scratch)(rate);
-        let waited = Waited { queue: prefills.over_all() + admission.over_all(), links: links.over_all() };
         let pace = Pace::new(batch, peaked, (room, admission.share), token);
+        let places = self.decode.wait_for_places(rate / self.replicas, token(pace.seen()) * request.output);
+        let queue = prefills.over_all() + admission.over_all() + places.over_all();
+        let waited = Waited { queue, links: links.over_all() };
         let state = |seen: f64, waited: Waited| {
             let state = self.state(request, rate, seen.min(room), waited).with_prefill(prefill);
             // By Little's law.
@@ -454,7 +456,7 @@ impl Separate<'_> {
             }
         }
         let prefills = prefills.and(links);
-        let sources = Sources { first: &first, prefills, burst: Wait::NONE, admission, pace, token };
+        let sources = Sources { first: &first, prefills, burst: places, admission, pace, token };
         let latencies = distribution(coming, &settled, &sources, scratch);
         Ok((settled, latencies))
     }

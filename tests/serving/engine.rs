@@ -264,7 +264,11 @@ fn at_a_rate_all_adapters_have_their_turn_or_it_is_refused() {
     for layout in [&[][..], &pools] {
         let (_, full, _) = eval(&[&[places(5).as_str(), "serving.arrivals=\"max\""], layout].concat());
         let most = figure(&full, "most_requests_per_s");
-        let (_, below, _) = at(most * 0.999, 5, layout);
+        let [(_, half, _), (_, below, _)] = [0.5, 0.999].map(|part| at(most * part, 5, layout));
+        assert!(
+            figure(&half, "queue_s") > 0.5 && figure(&below, "queue_s") > 10.0 * figure(&half, "queue_s"),
+            "{below}"
+        );
         assert!((figure(&below, "most_requests_per_s") / most - 1.0).abs() < 1e-6, "{most} {below}");
         for part in [1.001, 1.2, 1.5, 1.8, 2.2, 4.0] {
             let (code, json, _) = at(most * part, 5, layout);
