@@ -291,9 +291,7 @@ fn answered(
             })?;
             pool = Some(PoolPoint::new(wanted.layout, workers, &pools, &request));
             let replicas = all - spares;
-            let whole = sides.pools(workers, all);
-            let most = whole.most(&request).requests_per_second * all as f64;
-            let most = whole.turns(&request).over(Seconds::new(1.0)).min(most);
+            let most = sides.pools(workers, all).most_at_a_rate(&request).over(Seconds::new(1.0));
             (replicas, most, largest.in_pools(serving.arrivals, &pools, &request, &state), state, latencies)
         } else {
             let all = site.whole(layout);

@@ -248,6 +248,11 @@ impl Separate<'_> {
         self.at_batch(request, self.room.requests)
     }
 
+    /// The most of requests that come by themselves.
+    pub fn most_at_a_rate(&self, request: &Request) -> RequestRate {
+        (self.most(request).rate() * self.replicas).min(self.turns(request))
+    }
+
     /// What keeps pools from serving more.
     pub fn short(&self, request: &Request) -> Short {
         let (decode, prefill, links) = (self.decoded(request), self.prefilled(), self.handed_over(request));
