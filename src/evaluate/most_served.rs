@@ -93,12 +93,14 @@ impl Evaluation {
         Some(point.request_rate() / (self.most_served()? * of_all))
     }
 
-    /// What tenants take, where there are any.
+    /// What tenants take, where there are any; nothing where a class has a limit that is kept at no rate.
     pub fn tenants(&self) -> Option<TenantsPoint> {
         let (point, each) = (self.serving?, self.most_of_a_replica()?);
         let tenants = self.scenario.serving.as_ref()?.features.tenants.as_ref()?;
         let replicas = (point.replicas + point.spares) as f64;
-        Some(TenantsPoint::new(tenants, (each, &self.most_of_tenants()?), replicas / point.accelerators as f64))
+        let own = self.most_of_tenants()?;
+        let kept = own.iter().all(|most| *most > RequestRate::ZERO);
+        kept.then(|| TenantsPoint::new(tenants, (each, &own), replicas / point.accelerators as f64))
     }
 
     /// The most that a replica serves with all limits kept.

@@ -239,6 +239,7 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     notes.extend(uncalibrated(evaluation));
     notes.extend(shared(evaluation));
     notes.extend(full_for_tenants(evaluation));
+    notes.extend(never_kept_for_tenants(evaluation));
     notes.extend(uneven_experts(evaluation));
     notes.extend(missed(evaluation));
     notes.extend(in_step(evaluation));
@@ -252,6 +253,16 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     notes.extend(between_sites(&evaluation.built.topology, &evaluation.built.parts).map(|note| format!("{note}.")));
     notes.extend(misses(evaluation));
     notes
+}
+
+/// Tenants of whom a class has a limit that is kept at no rate.
+fn never_kept_for_tenants(evaluation: &Evaluation) -> Option<String> {
+    evaluation.scenario.serving.as_ref()?.features.tenants.as_ref()?;
+    let never = evaluation.serving.is_some() && evaluation.tenants().is_none();
+    never.then(|| {
+        "What tenants take is not told: a limit of one of their classes is kept at no rate (`serving.tenants`)."
+            .to_owned()
+    })
 }
 
 /// A vocabulary that is padded for its tables to split.

@@ -265,8 +265,8 @@ pub(super) fn settle_serving(scenario: Scenario) -> Result<Scenario, Infeasible>
     Ok(Scenario { serving: Some(serving), ..scenario })
 }
 
-/// The best way to serve on a cluster's accelerators: of those that keep the limits (of all where none does), the one that
-/// answers soonest where requests come at a rate, and the one that serves most else.
+/// The best way to serve on a cluster's accelerators: of those that keep the limits the one that answers soonest where requests come
+/// at a rate, and the one that serves most else; where none does, the one that comes nearest to keeping them.
 ///
 /// # Errors
 /// That of the way that comes nearest, where none works.
@@ -277,7 +277,8 @@ pub fn best_deployment(serving: &Serving, cluster: &Cluster) -> Result<Deploymen
     for deployment in &ways {
         match served_point(&deployment.of(serving), cluster) {
             Ok(point) => {
-                let (kept, merit) = (point.missed(&serving.limits).is_none(), merit(serving, &point));
+                let kept = point.missed(&serving.limits).is_none();
+                let merit = if kept { merit(serving, &point) } else { -point.over_limits(&serving.limits) };
                 if best.is_none_or(|(was_kept, was, _)| (kept, merit) > (was_kept, was)) {
                     best = Some((kept, merit, deployment.settled(&point, cluster)));
                 }

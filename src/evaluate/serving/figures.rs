@@ -30,6 +30,11 @@ impl ServingPoint {
         missed(&self.state, &self.latencies, limits)
     }
 
+    /// The worst latency over its limit; none at all without limits.
+    pub fn over_limits(&self, limits: &Limits) -> f64 {
+        worst(&self.state, &self.latencies, limits)
+    }
+
     /// Answers' tokens of one accelerator in a second.
     pub fn output_rate(&self) -> TokenRate {
         TokenRate::new(self.state.requests_per_second * self.request.output / self.accelerators_per_replica())
