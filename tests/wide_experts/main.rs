@@ -56,9 +56,9 @@ fn deepseek_s_day_goes_at_its_pace() {
     // 20 to 22 tokens a second of each answer, at 14.8K tokens a second from a decode node of eight H800 and 73.7K taken in by
     // one of prefill (open-infra-index, day 6).
     let day = of("scenarios/serve-deepseek-v3-day.toml", &[]);
-    // A known miss, which the README tells: 14.5 are computed since the arithmetic of attention over latents is counted.
+    // A known miss, which the README tells: 25 are computed with ranks whose caches are alike.
     let pace = 1.0 / day("tpot_s");
-    assert!((14.0..=22.0).contains(&pace), "{pace}");
+    assert!((20.0..=26.0).contains(&pace), "{pace}");
     let decode = day("requests_per_s") * 1_211.0 / ((2_224.0 - 944.0) / 8.0);
     assert!((decode / 14_800.0 - 1.0).abs() < 0.02, "{decode}");
     let prefill = day("requests_per_s") * 4_383.0 / (944.0 / 8.0);
@@ -97,9 +97,10 @@ fn a_rate_scatters_and_pools_that_do_not_fill_are_refused() {
 fn two_batches_hide_the_exchange_and_a_further_layer_drafts() {
     let (plain, halves) = (of(RACKS, &[]), of(RACKS, &["serving.two_batch_overlap=true"]));
     let each = "output_tokens_per_s_per_gpu";
-    // LMSYS (blog of 2025-05-05) measured 25% more with 128 sequences a GPU and drafts; here are 128 without.
+    // LMSYS (blog of 2025-05-05) measured 25% more with 128 sequences a GPU and drafts, which double the tokens of an exchange; its own
+    // runs are held by `published_wide_experts`. Here are 128 without.
     let gain = halves(each) / plain(each);
-    assert!(gain > 1.15 && gain < 1.35, "{gain}");
+    assert!(gain > 1.08 && gain < 1.25, "{gain}");
     assert!(halves("time_share.network_ratio") < 0.5 * plain("time_share.network_ratio"));
     // DeepSeek-V3's report (arXiv 2412.19437, section 5.4.3): one token drafted, accepted in 85% to 90% of cases, makes 1.8
     // times the tokens. Their batches are not said; with few sequences the model has it.
