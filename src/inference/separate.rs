@@ -338,6 +338,8 @@ impl Separate<'_> {
             let prefilled = self.prefilled();
             let elsewhere = prefilled.over(state.ttft.saturating_sub(alone) + state.tpot * request.output);
             let round = Round::new((open, elsewhere), rate / prefilled, served.variance, coming.requests.overlap);
+            // That of servers that take prompts one by one has too many before one where a step takes in all that have come; there, one
+            // finds the others as if they came at random by themselves (Schweitzer's form of mean value analysis, 1979).
             let (found, others) = (prompts(prefilled * round.load()), prompts(rate * ((open - 1.0).max(0.0) / open)));
             (if found.over_all() < others.over_all() { found } else { others }, round)
         };

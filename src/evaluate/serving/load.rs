@@ -126,6 +126,8 @@ fn open_at_the_busiest(each: f64, (count, busiest): (f64, f64), mut served: impl
     let all = each * count;
     let mut precision = SimpleConvergency { eps: each * 1e-9, max_iter: 200 };
     let off = |open: f64| served(open) * of_others - served((all - open) / (count - 1.0)) * busiest;
+    // With the mean open it ends as many as others do, and with all of them others end none: there is a root between, and where nothing
+    // is served at all those open are as those that come.
     find_root_brent(each, all * (1.0 - 1e-6), off, &mut precision).unwrap_or(each * busiest)
 }
 
