@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::currency::{Rates, to_dollars};
-use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
+use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean_one_of};
 use crate::document::{DIALECT, Date, Node, Reader, Value};
 use crate::provenance::{Basis, Source, weakest};
 
@@ -73,7 +73,7 @@ impl<T> Entry<T> {
 }
 
 /// Ids that a hint can list.
-const FEW: usize = 12;
+const FEW: usize = 24;
 
 /// The parts of one kind.
 #[derive(Clone, Debug)]
@@ -108,6 +108,14 @@ impl<T: Part> Shelf<T> {
         self.0.insert(id.to_owned(), Arc::new(entry));
     }
 
+    /// What there is, in words for a hint.
+    pub fn listed(&self) -> String {
+        if self.0.len() > FEW {
+            return format!("`clusterplan catalog list {}` shows all", T::FOLDER);
+        }
+        format!("there is {}", self.0.keys().map(String::as_str).collect::<Vec<_>>().join(", "))
+    }
+
     /// The part of an id, or a report at the place that named it.
     pub fn find(&self, id: &str, at: &Span, sink: &Sink) -> Option<Arc<Entry<T>>> {
         if let Some(entry) = self.0.get(id) {
@@ -117,16 +125,8 @@ impl<T: Part> Shelf<T> {
         if id.is_empty() {
             return None;
         }
-        let ids = || self.0.keys().map(String::as_str);
-        let hint = did_you_mean(id, ids()).map_or_else(
-            || {
-                if self.0.len() > FEW {
-                    return format!("`clusterplan catalog list {}` shows all", T::FOLDER);
-                }
-                format!("there is {}", ids().collect::<Vec<_>>().join(", "))
-            },
-            |closest| format!("did you mean \"{closest}\"?"),
-        );
+        let near = did_you_mean_one_of(id, self.0.keys().map(String::as_str));
+        let hint = near.unwrap_or_else(|| self.listed());
         sink.push(
             Diagnostic::new(Code::UnknownId, format!("no {} has the id \"{id}\"", T::WHAT))
                 .at(at, "not in the catalog")

@@ -7,7 +7,7 @@ use clap::Subcommand;
 use super::options::Format;
 use super::{Answer, Session};
 use crate::catalog::{Catalog as Known, Change, Condition, StalePrice, difference, named_by};
-use crate::diagnostics::{Code, Diagnostic, Sink, did_you_mean};
+use crate::diagnostics::{Code, Diagnostic, Sink, did_you_mean, did_you_mean_one_of};
 use crate::document::Node;
 use crate::load::{self, CatalogDocuments, today};
 use crate::report::{Grid, entry_grid, entry_page, list_grid};
@@ -270,10 +270,8 @@ fn day(given: Option<&str>, session: &Session) -> Option<String> {
 }
 
 fn unknown_id(id: &str, documents: &CatalogDocuments, session: &Session) -> Answer {
-    let hint = did_you_mean(id, documents.keys().map(|(_, known)| known.as_str())).map_or_else(
-        || "`clusterplan catalog list` shows all ids".to_owned(),
-        |closest| format!("did you mean \"{closest}\"?"),
-    );
+    let hint = did_you_mean_one_of(id, documents.keys().map(|(_, known)| known.as_str()))
+        .unwrap_or_else(|| "`clusterplan catalog list` shows all ids".to_owned());
     mistake(Code::UnknownId, format!("the catalog has no id \"{id}\""), Some(hint), session)
 }
 

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 pub use render::render;
-pub use suggest::did_you_mean;
+pub use suggest::{did_you_mean, did_you_mean_one_of};
 
 /// A file in [`Sources`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,6 +125,11 @@ impl Diagnostic {
         Self { code, message: message.into(), labels: Vec::new(), hint: None }
     }
 
+    /// A key that must be there and is not.
+    pub fn missing(path: &str) -> Self {
+        Self::new(Code::MissingKey, format!("`{path}` is missing"))
+    }
+
     /// Adds a place.
     #[must_use]
     pub fn at(mut self, span: &Span, label: impl Into<String>) -> Self {
@@ -154,6 +159,15 @@ impl Sink {
     pub fn replace(&self, place: usize, diagnostic: Diagnostic) {
         if let Some(old) = self.0.borrow_mut().get_mut(place) {
             *old = diagnostic;
+        }
+    }
+
+    /// Says what to do about the key of that path, where it was reported as missing.
+    pub fn hint_at_missing(&self, path: &str, hint: &str) {
+        let message = Diagnostic::missing(path).message;
+        let mut all = self.0.borrow_mut();
+        for diagnostic in all.iter_mut().filter(|one| one.code == Code::MissingKey && one.message == message) {
+            diagnostic.hint = Some(hint.to_owned());
         }
     }
 

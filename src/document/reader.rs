@@ -107,14 +107,16 @@ impl<'a> Reader<'a> {
         self.table.get(key)
     }
 
-    /// The place of a key's value, where there is one.
+    /// The place of a key's value, where there is one; a dotted key is one of a table below.
     pub fn place_of(&self, key: &str) -> Option<Span> {
-        self.table.get(key).map(|node| node.at.clone())
+        let (key, below) = key.split_once('.').map_or((key, None), |(key, below)| (key, Some(below)));
+        let node = self.table.get(key)?;
+        below.map_or(Some(node), |path| node.at_path(path)).map(|node| node.at.clone())
     }
 
     /// The place of a key's value, or of the table where the key is missing.
     pub fn place(&self, key: &str) -> Span {
-        self.table.get(key).map_or_else(|| self.at.clone(), |node| node.at.clone())
+        self.place_of(key).unwrap_or_else(|| self.at.clone())
     }
 
     /// A value that must be there.
@@ -131,7 +133,7 @@ impl<'a> Reader<'a> {
     fn missing(&mut self, key: &'static str, hint: Option<String>) {
         let path = self.path_of(key);
         self.missed.push((key, self.sink.len()));
-        let missing = Diagnostic::new(Code::MissingKey, format!("`{path}` is missing")).at(self.at, "in this table");
+        let missing = Diagnostic::missing(&path).at(self.at, "in this table");
         self.sink.push(hint.into_iter().fold(missing, Diagnostic::hint));
     }
 

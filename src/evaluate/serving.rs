@@ -406,7 +406,7 @@ fn features_fit(serving: &Serving, layout: ServingLayout) -> Result<(), Infeasib
         return Err(Infeasible::RoutedPools);
     }
     let draft = serving.features.speculation.as_ref();
-    draft.map_or(Ok(()), |draft| layout.check(&draft.model).map_err(Infeasible::Draft))
+    draft.map_or(Ok(()), |draft| layout.of(&draft.model).check(&draft.model).map_err(Infeasible::Draft))
 }
 
 /// Tokens as a count, a part of one as one more.

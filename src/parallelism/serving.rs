@@ -38,6 +38,12 @@ impl ServingLayout {
         u64::from(self.tensor) * u64::from(self.pipeline) * u64::from(self.attention_data)
     }
 
+    /// The same ranks for another model beside it, such as a draft: one without experts has none to hold whole.
+    #[must_use]
+    pub fn of(self, model: &Model) -> Self {
+        if has_experts(model) { self } else { Self { expert: 1, redundant_experts: 0, ..self } }
+    }
+
     /// Entries of the vocabulary with those that are added for every tensor rank to have as many: each holds as many rows of
     /// the embedding and of the output projection.
     pub fn padded_vocabulary(&self, model: &Model) -> u64 {
@@ -92,14 +98,21 @@ impl ServingLayout {
                 split_experts(moe.experts, redundant_experts, expert)?;
             }
         }
-        if redundant_experts > 0 && !model.blocks.iter().any(|block| block.moe().is_some()) {
+        if !has_experts(model) && redundant_experts > 0 {
             return Err(format!("{redundant_experts} redundant experts of a model that has none"));
+        }
+        if !has_experts(model) && expert > 1 {
+            return Err(format!("expert {expert} of a model that has no experts; a dense one has expert 1"));
         }
         if expert > 1 && u64::from(expert) > u64::from(tensor) * u64::from(attention_data) {
             return Err(format!("expert {expert} is more than the ranks of a stage ({tensor} x {attention_data})"));
         }
         Ok(())
     }
+}
+
+fn has_experts(model: &Model) -> bool {
+    model.blocks.iter().any(|block| block.moe().is_some())
 }
 
 /// Whether so many experts, with copies beside them, lie whole on as many ranks, no expert twice on one.

@@ -3,7 +3,7 @@
 use super::break_even::{BreakEven, break_even};
 use super::break_even_map::BreakEvenMap;
 use crate::catalog::{Catalog, Reference};
-use crate::diagnostics::{Code, Diagnostic, Sink, did_you_mean};
+use crate::diagnostics::{Code, Diagnostic, Sink, did_you_mean_one_of};
 use crate::document::{Node, Value};
 use crate::evaluate::{Evaluation, Infeasible};
 use crate::scenario::{Scenario, ScenarioFile};
@@ -190,10 +190,9 @@ fn baseline(wanted: Option<&Reference>, planned: &[Planned], sink: &Sink) -> usi
     let Some(wanted) = wanted else { return 0 };
     let names = || planned.iter().map(|planned| planned.name.as_str());
     names().position(|name| name == wanted.id).unwrap_or_else(|| {
-        let hint = did_you_mean(&wanted.id, names()).map_or_else(
-            || format!("the variants are {}", names().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")),
-            |closest| format!("did you mean \"{closest}\"?"),
-        );
+        let hint = did_you_mean_one_of(&wanted.id, names()).unwrap_or_else(|| {
+            format!("the variants are {}", names().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "))
+        });
         let message = format!("the baseline \"{}\" is none of the variants", wanted.id);
         sink.push(Diagnostic::new(Code::UnknownWord, message).at(&wanted.at, "not varied").hint(hint));
         0

@@ -71,7 +71,7 @@ fn blocks_of_the_cache_waste_half_of_one() {
 #[test]
 fn drafts_are_accepted_by_their_place() {
     let of = |acceptance: &str| {
-        let asked = format!("serving.speculation={{ draft = \"mtp\", tokens = 3, acceptance = {acceptance} }}");
+        let asked = format!("serving.speculation={{ draft = \"eagle\", tokens = 3, acceptance = {acceptance} }}");
         eval(&[&asked]).1["serving"]["tokens_per_step_count"].as_f64().unwrap()
     };
     // 1 + 0.85 + 0.85 x 0.3, and 1 + 0.85 + 0.7225 + 0.614125.
@@ -88,25 +88,32 @@ fn what_an_engine_cannot_do_is_refused_with_a_hint() {
             "name a draft of the same family",
         ),
         (
-            &["serving.speculation={ draft = \"mtp\", tokens = 0, acceptance = 0.7 }"],
+            &["serving.speculation={ draft = \"eagle\", tokens = 0, acceptance = 0.7 }"],
             "`serving.speculation.tokens`",
             "1",
         ),
-        (&["serving.speculation={ draft = \"mtp\", tokens = 2, acceptance = 1.2 }"], "acceptance", "1"),
-        (&["serving.speculation={ draft = \"mtp\", tokens = 2, acceptance = [0.8, 1.2] }"], "acceptance", "1"),
+        (&["serving.speculation={ draft = \"eagle\", tokens = 2, acceptance = 1.2 }"], "acceptance", "1"),
+        (&["serving.speculation={ draft = \"eagle\", tokens = 2, acceptance = [0.8, 1.2] }"], "acceptance", "1"),
         (
-            &["serving.speculation={ draft = \"mtp\", tokens = 3, acceptance = [0.85, 0.3] }"],
+            &["serving.speculation={ draft = \"eagle\", tokens = 3, acceptance = [0.85, 0.3] }"],
             "2 shares of acceptance for 3 drafted tokens",
             "as many as `tokens`",
         ),
         (
-            &["serving.speculation={ draft = \"mtp\", tokens = 2, acceptance = 0.7 }", "serving.layout.pipeline=2"],
+            &["serving.speculation={ draft = \"eagle\", tokens = 2, acceptance = 0.7 }", "serving.layout.pipeline=2"],
             "split over pipeline stages",
             "serving.layout.pipeline = 1",
         ),
         (&["serving.two_batch_overlap=true"], "nothing to overlap", "attention_data above 1"),
         (&["serving.two_batch_overlap=true", "serving.layout=\"auto\""], "nothing to overlap", "that has experts"),
         (&["serving.chunk_tokens=4"], "outside 16 to", "at least 16"),
+        // What a dense model, and one without a layer for it, cannot have.
+        (&["serving.layout.expert=2"], "expert 2 of a model that has no experts", "change the degrees"),
+        (
+            &["serving.speculation={ draft = \"mtp\", tokens = 1, acceptance = 0.7 }"],
+            "no layer of Llama 3.1 70B that predicts further tokens is known",
+            "or \"eagle\" for a head",
+        ),
     ] {
         let (code, _, stderr) = eval(settings);
         assert_eq!(code, 2, "{settings:?}: {stderr}");

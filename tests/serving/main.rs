@@ -145,7 +145,7 @@ fn what_a_token_costs_is_the_sum_of_its_parts() {
     for settings in [
         &[][..],
         &["serving.peak_to_mean=1.7", "serving.spare_replicas=2", "serving.arrivals={ rate = \"12 request/s\" }"],
-        &["serving.prefix_hit=0.4", "serving.speculation={ draft = \"mtp\", tokens = 2, acceptance = [0.8, 0.4] }"],
+        &["serving.prefix_hit=0.4", "serving.speculation={ draft = \"eagle\", tokens = 2, acceptance = [0.8, 0.4] }"],
     ] {
         let (code, json, stderr) = eval(settings);
         assert_eq!(code, 0, "{stderr}");

@@ -355,6 +355,15 @@ fn what_is_asked_of_tenants_is_said_once() {
             "`serving.tenants.limits.ttft` is no time at all",
             "500 ms",
         ),
+        (
+            &[
+                "serving.arrivals=\"tenants\"",
+                "serving.limits={ tpot_p95 = \"50 ms\" }",
+                "serving.tenants={ count = 4, mean = \"1 request/s\", peak = \"2 request/s\", limits = { tpot_p95 = \"90 ms\" } }",
+            ],
+            "`serving.limits.tpot_p95` holds for nobody",
+            "leave it out here, or in the classes",
+        ),
     ] {
         let (code, _, stderr) = planned(settings);
         assert_eq!((code, stderr.matches("error[").count()), (2, 1), "{settings:?}: {stderr}");

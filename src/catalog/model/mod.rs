@@ -60,6 +60,9 @@ pub struct Model {
     /// Tokens of prompt and answer that it takes at most, as its publisher states, extended positions among them; where it has
     /// learned positions, and none is stated, as many as those.
     pub max_context: Option<u32>,
+    /// Layers beyond those below that predict further tokens (multi-token prediction), by which its own tokens can be drafted.
+    /// They are in no count of parameters.
+    pub prediction_layers: u32,
     /// The layers, by kind.
     pub blocks: Vec<Block>,
     /// The block of each layer, from the first layer on, by its place among them: 1 is the first block. Empty where the source
@@ -89,6 +92,7 @@ impl Model {
             embedding_norm: reader.or("embedding_norm", false),
             learned_positions: reader.optional("learned_positions"),
             max_context: reader.optional("max_context"),
+            prediction_layers: reader.optional("prediction_layers").unwrap_or(0),
             blocks,
             order: reader.optional("order").unwrap_or_default(),
             towers: reader

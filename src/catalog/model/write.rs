@@ -17,6 +17,7 @@ impl Model {
         let positions = self.learned_positions.unwrap_or(0);
         if_above(&mut text, "learned_positions", positions, 0);
         if_above(&mut text, "max_context", self.max_context.unwrap_or(0), 0);
+        if_above(&mut text, "prediction_layers", self.prediction_layers, 0);
         for (key, count) in [
             ("published_parameters", self.published_parameters),
             ("published_active_parameters", self.published_active_parameters),
@@ -47,6 +48,7 @@ impl Model {
             ("embedding_norm", self.embedding_norm),
             ("learned_positions", self.learned_positions.is_some()),
             ("max_context", self.max_context.is_some()),
+            ("prediction_layers", self.prediction_layers > 0),
             ("published_parameters", self.published_parameters.is_some()),
             ("published_active_parameters", self.published_active_parameters.is_some()),
             ("order", !self.order.is_empty()),

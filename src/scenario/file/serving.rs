@@ -4,7 +4,7 @@ use super::arrivals::{Arrivals, ArrivalsFile};
 use super::cache::CacheFile;
 use super::engine::EngineFile;
 use super::limits::Limits;
-use super::tenants::TenantsFile;
+use super::tenants::{TenantFile, TenantsFile};
 use super::trace::TraceFile;
 use crate::catalog::Reference;
 use crate::catalog::engine_version::EngineVersion;
@@ -219,7 +219,25 @@ impl ServingFile {
             at: r.at().clone(),
         };
         read.of_tenants(r);
+        read.limits_of_tenants(r);
         read
+    }
+
+    /// Refuses a limit of all tenants where every class has its own in its place.
+    fn limits_of_tenants(&self, r: &Reader<'_>) {
+        let (Some(general), Some(tenants)) = (self.limits, &self.features.tenants) else { return };
+        let own = |place: usize| {
+            let has = |class: &TenantFile| class.limits.is_some_and(|limits| limits.named()[place].1.is_some());
+            !tenants.0.is_empty() && tenants.0.iter().all(has)
+        };
+        for (place, (key, _)) in general.named().into_iter().enumerate().filter(|(_, (_, limit))| limit.is_some()) {
+            if own(place) {
+                let message =
+                    format!("`serving.limits.{key}` holds for nobody: every class of `serving.tenants` has its own");
+                let hint = "leave it out here, or in the classes that it is to hold for";
+                r.report(&format!("limits.{key}"), Code::Inconsistent, message, hint);
+            }
+        }
     }
 
     /// What comes on average where requests are those of tenants.

@@ -81,7 +81,7 @@ pub(super) struct Layouts<'a> {
 
 pub(super) fn bind(
     wanted: &EngineFile,
-    model: &Model,
+    (name, model): (&str, &Model),
     layouts: &Layouts<'_>,
     memory: &mut EngineMemory,
     (cluster, catalog, efficiency): (Option<&Cluster>, &Catalog, &ServingEfficiency),
@@ -121,7 +121,7 @@ pub(super) fn bind(
         no_launches(cluster, &wanted.graphs_at, sink);
     }
     let speculation = match &wanted.speculation {
-        Some(wanted) => Some(speculation::bind(wanted, model, layouts, catalog, sink)?),
+        Some(wanted) => Some(speculation::bind(wanted, (name, model), layouts, catalog, sink)?),
         None => None,
     };
     let adapters = match &wanted.adapters {

@@ -130,6 +130,7 @@ impl Scenario {
     /// Binds a scenario to a catalog; mistakes go to the sink, and there is a scenario only if there are none.
     pub fn resolve(file: &ScenarioFile, catalog: &Catalog, sink: &Sink) -> Option<Self> {
         let mut defaults = Defaults::default();
+        list_what_is_missing(catalog, sink);
         let cluster = cluster::bind(file, catalog, &mut defaults, sink);
         let training = file.training.as_ref().and_then(|wanted| {
             // The job's own mistakes are worth reporting even where the cluster's parts are wrong.
@@ -162,6 +163,20 @@ impl Scenario {
         let assumed = defaults.0;
         let whole = Self { title, cluster, training, serving, agents, finance, margin, token_prices, assumed };
         sink.is_empty().then_some(whole)
+    }
+}
+
+/// Tells, of ids that are missing, what there is.
+fn list_what_is_missing(catalog: &Catalog, sink: &Sink) {
+    for (path, listed) in [
+        ("cluster.node", catalog.nodes.listed()),
+        ("cluster.fabric", catalog.fabrics.listed()),
+        ("cluster.site", catalog.sites.listed()),
+        ("cluster.prices", catalog.price_books.listed()),
+        ("training.model", catalog.models.listed()),
+        ("serving.model", catalog.models.listed()),
+    ] {
+        sink.hint_at_missing(path, &format!("it takes an id of the catalog; {listed}"));
     }
 }
 

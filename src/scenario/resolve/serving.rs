@@ -166,7 +166,7 @@ pub(super) fn bind(
     let layouts = Layouts { given: &given, search: wanted.layout.search, at: &wanted.layout.at };
     let features = engine::bind(
         &wanted.features,
-        &model,
+        (&entry.name, &model),
         &layouts,
         &mut engine_memory,
         (cluster, catalog, &efficiency.part),

@@ -39,6 +39,8 @@ pub struct Imported {
 const MOST_LAYERS: u32 = 10_000;
 
 const LAYERS: &[&str] = &["num_hidden_layers", "n_layers", "n_layer", "num_layers"];
+/// Layers that predict further tokens; none where nothing is said of them.
+const PREDICTION: &[&str] = &["num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers"];
 const HIDDEN: &[&str] = &["hidden_size", "n_embd", "d_model", "n_embed", "hidden_dim"];
 
 /// The table of the language model inside a configuration that wraps one, by the names that wrappers give it.
@@ -181,6 +183,7 @@ impl Importer<'_> {
             embedding_norm: family.embedding_norm,
             learned_positions,
             max_context: context::longest(config, outer, self.nested),
+            prediction_layers: config.count(PREDICTION).unwrap_or(0),
             blocks,
             order,
             towers,
