@@ -56,6 +56,8 @@ pub struct Evaluation {
     /// The most that is served with limits kept; none where it is worked out as it is asked for, which takes as long as some tens
     /// of answers.
     pub(super) most: Option<RequestRate>,
+    /// The same of a replica, of each class of tenants; none where it is worked out as it is asked for.
+    pub(super) most_of_tenants: Option<Vec<RequestRate>>,
     /// Where time goes on the mean of a day; none where it is worked out as it is asked for, which takes as long as an answer for
     /// each load that stands for the day's.
     pub(super) day: Option<DayShares>,
@@ -227,7 +229,7 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
     );
     check_finite(&built, point.as_ref(), &unit_costs)?;
     let agents = agents_point(&scenario, serving.as_ref(), day, (&built, &unit_costs))?;
-    Ok(Evaluation {
+    let mut evaluation = Evaluation {
         scenario,
         built,
         point,
@@ -239,8 +241,11 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
         usable_memory,
         found: None,
         most,
+        most_of_tenants: None,
         day,
-    })
+    };
+    evaluation.most_of_tenants = evaluation.most_of_tenants();
+    Ok(evaluation)
 }
 
 /// The agents' tasks that are served, where there are any; with the shares of a day's time where they are known.

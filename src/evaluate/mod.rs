@@ -36,6 +36,7 @@ pub use footprint::{ByToken, Footprint};
 pub use found::{Candidate, Found, NoLayout, Reason, Tally};
 pub use infeasible::{Infeasible, Pool};
 pub use line_evidence::LineEvidence;
+pub use most_served::most_of_one_replica;
 pub use network::{Occupancy, fibre, network, network_as_asked};
 pub use parts::{PartLine, parts, racked};
 pub use prepared::{Fit, Point, Prepared};

@@ -11,6 +11,8 @@ const HALVINGS: u32 = 60;
 const NEAR: f64 = 1e-7;
 /// The same where each rate takes many rounds.
 const NEAR_BY_LOAD: f64 = 1e-5;
+/// Of a rate, a part that any replica serves.
+const CALM: f64 = 1e-6;
 
 /// The most that replicas serve with limits kept, those to spare too: without limits, what they serve at any latency. Where they
 /// choose how many they take at once, that is as many as keep the limits; at a rate, it is the rate up to which they are kept.
@@ -50,6 +52,15 @@ pub(super) fn most_within(serving: &Serving, cluster: &Cluster, point: &ServingP
             most * of_all
         }
     }
+}
+
+/// The most that one replica serves with limits kept, whatever rate is asked for; none where it serves nothing.
+pub fn most_of_one_replica(serving: &Serving, cluster: &Cluster) -> Option<RequestRate> {
+    let Arrivals::Rate(asked) = serving.arrivals else { return None };
+    let calm = Serving { arrivals: Arrivals::Rate(asked * CALM), spare_replicas: 0, ..serving.clone() };
+    let point = serving_point(&calm, cluster).ok()?;
+    let most = most_within(&calm, cluster, &point) / point.replicas as f64;
+    (most > RequestRate::ZERO).then_some(most)
 }
 
 fn keeps(found: &Result<ServingPoint, Infeasible>, limits: &Limits) -> bool {
@@ -111,15 +122,22 @@ impl Evaluation {
 
     /// The same of each class of tenants, with its own limits kept.
     pub(super) fn most_of_tenants(&self) -> Option<Vec<RequestRate>> {
+        if self.most_of_tenants.is_some() {
+            return self.most_of_tenants.clone();
+        }
         let (serving, together) = (self.scenario.serving.as_ref()?, self.most_of_a_replica()?);
+        let cluster = &self.scenario.cluster;
+        let mut known: Vec<(Limits, RequestRate)> = vec![(serving.limits, together)];
         let of = |limits: &Limits| {
-            if *limits == serving.limits {
-                return together;
+            if let Some((_, most)) = known.iter().find(|(others, _)| others == limits) {
+                return *most;
             }
-            let (own, cluster) = (Serving { limits: *limits, ..serving.clone() }, &self.scenario.cluster);
-            serving_point(&own, cluster).map_or(RequestRate::ZERO, |point| {
+            let own = Serving { limits: *limits, ..serving.clone() };
+            let most = serving_point(&own, cluster).map_or(RequestRate::ZERO, |point| {
                 most_within(&own, cluster, &point) / (point.replicas + point.spares) as f64
-            })
+            });
+            known.push((*limits, most));
+            most
         };
         Some(serving.tenant_limits.iter().map(of).collect())
     }

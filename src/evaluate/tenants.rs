@@ -90,30 +90,28 @@ impl Evaluation {
         let all = (point.replicas + point.spares) as f64;
         let (each, own, of_replica) =
             (self.most_of_a_replica()?, self.most_of_tenants()?, point.accelerators as f64 / all);
-        let apart = tenants.0.iter().zip(&own).map(|(class, each)| {
+        let apart = tenants.classes().iter().zip(&own).map(|(class, each)| {
             let own = replicas(class.peak, *each);
             Taken { busiest: own * of_replica, mean: own * of_replica, by: own, load: class.peak / own }
         });
-        let apart = self.shares(serving, &tenants.0, counts.apart, apart.collect(), None);
+        let apart = self.shares(serving, tenants.classes(), counts.apart, apart.collect(), None);
         let by_hour = tenants.days().zip(counts.reallocated).map(|(days, accelerators)| {
-            let taken = days.iter().zip(&own).map(|(day, each)| {
-                let own = || day.iter().map(|asked| replicas(*asked, *each));
-                let mean = own().sum::<f64>() / day.len() as f64;
-                let load = day.iter().zip(own()).map(|(asked, own)| *asked / own.max(1.0));
-                let busiest = own().fold(0.0, f64::max);
-                let load = load.fold(RequestRate::ZERO, RequestRate::max);
-                Taken { busiest: busiest * of_replica, mean: mean * of_replica, by: mean, load }
+            let taken = tenants.classes().iter().zip(days).zip(&own).map(|((class, day), each)| {
+                let mean = day.iter().map(|asked| replicas(*asked, *each)).sum::<f64>() / day.len() as f64;
+                let loads = day.iter().chain([&class.peak]).map(|asked| *asked / replicas(*asked, *each).max(1.0));
+                let load = loads.fold(RequestRate::ZERO, RequestRate::max);
+                Taken { busiest: replicas(class.peak, *each) * of_replica, mean: mean * of_replica, by: mean, load }
             });
-            self.shares(serving, &tenants.0, accelerators, taken.collect(), Some(&apart))
+            self.shares(serving, tenants.classes(), accelerators, taken.collect(), Some(&apart))
         });
         let together = tenants.pooled();
         let load = together / replicas(together, each);
-        let pooled = tenants.0.iter().map(|class| {
+        let pooled = tenants.classes().iter().map(|class| {
             let [busiest, mean] = [class.peak, class.mean].map(|asked| asked / each * of_replica);
             Taken { busiest, mean, by: mean, load }
         });
-        let pooled = self.shares(serving, &tenants.0, counts.pooled, pooled.collect(), Some(&apart));
-        let bills = tenants.0.iter().enumerate().map(|(index, class)| TenantBill {
+        let pooled = self.shares(serving, tenants.classes(), counts.pooled, pooled.collect(), Some(&apart));
+        let bills = tenants.classes().iter().enumerate().map(|(index, class)| TenantBill {
             class: *class,
             apart: apart[index],
             reallocated: by_hour.as_ref().map(|by_hour| by_hour[index]),

@@ -22,6 +22,7 @@ mod model;
 mod number;
 mod page;
 mod plan;
+mod planned_tenants;
 mod pricing;
 mod scaling;
 mod settings;

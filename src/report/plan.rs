@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::evaluation::full_for_tenants;
 use super::evaluation_object;
 use super::figure::{grouped, percent};
 use super::metrics::metric;
 use super::page::{Block, Grid, Page, Section};
+use super::planned_tenants::{apart_json, tenant_blocks};
 use super::settings::settings;
 use crate::evaluate::Evaluation;
 use crate::scenario::{Cluster, TopologyChoice};
@@ -72,19 +72,6 @@ fn sized(sizing: &Sizing) -> String {
     )
 }
 
-/// What tenants take in the best way: together, which is planned for, and each with replicas of its own.
-fn tenants(evaluation: &Evaluation) -> Option<String> {
-    let (point, rate) = (evaluation.tenants()?, evaluation.serving?.request_rate());
-    let by_hour = point.reallocated.map_or_else(String::new, |gpus| {
-        format!(", and {} where replicas are given anew by the hour", significant(gpus, 4))
-    });
-    let note = full_for_tenants(evaluation).map_or_else(String::new, |note| format!(" {note}"));
-    Some(format!(
-        "Tenants share the replicas, and come to {rate} together at their busiest, each within its limits. With replicas of their own of this kind they would take {} GPUs{by_hour}.{note}",
-        significant(point.apart, 4)
-    ))
-}
-
 /// What people look for first, and the rest: all of it side by side is wider than a screen.
 const FIGURES: [&str; 6] =
     ["GPUs", "Replicas", "Open in all", "Cost over the horizon", "Mtok of prompts", "Mtok of answers"];
@@ -126,12 +113,15 @@ pub fn plan_page(plan: &Plan) -> Page {
             Block::Text(format!("What binds: {}.", bound.join("; "))),
             Block::Text(best.sizing.as_ref().map_or_else(String::new, sized)),
         ];
-        blocks.extend(tenants(&best.evaluation).map(Block::Text));
         blocks.extend([
             Block::Grid(part(&whole, &[&["Node", "On", "Topology"], &FIGURES[..]])),
             Block::Grid(part(&whole, &[&["Layout", "What binds"], &MORE[..]])),
         ]);
         sections.push(Section { heading: "Plan".to_owned(), blocks });
+        let tenants = tenant_blocks(plan, &best.evaluation);
+        if !tenants.is_empty() {
+            sections.push(Section { heading: "Tenants".to_owned(), blocks: tenants });
+        }
     }
     if !plan.rejected.is_empty() {
         let mut grid = Grid::new(&["Why not", "Ways"], 1);
@@ -233,7 +223,7 @@ pub fn plan_json(plan: &Plan) -> String {
     let runners_up: Vec<Json> = answers.collect();
     let rejected: Vec<Json> =
         plan.rejected.iter().map(|why| json!({ "reason": why.line(), "count": why.count })).collect();
-    let whole = json!({
+    let mut whole = json!({
         "title": plan.title,
         "minimise": plan.minimise.word(),
         "binding": best["binding"],
@@ -242,5 +232,8 @@ pub fn plan_json(plan: &Plan) -> String {
         "runners_up": runners_up,
         "rejected": rejected,
     });
+    if let Some((apart, best)) = plan.apart.as_ref().zip(plan.answers.first()) {
+        whole["apart"] = apart_json(apart, &best.evaluation);
+    }
     format!("{whole:#}\n")
 }

@@ -273,12 +273,12 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
         ]
     }));
     all.extend(features.tenants.iter().flat_map(|tenants| {
-        let each = |of: &dyn Fn(&TenantClass) -> String| match &tenants.0[..] {
+        let each = |of: &dyn Fn(&TenantClass) -> String| match tenants.classes() {
             [one] => of(one),
             several => format!("[{}]", several.iter().map(of).collect::<Vec<_>>().join(", ")),
         };
         let hour = |class: &TenantClass| class.busiest.map_or_else(|| "–".to_owned(), |hour| hour.to_string());
-        let hours = tenants.0.iter().any(|class| class.busiest.is_some());
+        let hours = tenants.classes().iter().any(|class| class.busiest.is_some());
         let given = [
             ("serving.tenants.count", each(&|class| class.count.to_string())),
             ("serving.tenants.mean", each(&|class| class.mean.to_string())),

@@ -5,6 +5,7 @@
 //! together again in order, so that any number of threads gives the same answer.
 
 mod answer;
+mod apart;
 mod band;
 mod binding;
 mod front;
@@ -20,6 +21,7 @@ mod variants;
 mod walk;
 
 pub use answer::{evaluate, settle};
+pub use apart::{Alone, Apart, Beside, OwnCluster, OwnReplicas};
 pub use band::Sizing;
 pub use binding::Binding;
 pub use layouts::{Variant, Variants, search};

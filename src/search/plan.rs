@@ -7,6 +7,7 @@
 
 use rayon::prelude::*;
 
+use super::apart::{Apart, apart};
 use super::band::Sizing;
 use super::binding::Binding;
 use super::rejected::{Rejected, Rejection};
@@ -46,6 +47,8 @@ pub struct Plan {
     pub rejected: Vec<Rejection>,
     /// Whether topologies were chosen among.
     pub topologies: bool,
+    /// Where tenants' requests are planned for together, what each would take by itself of the same choices.
+    pub apart: Option<Apart>,
 }
 
 /// Finds clusters that serve what a scenario asks; mistakes go to the sink, and there is a plan only if there are none.
@@ -79,9 +82,11 @@ pub fn plan(document: &Node, catalog: &Catalog, sink: &Sink) -> Option<Plan> {
         let bands = best.evaluation.serving.and_then(|point| point.bands);
         best.sizing = bands.map(|bands| Sizing::new(scenario, bands.throughput, (minimise, &counts)));
     }
+    let best = answers.first().and_then(|(_, variant)| variant.as_ref().ok());
+    let apart = apart(&variants, best, (minimise, &counts));
     let answers = answers.into_iter().map(|(answer, _)| answer).collect();
     let topologies = !wanted.topology.is_empty();
-    Some(Plan { title: scenario.title, minimise, answers, rejected: rejected.into_list(), topologies })
+    Some(Plan { title: scenario.title, minimise, answers, rejected: rejected.into_list(), topologies, apart })
 }
 
 /// Reports what cannot be planned for.
@@ -155,26 +160,37 @@ fn solve(
     }
 }
 
+/// Ways to serve within limits that are worth trying on nodes of a kind, whatever the rate; or why there are none.
+pub(super) fn ways(serving: &Serving, cluster: &Cluster) -> Result<Vec<Deployment>, Rejection> {
+    if let Some(out_of_reach) = out_of_reach(serving, cluster) {
+        return Err(out_of_reach);
+    }
+    let ways = if serving.search { deployments(serving, cluster, u32::MAX) } else { vec![Deployment::given(serving)] };
+    if ways.is_empty() {
+        let why = no_worker(serving, cluster).map(|why| why.to_string());
+        return Err(Rejection::new(why.unwrap_or_else(|| "no layout serves".to_owned())));
+    }
+    Ok(ways)
+}
+
 /// The best way to serve what is asked, and the accelerators that it takes; or why there is none.
 pub(super) fn fewest<'a>(
     scenario: &'a Scenario,
     serving: &'a Serving,
+    of: (Minimise, &'a [u64]),
+) -> Result<Best<'a>, Rejected> {
+    cheapest(&ways(serving, &scenario.cluster)?, scenario, serving, of)
+}
+
+/// The same of these ways.
+pub(super) fn cheapest<'a>(
+    ways: &[Deployment],
+    scenario: &'a Scenario,
+    serving: &'a Serving,
     (minimise, counts): (Minimise, &'a [u64]),
 ) -> Result<Best<'a>, Rejected> {
-    if let Some(out_of_reach) = out_of_reach(serving, &scenario.cluster) {
-        return Err(out_of_reach.into());
-    }
-    let ways = if serving.search {
-        deployments(serving, &scenario.cluster, u32::MAX)
-    } else {
-        vec![Deployment::given(serving)]
-    };
-    if ways.is_empty() {
-        let why = no_worker(serving, &scenario.cluster);
-        return Err(why.map_or_else(Rejected::default, |why| Rejection::new(why.to_string()).into()));
-    }
     let (mut best, mut known, mut rejected): (Option<Best<'_>>, _, _) = (None, Known::default(), Rejected::default());
-    for deployment in ways {
+    for &deployment in ways {
         let tried = Tried { scenario, serving, deployment, counts };
         match tried.fewest(&mut known) {
             Ok((size, point)) => {
@@ -273,13 +289,23 @@ impl<'a> Best<'a> {
         Some(Self { tried, size, least, open })
     }
 
+    /// The way.
+    pub(super) fn deployment(&self) -> Deployment {
+        self.tried.deployment
+    }
+
+    /// The scenario with it.
+    pub(super) fn scenario(&self) -> Option<Scenario> {
+        self.tried.on(self.size)
+    }
+
     fn before(&self, other: &Self) -> bool {
         (self.least, self.open) < (other.least, other.open)
     }
 }
 
 /// What is minimised, as a number to order by.
-fn merit(cluster: &Cluster, built: &BuiltCluster, minimise: Minimise) -> f64 {
+pub(super) fn merit(cluster: &Cluster, built: &BuiltCluster, minimise: Minimise) -> f64 {
     // Base numbers, because they only order.
     match minimise {
         Minimise::Cost | Minimise::Time => built.costs.total.value(),

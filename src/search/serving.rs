@@ -248,7 +248,7 @@ fn around_worker(cluster: &Cluster, layout: ServingLayout) -> Option<Cluster> {
 }
 
 /// The cluster with as few of its main nodes as hold a replica of a layout.
-fn around_replica(cluster: &Cluster, layout: ServingLayout) -> Option<Cluster> {
+pub(super) fn around_replica(cluster: &Cluster, layout: ServingLayout) -> Option<Cluster> {
     let each = cluster.main_nodes().node.accelerators;
     let accelerators = u32::try_from(layout.ranks()).ok()?.checked_next_multiple_of(each)?;
     let prefill = cluster.own_nodes_of_prefill().map_or(0, |own| own.accelerators);

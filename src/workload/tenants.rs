@@ -21,22 +21,39 @@ pub struct TenantClass {
 
 /// All tenants.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tenants(pub Vec<TenantClass>);
+pub struct Tenants {
+    classes: Vec<TenantClass>,
+    /// Those with an hour, with the form of their day.
+    by_day: Vec<(TenantClass, f64, Day)>,
+    /// Hours at which days are looked at.
+    looked_at: Vec<f64>,
+}
 
 /// Hours of a day.
 fn hours() -> impl Iterator<Item = f64> {
     (0..STEPS).map(|step| f64::from(step) * 24.0 / f64::from(STEPS))
 }
 
-/// Hours at which days are looked at, those among them at which some are busiest.
-fn looked_at(days: &[(TenantClass, f64, Day)]) -> impl Iterator<Item = f64> {
-    hours().chain(days.iter().map(|(_, busiest, _)| *busiest))
+/// Hours at which days are looked at: all quarters, and those at which some are busiest, of many classes those that ask for most.
+/// What a further one asks for is a small part of all, and the next quarter has nearly all of that.
+fn looked_at(days: &[(TenantClass, f64, Day)]) -> Vec<f64> {
+    let mut largest: Vec<_> = days.iter().map(|(class, busiest, _)| (class.of_all(), *busiest)).collect();
+    largest.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    let mut busiest: Vec<f64> = largest.into_iter().take(STEPS as usize).map(|(_, busiest)| busiest).collect();
+    busiest.sort_by(f64::total_cmp);
+    busiest.dedup();
+    hours().chain(busiest).collect()
+}
+
+/// The day whose mean over its peak is as wanted; the same at all hours, where both are alike.
+fn day(wanted: f64) -> Day {
+    Day::of(wanted, |day| hours().map(|hour| day.share(hour)).sum::<f64>() / f64::from(STEPS))
 }
 
 impl TenantClass {
-    /// The day whose mean over its peak is that of the class; the same at all hours, where both are alike.
-    fn day(&self) -> Day {
-        Day::of(self.mean / self.peak, |day| hours().map(|hour| day.share(hour)).sum::<f64>() / f64::from(STEPS))
+    /// Requests of all of them at their busiest, as a number to order by.
+    fn of_all(&self) -> f64 {
+        self.peak / RequestRate::new(1.0) * f64::from(self.count)
     }
 }
 
@@ -46,57 +63,70 @@ pub fn replicas(asked: RequestRate, each: RequestRate) -> f64 {
 }
 
 impl Tenants {
-    /// Those with an hour, with the form of their day.
-    fn by_day(&self) -> Vec<(TenantClass, f64, Day)> {
-        let of = |class: &TenantClass| Some((*class, class.busiest?, class.day()));
-        self.0.iter().filter_map(of).collect()
+    /// Tenants of these classes.
+    pub fn new(classes: Vec<TenantClass>) -> Self {
+        // Those whose means are the same share of their peaks have days of one form.
+        let mut forms: Vec<f64> = classes.iter().map(|class| class.mean / class.peak).collect();
+        forms.sort_by(f64::total_cmp);
+        forms.dedup();
+        let forms: Vec<(f64, Day)> = forms.into_iter().map(|form| (form, day(form))).collect();
+        let of = |class: &TenantClass| {
+            let place = forms.binary_search_by(|(form, _)| form.total_cmp(&(class.mean / class.peak))).ok()?;
+            Some((*class, class.busiest?, forms[place].1))
+        };
+        let by_day: Vec<_> = classes.iter().filter_map(of).collect();
+        let looked_at = looked_at(&by_day);
+        Self { classes, by_day, looked_at }
+    }
+
+    /// The classes.
+    pub fn classes(&self) -> &[TenantClass] {
+        &self.classes
     }
 
     /// Requests of all on average.
     pub fn mean(&self) -> RequestRate {
-        self.0.iter().map(|class| class.mean * f64::from(class.count)).sum()
+        self.classes.iter().map(|class| class.mean * f64::from(class.count)).sum()
     }
 
     /// Replicas where every tenant has its own for its busiest time, each for so many requests a second of those of its class.
     pub fn apart(&self, each: &[RequestRate]) -> f64 {
-        self.0.iter().zip(each).map(|(class, each)| f64::from(class.count) * replicas(class.peak, *each)).sum()
+        self.classes.iter().zip(each).map(|(class, each)| f64::from(class.count) * replicas(class.peak, *each)).sum()
     }
 
     /// Replicas where every tenant has its own, as many as it needs at the time, at the hour at which that is most; none where an
     /// hour is not known.
     pub fn reallocated(&self, each: &[RequestRate]) -> Option<f64> {
-        let days = self.by_day();
+        let days = &self.by_day;
         let at = |hour: f64| -> f64 {
             let own = |((class, busiest, day), each): (&(TenantClass, f64, Day), &RequestRate)| {
                 f64::from(class.count) * replicas(class.peak * day.share(hour - busiest), *each)
             };
             days.iter().zip(each).map(own).sum()
         };
-        (days.len() == self.0.len()).then(|| looked_at(&days).map(at).fold(0.0, f64::max))
+        (days.len() == self.classes.len()).then(|| self.looked_at.iter().map(|hour| at(*hour)).fold(0.0, f64::max))
     }
 
-    /// Of each class, what one tenant asks for through a day: none where its hour is not known.
+    /// Of each class, what one tenant asks for in each quarter of an hour of a day: none where an hour is not known.
     pub fn days(&self) -> Option<Vec<Vec<RequestRate>>> {
-        let days = self.by_day();
         let of = |(class, busiest, day): &(TenantClass, f64, Day)| {
-            looked_at(&days).map(|hour| class.peak * day.share(hour - busiest)).collect()
+            hours().map(|hour| class.peak * day.share(hour - busiest)).collect()
         };
-        (days.len() == self.0.len()).then(|| days.iter().map(of).collect())
+        (self.by_day.len() == self.classes.len()).then(|| self.by_day.iter().map(of).collect())
     }
 
     /// What all together come to at their busiest: at each hour the sum of those that have one; of the others means add up, and
     /// what is above them by the root of the sum of squares, as independent deviations do (Eppen, Management Science 25(5),
     /// 1979).
     pub fn pooled(&self) -> RequestRate {
-        let days = self.by_day();
-        let at = |hour: f64| -> RequestRate {
+        let at = |hour: &f64| -> RequestRate {
             let of = |(class, busiest, day): &(TenantClass, f64, Day)| {
                 class.peak * (f64::from(class.count) * day.share(hour - busiest))
             };
-            days.iter().map(of).sum()
+            self.by_day.iter().map(of).sum()
         };
-        let together = looked_at(&days).map(at).fold(RequestRate::ZERO, RequestRate::max);
-        let others = || self.0.iter().filter(|class| class.busiest.is_none());
+        let together = self.looked_at.iter().map(at).fold(RequestRate::ZERO, RequestRate::max);
+        let others = || self.classes.iter().filter(|class| class.busiest.is_none());
         let means: RequestRate = others().map(|class| class.mean * f64::from(class.count)).sum();
         let one = RequestRate::new(1.0);
         let squares: f64 =
@@ -117,17 +147,17 @@ mod tests {
     fn a_day_has_its_mean_and_its_peak() {
         // Twice the mean at the peak is a cosine; three times and one and a quarter are narrower and wider.
         for (mean, peak) in [(1.0, 2.0), (1.0, 3.0), (1.0, 1.25), (1.0, 12.0)] {
-            let day = class(1, mean, peak, Some(14.0)).day();
+            let day = day(mean / peak);
             let found = hours().map(|hour| peak * day.share(hour - 14.0)).sum::<f64>() / f64::from(STEPS);
             assert!((found / mean - 1.0).abs() < 1e-9, "{found}");
         }
-        assert!((class(1, 1.0, 2.0, Some(0.0)).day().share(6.0) - 0.5).abs() < 1e-9);
+        assert!((day(0.5).share(6.0) - 0.5).abs() < 1e-9);
     }
 
     #[test]
     fn tenants_of_opposite_hours_share_what_one_leaves_free() {
         // Twice the mean at noon and at midnight: together the same all day, half of what both have apart.
-        let both = |hour| Tenants(vec![class(10, 1.0, 2.0, Some(0.0)), class(10, 1.0, 2.0, Some(hour))]);
+        let both = |hour| Tenants::new(vec![class(10, 1.0, 2.0, Some(0.0)), class(10, 1.0, 2.0, Some(hour))]);
         let each = &[RequestRate::new(0.5); 2];
         let (opposite, same) = (both(12.0), both(0.0));
         assert!((opposite.apart(each) - 80.0).abs() < 1e-9 && (same.apart(each) - 80.0).abs() < 1e-9);
@@ -140,7 +170,7 @@ mod tests {
 
     #[test]
     fn of_unknown_hours_deviations_add_up_by_their_squares() {
-        let alike = Tenants(vec![class(40, 0.05, 2.0, None)]);
+        let alike = Tenants::new(vec![class(40, 0.05, 2.0, None)]);
         assert!((alike.pooled().value() - (2.0 + 40.0_f64.sqrt() * 1.95)).abs() < 1e-9);
         assert_eq!(alike.reallocated(&[RequestRate::new(1.0)]), None);
     }

@@ -182,5 +182,5 @@ fn tenants(wanted: &TenantsFile) -> Tenants {
         peak: class.peak,
         busiest: class.busiest_hour,
     };
-    Tenants(wanted.0.iter().map(of).collect())
+    Tenants::new(wanted.0.iter().map(of).collect())
 }

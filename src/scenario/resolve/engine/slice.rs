@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Layouts;
 use crate::catalog::serving_efficiency::ServingSharing;
-use crate::catalog::{Accelerator, Reference};
+use crate::catalog::{Accelerator, GpuSlice, Reference};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::scenario::file::{SharedBy, SharedFile, SliceFile};
 use crate::scenario::resolve::Cluster;
@@ -24,6 +24,20 @@ pub struct Slice {
     pub shared: Option<SharedBy>,
     /// Time of what an accelerator does, over that of the part with no others on it; rates above have it in them.
     pub stretch: f64,
+}
+
+impl Slice {
+    /// A part that a vendor cuts.
+    pub fn cut(slice: &GpuSlice, whole: &Accelerator) -> Self {
+        Self {
+            name: format!("{} slice", slice.name),
+            asked: slice.name.clone(),
+            instances: slice.instances,
+            accelerator: Arc::new(slice.of(whole)),
+            shared: None,
+            stretch: 1.0,
+        }
+    }
 }
 
 /// The part that is asked for; nothing where that is all of it.
@@ -61,15 +75,7 @@ fn slice(wanted: &Reference, layouts: &Layouts<'_>, cluster: &Cluster, sink: &Si
             "use serving.layout = { tensor = 1 }, or leave slice out".to_owned(),
         );
     }
-    let accelerator = Arc::new(found.of(whole));
-    Some(Slice {
-        name: format!("{} slice", found.name),
-        asked: found.name.clone(),
-        instances: found.instances,
-        accelerator,
-        shared: None,
-        stretch: 1.0,
-    })
+    Some(Slice::cut(found, whole))
 }
 
 /// A share of an accelerator, with as many others on it as there is room for; nothing for all of it.
