@@ -169,6 +169,27 @@ mod tests {
     }
 
     #[test]
+    fn of_many_classes_not_all_hours_need_a_look() {
+        let of = |index: u32| {
+            let place = f64::from(index);
+            class(1 + index % 3, 0.1 + 0.001 * place, 0.6 + 0.03 * place, Some(place * 0.37 % 24.0))
+        };
+        let all = Tenants::new((0..1_000).map(of).collect());
+        assert!(all.looked_at.len() <= 2 * STEPS as usize);
+        let at = |hour: f64| -> f64 {
+            let of = |(class, busiest, day): &(TenantClass, f64, Day)| {
+                class.peak.value() * f64::from(class.count) * day.share(hour - busiest)
+            };
+            all.by_day.iter().map(of).sum()
+        };
+        let every_minute = (0..1_440_u32).map(|minute| at(f64::from(minute) / 60.0)).fold(0.0, f64::max);
+        assert!((all.pooled().value() / every_minute - 1.0).abs() < 1e-3, "{} {every_minute}", all.pooled());
+        // Of a few all have: that of a narrow one between two quarters is the peak.
+        let one = Tenants::new(vec![class(1, 1.0, 40.0, Some(13.13)), class(1, 1.0, 1.5, Some(2.0))]);
+        assert!(one.pooled().value() > 40.0);
+    }
+
+    #[test]
     fn of_unknown_hours_deviations_add_up_by_their_squares() {
         let alike = Tenants::new(vec![class(40, 0.05, 2.0, None)]);
         assert!((alike.pooled().value() - (2.0 + 40.0_f64.sqrt() * 1.95)).abs() < 1e-9);
