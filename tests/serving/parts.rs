@@ -262,6 +262,15 @@ fn parts_and_adapters_that_cannot_be_are_refused_with_a_hint() {
         (&["serving.slice=\"5g.40gb\"", "serving.layout.tensor=1"][..], "has no slice \"5g.40gb\"", "3g.40gb"),
         (&["serving.slice=\"0.5\"", "serving.layout.tensor=1"], "has no slice \"0.5\"", "share = 0.5"),
         (&["serving.slice=\"3g.40gb\""], "do not reach each other's memory", "tensor = 1"),
+        (
+            &[
+                "serving.slice=\"3g.40gb\"",
+                "serving.layout=\"auto\"",
+                "cluster.prefill={ node = \"hgx-h200-8\", accelerators = 8 }",
+            ],
+            "all parts of one share its network card",
+            "leave cluster.prefill out, so that each part prefills and decodes",
+        ),
         (&["serving.adapters={ count = 10, rank = 16, resident = 20 }"], "20 of 10 adapters", "at most count"),
         (&["serving.tenants=[]"], "`serving.tenants` names nobody", "at least one"),
         (

@@ -213,8 +213,9 @@ fn check_use(file: &ScenarioFile, wanted: &PrefillFile, sink: &Sink) {
         refuse(wanted, sink, "how many accelerators prefill has is said twice", hint);
     }
     if serving.features.slice.is_some() {
-        let message = "slices do not reach each other's memory: none hands a cache to another, so that prefill has no nodes to itself";
-        refuse(wanted, sink, message, "leave serving.slice out, or cluster.prefill");
+        let message = "nodes of prefill's own hand caches over to whole accelerators: MIG slices have no links, all parts of one share its network card, and each holds the weights again, in memory that decode would gain by";
+        let hint = "leave cluster.prefill out, so that each part prefills and decodes; or leave serving.slice out, and give decode whole accelerators";
+        refuse(wanted, sink, message, hint);
     }
 }
 
