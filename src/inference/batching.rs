@@ -303,9 +303,19 @@ impl Replica<'_> {
             let polled = self.polled(beside(state.batch, admitted), state.cycle, request, &prefills) * later;
             (hardware.first_token + prefill + steps + before + balancing + polled, state.tpot * request.output)
         };
+        // Of a request's time, that in which it has a place: the host takes it before, and its first step is the first of its answer's.
+        let in_place = |state: &SteadyState, (first, decoding): (Seconds, Seconds)| {
+            (first + decoding).saturating_sub(hardware.first_token + state.cycle)
+        };
+        // Those of all that are open for which there are places by the time that they are in one, and others on their way.
+        let circulating = |state: &SteadyState, (first, decoding): (Seconds, Seconds), wait: Seconds| {
+            let held = in_place(state, (first, decoding)) + wait;
+            load.concurrency.min(room.requests * ((first + decoding + wait) / held))
+        };
         for _ in 0..ITERATIONS {
-            let (first, decoding) = times(&state_of(batch));
-            let settled = admitted * (decoding / (decoding + first));
+            let state = state_of(batch);
+            let (first, decoding) = times(&state);
+            let settled = circulating(&state, (first, decoding), Seconds::ZERO) * (decoding / (decoding + first));
             let moved = (settled - batch).abs() > SETTLED * batch;
             batch = settled;
             if !moved {
@@ -314,14 +324,19 @@ impl Replica<'_> {
         }
         let waits = |state: &SteadyState| {
             let (first, decoding) = times(state);
-            let rate = RequestRate::of(state.batch, decoding).min(RequestRate::of(admitted, decoding + first));
-            let held = admitted / most.over(SECOND);
-            by_chance(rate, state.cycle, (SECOND * held).saturating_sub(first + decoding))
+            let circulating = circulating(state, (first, decoding), Seconds::ZERO);
+            let rate = RequestRate::of(state.batch, decoding).min(RequestRate::of(circulating, decoding + first));
+            let [all, places] = [load.concurrency, room.requests].map(|number| SECOND * (number / most.over(SECOND)));
+            let by_all = all.saturating_sub(first + decoding);
+            let by_places = places.saturating_sub(in_place(state, (first, decoding)));
+            by_chance(rate, state.cycle, by_all.min(by_places))
         };
         let over = |batch: f64| {
             let state = state_of(batch);
             let (first, decoding) = times(&state);
-            batch * ((first + waits(&state).over_all() + decoding) / decoding) / admitted - 1.0
+            let wait = waits(&state).over_all();
+            let circulating = circulating(&state, (first, decoding), wait);
+            batch * ((first + wait + decoding) / decoding) / circulating - 1.0
         };
         if waits(&state_of(batch)).share > 0.0 {
             batch = crossing(over, batch.min(LEAST), batch);
@@ -330,13 +345,15 @@ impl Replica<'_> {
         let (first, decoding) = times(&state);
         let before_it = waits(&state);
         let wait = before_it.over_all();
-        let for_room = (decoding + first + wait) * (load.concurrency / admitted - 1.0);
+        let circulating = circulating(&state, (first, decoding), wait);
+        let for_room = (decoding + first + wait) * (load.concurrency / circulating - 1.0);
         state.queue = before + wait + for_room;
         state.ttft = first + wait + for_room;
         state.requests_per_second = load.concurrency / ((state.ttft + decoding) / SECOND);
         // Of more than all, each waits for as much longer.
         let together = in_bursts.min(1.0);
         let last = if together > 0.0 { last * (in_bursts / together) } else { Seconds::ZERO };
-        (state, Turns { together, last, room: for_room, open: load.concurrency, taken: admitted }, taken, before_it)
+        let waiting = load.concurrency - circulating;
+        (state, Turns { together, last, room: for_room, waiting, taken: admitted }, taken, before_it)
     }
 }

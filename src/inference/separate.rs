@@ -353,9 +353,10 @@ impl Separate<'_> {
         let waits = |rate: RequestRate, room: Seconds| {
             let together = waves.recip().min(1.0);
             let last = if together > 0.0 { last * (waves.recip() / together) } else { Seconds::ZERO };
-            // As many as wait for room, by Little's law, are not taken.
-            let taken = (open - rate.over(room)) / self.replicas;
-            let turns = Turns { together, last, room, open: open / self.replicas, taken };
+            // As many wait for room, by Little's law, and are not taken.
+            let waiting = rate.over(room);
+            let [waiting, taken] = [waiting, open - waiting].map(|number| number / self.replicas);
+            let turns = Turns { together, last, room, waiting, taken };
             let state = self.state(request, rate, self.batch_at(request, rate), Waited::default()).with_prefill(alone);
             let (in_workers, round) = in_workers(&state, rate);
             let in_workers = in_workers.of_open(rate, self.workers, &round);
