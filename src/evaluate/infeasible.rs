@@ -97,6 +97,9 @@ pub enum Infeasible {
     /// Pools whose requests are to be sent to their adapters.
     #[error("requests are sent to the replica that keeps their adapter, which pools of prefill and decode do not do")]
     RoutedPools,
+    /// Pools whose answers are of one token.
+    #[error("answers are of one token, which the prefill makes: a pool of decode has nothing to do")]
+    NothingToDecode,
     /// What drafts cannot be spread as the model is.
     #[error("the draft runs on the ranks of the model: {0}")]
     Draft(String),

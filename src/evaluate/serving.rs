@@ -303,8 +303,13 @@ fn answered(
                 together(&replica, serving, &request, largest, (replicas, busiest), (&coming, scratch))?;
             (replicas, most.over(Seconds::new(1.0)) * all as f64, bound, state, latencies)
         };
+    let shares = if request.decodes() {
+        TimeShares::of(&state, matches!(serving.arrivals, Arrivals::Rate(_)))
+    } else {
+        TimeShares::of_prefill(state.requests_per_second * (replicas + spares) as f64 / most)
+    };
+    let shares = shares.beside_idle(busiest);
     state.requests_per_second /= busiest;
-    let shares = TimeShares::of(&state, matches!(serving.arrivals, Arrivals::Rate(_))).beside_idle(busiest);
     let engine = EnginePoint::new(&replica, &takes_in, &request, &state);
     let block_waste = holding.block_waste(&layout, request.context());
     let max_concurrency = found.requests * replicas;
@@ -404,6 +409,9 @@ fn features_fit(serving: &Serving, layout: ServingLayout) -> Result<(), Infeasib
     let adapters = serving.features.adapters.as_ref();
     if serving.prefill.is_some() && adapters.is_some_and(|set| set.routing == AdapterRouting::Aware) {
         return Err(Infeasible::RoutedPools);
+    }
+    if serving.prefill.is_some() && serving.mean_lengths().1 <= 1.0 {
+        return Err(Infeasible::NothingToDecode);
     }
     let draft = serving.features.speculation.as_ref();
     draft.map_or(Ok(()), |draft| layout.of(&draft.model).check(&draft.model).map_err(Infeasible::Draft))

@@ -136,6 +136,9 @@ impl Replica<'_> {
     /// Time between tokens with so many sequences in decode and as many requests beginning as end, by its parts: the
     /// step, and the wait for prefills. `others` is the share of requests that prefills of others can hold up.
     pub(super) fn token_time(&self, request: &Request, batch: f64, prefills: &Together, others: f64) -> TokenTime {
+        if !request.decodes() {
+            return self.first_step(request);
+        }
         let (step, cycle) = self.token_step(batch, request.context());
         let begin = batch / (request.output * f64::from(self.spread.pipeline));
         let held = self.hardware.batching.stall.value.get() * others;
@@ -235,14 +238,17 @@ impl Replica<'_> {
         scratch: &Scratch,
     ) -> impl Fn(RequestRate, Seconds, Seconds) -> Wait + use<> {
         let served = scratch.over_prompts(|timed| timed.served);
-        let open = load.concurrency.min(filled.room.requests).max(1.0);
+        // Prompts that are all of a request wait for no places.
+        let decodes = load.request.decodes();
+        let places = if decodes { filled.room.requests } else { f64::INFINITY };
+        let open = load.concurrency.min(places).max(1.0);
         let others = 1.0 - open.recip();
         // Those that an engine finds together where it looks every so many steps are counted with its looking.
         let evenly = others <= 0.0
             || self.features.polls.is_some()
             || (coming.requests.answers.scatter() <= 0.0 && served.variance <= 0.0);
-        let never = load.waves.is_finite();
-        let shared = self.shared_steps(load.request.input);
+        let never = load.waves.is_finite() && decodes;
+        let shared = self.shared_with(&load.request);
         // The engine goes on with tokens meanwhile, so that prompts keep it for no longer than it serves them at most.
         let least = SECOND * (1.0 / filled.most.over(SECOND));
         let stages = f64::from(self.spread.pipeline);
@@ -289,6 +295,9 @@ impl Replica<'_> {
         let mut batch = admitted;
         let prefills = Together::new(self, request, admitted).over(prefill);
         let taken = if load.fixed_length { prefills.in_step() } else { prefills };
+        if !request.decodes() {
+            return self.open_at_prefill(load, (prefill, most), taken, by_chance);
+        }
         // In a burst each attention group has a queue of its own.
         let (groups, in_turn) = prefills.of_groups();
         let last = in_turn * ((admitted - groups).max(0.0) / f64::from(self.spread.pipeline));

@@ -2,7 +2,7 @@
 
 use super::features::Chunks;
 use super::prefill::while_launching;
-use super::{Replica, StepTime};
+use super::{Replica, Request, StepTime};
 use crate::units::Seconds;
 
 impl Replica<'_> {
@@ -15,6 +15,11 @@ impl Replica<'_> {
     pub(super) fn shared_steps(&self, new: f64) -> f64 {
         let shared = self.features.chunks.filter(|chunks| chunks.shared);
         shared.map_or(0.0, |chunks| new / chunks.tokens / f64::from(self.spread.pipeline))
+    }
+
+    /// The same of requests on average, which share none where their answers have no decode.
+    pub(super) fn shared_with(&self, request: &Request) -> f64 {
+        if request.decodes() { self.shared_steps(request.input) } else { 0.0 }
     }
 
     /// Steps of decode in the time to the first token of a prompt of so many new tokens: the one that it joins, and that of every
@@ -90,7 +95,7 @@ mod tests {
 
     use super::*;
     use crate::inference::simulation::Draws;
-    use crate::inference::{Coming, Features, Request, Room, Scratch, fixture};
+    use crate::inference::{Coming, Features, Room, Scratch, fixture};
     use crate::scenario::Balancing;
     use crate::units::Factor;
     use crate::workload::{Moments, Requests};

@@ -73,7 +73,8 @@ impl Replica<'_> {
     /// requests.
     pub fn endless_latencies(&self, state: &SteadyState, coming: &Coming<'_>, scratch: &mut Scratch) -> Latencies {
         self.time_prompts(coming, scratch);
-        let own = |new: f64, alone: Seconds| self.hardware.first_token + alone + state.cycle * self.chunks(new);
+        let chunks = |new: f64| if state.batch > 0.0 { self.chunks(new) } else { 1.0 };
+        let own = |new: f64, alone: Seconds| self.hardware.first_token + alone + state.cycle * chunks(new);
         scattered(coming, state, &Turns::none(state.batch), (&own, Wait::NONE, |_| state.tpot), scratch)
     }
 }

@@ -123,6 +123,10 @@ pub(super) fn distribution<F: Fn(f64) -> Seconds>(
         (admission.share, of_room),
     ];
     let first_token = Quantiles::by_deviations(|z| quantile(z, &*times, &waited));
+    if state.tpot <= Seconds::ZERO {
+        // The first token is the answer.
+        return Latencies { first_token, token: sources.tokens(), whole: first_token };
+    }
     let answers = sources.pace.answers(state.tpot, coming.requests.answers.scatter());
     // Beside answers, waits for prefills are short.
     let whole = wholes(prompts, to_first, answers).and(before.with_none()).and(burst.with_none());

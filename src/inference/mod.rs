@@ -45,6 +45,7 @@ mod own_times;
 mod pace;
 mod popularity;
 mod prefill;
+mod prefill_only;
 mod prefix_cache;
 mod prompt_queue;
 mod replay;

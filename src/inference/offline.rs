@@ -48,9 +48,9 @@ impl Replica<'_> {
         self.time_prompts(coming, scratch);
         let alone = scratch.over_prompts(|timed| timed.alone).mean;
         let prefills = Together::new(self, request, room.requests).over(alone);
-        let ends = |token: &TokenTime, batch: f64| RequestRate::of(batch, token.total() * request.output);
+        let ends = |token: &TokenTime, batch: f64| self.ends(request, batch, token, &prefills);
         let token = |batch: f64| self.token_time(request, batch, &prefills, 1.0);
-        let (served, shared) = (scratch.over_prompts(|timed| timed.served).mean, self.shared_steps(request.input));
+        let (served, shared) = (scratch.over_prompts(|timed| timed.served).mean, self.shared_with(request));
         // Over the time of all steps, that of steps which take a chunk.
         let over = |batch: f64| {
             let token = token(batch);
@@ -77,7 +77,10 @@ impl Replica<'_> {
             let seen = (batch + 1.0).min(room.requests);
             self.token_time(request, seen, prefills, 1.0 - seen.recip())
         };
-        let ends = |token: &TokenTime, batch: f64| RequestRate::of(batch, token.total() * request.output);
+        let ends = |token: &TokenTime, batch: f64| self.ends(request, batch, token, prefills);
+        if !request.decodes() {
+            return RequestRate::of(number, self.hardware.first_token + alone + token(0.0).cycle);
+        }
         // By Little's law, those whose prompts are taken in too.
         let here = |batch: f64| {
             let token = token(batch);
@@ -93,7 +96,7 @@ impl Replica<'_> {
     pub fn offline(&self, request: &Request, room: Room) -> SteadyState {
         let packed = self.packed_beside(request, room.requests);
         let token = self.packed_token(request, room.requests, packed);
-        self.endless(request, room.requests, packed, &token)
+        self.endless(request, room.requests, (packed, &Together::packed(packed)), &token)
     }
 
     /// The part of steps full of prompts that a request takes, beside so many in decode.
@@ -120,7 +123,7 @@ impl Replica<'_> {
     /// device, so that such a step takes the longer of both.
     fn packed_token(&self, request: &Request, batch: f64, packed: Seconds) -> TokenTime {
         let mut token = self.token_time(request, batch, &Together::packed(packed), 1.0);
-        if let Some(graphs) = self.features.graphs {
+        if let Some(graphs) = self.features.graphs.filter(|_| request.decodes()) {
             let launched = 1.0 - graphs.replayed.part(self.own_of(batch));
             let busy = token.step.total() * launched + token.stall;
             token.stall += (self.launching(graphs.launch) * launched).saturating_sub(busy);
@@ -131,13 +134,20 @@ impl Replica<'_> {
     /// So many requests of lengths that scatter, without end.
     pub fn scattered(&self, request: &Request, batch: f64, filled: &Filled) -> SteadyState {
         let token = self.token_time(request, batch, &filled.prefills, 1.0);
-        self.endless(request, batch, filled.alone, &token)
+        self.endless(request, batch, (filled.alone, &filled.prefills), &token)
     }
 
-    fn endless(&self, request: &Request, batch: f64, prefill: Seconds, token: &TokenTime) -> SteadyState {
+    fn endless(
+        &self,
+        request: &Request,
+        batch: f64,
+        (prefill, prefills): (Seconds, &Together),
+        token: &TokenTime,
+    ) -> SteadyState {
+        let (batch, steps) = if request.decodes() { (batch, self.chunks(request.input)) } else { (0.0, 1.0) };
         SteadyState {
-            ttft: self.hardware.first_token + prefill + token.cycle * self.chunks(request.input),
-            requests_per_second: RequestRate::of(batch, token.total() * request.output).over(SECOND),
+            ttft: self.hardware.first_token + prefill + token.cycle * steps,
+            requests_per_second: self.ends(request, batch, token, prefills).over(SECOND),
             ..SteadyState::of(token, batch, prefill)
         }
     }
@@ -167,6 +177,10 @@ impl Replica<'_> {
     pub fn taken(&self, request: &Request, room: Room, count: f64) -> Seconds {
         let full = room.requests;
         let packed = self.packed_beside(request, full);
+        if !request.decodes() {
+            let most = self.ends(request, 0.0, &self.first_step(request), &Together::packed(packed));
+            return (SECOND * (count / most.over(SECOND))).max(self.prefill(request.input, request.cached));
+        }
         let own = self.own_of(full);
         let graphs = self.features.graphs;
         let graphs = graphs.map(|graphs| Graphs { replayed: Replayed::Part(graphs.replayed.part(own)), ..graphs });

@@ -106,8 +106,8 @@ impl Replica<'_> {
             self.token_time(request, number, &together, (1.0 - number.recip()).max(0.0))
         };
         let of_batch = |number: f64| shared(number).total();
-        let ends = |batch: f64| RequestRate::of(batch, of_batch(batch) * request.output);
-        let prefill_binds = most.over(least) > 1.0;
+        let ends = |batch: f64| self.ends(request, batch, &shared(batch), &together);
+        let prefill_binds = most.over(least) > 1.0 || !request.decodes();
         if rate >= turns && turns < most {
             return Err(Overload { most: turns, short: Short::Adapters });
         }
@@ -121,10 +121,14 @@ impl Replica<'_> {
         // Each token is seen by its own sequence and as many as there are at random times.
         let seen = |batch: f64| (batch + 1.0).min(room.requests);
         let coming_to = |batch: f64| RequestRate::of(batch, of_batch(seen(batch)) * request.output) / rate;
-        let batch = crossing(|batch| coming_to(batch) - 1.0, LEAST.min(room.requests), room.requests);
+        let batch = if request.decodes() {
+            crossing(|batch| coming_to(batch) - 1.0, LEAST.min(room.requests), room.requests)
+        } else {
+            0.0
+        };
         let squared_cv = coming.squared_cv(f64::from(replicas));
         // Those in decode go on with every chunk, of the prompts before too.
-        let taken_in = |token: &TokenTime| (least + token.cycle * self.shared_steps(request.input)).min(at_most);
+        let taken_in = |token: &TokenTime| (least + token.cycle * self.shared_with(request)).min(at_most);
         let beside = taken_in(&shared(seen(batch)));
         let peaked = coming.peakedness(f64::from(replicas), batch * f64::from(replicas));
         // By Little's law; caches are held while prompts are taken in too.
@@ -141,7 +145,11 @@ impl Replica<'_> {
             peakedness: peaked,
         };
         let admission = admission.wait(|| coming.requests.answers.scatter());
-        let pace = Pace::new(batch, peaked, (room.requests, admission.share), of_batch);
+        let pace = if request.decodes() {
+            Pace::new(batch, peaked, (room.requests, admission.share), of_batch)
+        } else {
+            Pace::of_open(0.0, 0.0)
+        };
         let token = shared(pace.seen());
         let least = taken_in(&token);
         let before = PromptQueue {
@@ -172,17 +180,16 @@ impl Replica<'_> {
         };
         if coming.replay {
             let times = self.times_of_prompts();
+            let shared_steps = |new: f64| if request.decodes() { self.shared_steps(new) } else { 0.0 };
             let step = |new: f64, cached: f64| {
                 let (alone, served) = times(new, cached);
                 // Where prompts are cut, steps are full of pieces of several.
                 let cut = self.features.chunks.is_some_and(|chunks| new > chunks.tokens);
-                let served = served + token.cycle * self.shared_steps(new);
+                let served = served + token.cycle * shared_steps(new);
                 if cut { served } else { alone / f64::from(self.spread.pipeline) }
             };
             let replayed = Times {
-                served: ByPrompt::new(coming, |new, cached| {
-                    times(new, cached).1 + token.cycle * self.shared_steps(new)
-                }),
+                served: ByPrompt::new(coming, |new, cached| times(new, cached).1 + token.cycle * shared_steps(new)),
                 alone: ByPrompt::new(coming, step),
                 first: ByPrompt::new(coming, |new, cached| first(new, times(new, cached).0)),
                 token: &of_batch,

@@ -241,7 +241,7 @@ pub(super) fn replay(coming: &Coming<'_>, rate: RequestRate, servers: Servers, t
         .iter()
         .zip(0_u32..)
         .fold((0.0, 0.0), |(all, found), ((_, tokens), open)| (all + tokens, found + tokens * f64::from(open)));
-    let in_decode = found / (tokens * engines);
+    let in_decode = if tokens > 0.0 { found / (tokens * engines) } else { 0.0 };
     let token = by_tokens(seen.paces);
     Some(Replayed { wait, in_decode, first_token: quantiles(seen.firsts), token, whole: quantiles(seen.wholes) })
 }

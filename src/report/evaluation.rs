@@ -242,6 +242,7 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     notes.extend(never_kept_for_tenants(evaluation));
     notes.extend(uneven_experts(evaluation));
     notes.extend(missed(evaluation));
+    notes.extend(answered_by_prefill(evaluation));
     notes.extend(in_step(evaluation));
     notes.extend(by_default(evaluation));
     notes.extend(passed_over(evaluation));
@@ -253,6 +254,14 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     notes.extend(between_sites(&evaluation.built.topology, &evaluation.built.parts).map(|note| format!("{note}.")));
     notes.extend(misses(evaluation));
     notes
+}
+
+/// Answers that have no time between tokens.
+fn answered_by_prefill(evaluation: &Evaluation) -> Option<String> {
+    let request = evaluation.serving?.request;
+    (!request.decodes()).then(|| {
+        "Answers are of one token, which the prefill makes: nothing is ever in decode, there is no time between tokens, and all that is paid is for prompts.".to_owned()
+    })
 }
 
 /// Tenants of whom a class has a limit that is kept at no rate.

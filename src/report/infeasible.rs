@@ -44,6 +44,7 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
             "Give a larger one by serving.layout = { prefill = {...}, decode = {...} }, or choose a cluster.prefill.node with more memory."
         }
         Infeasible::RoutedPools => "Use one layout for both, or serving.adapters.routing = \"balanced\".",
+        Infeasible::NothingToDecode => "Use one layout, or a larger serving.output_tokens.",
         Infeasible::Context { .. } => {
             "Shorter prompts or answers, or serving.max_model_len where the engine extends the model's positions (YaRN), would do."
         }

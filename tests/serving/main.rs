@@ -9,6 +9,7 @@ mod engine;
 mod open;
 mod parts;
 mod pools;
+mod prefill_only;
 #[path = "../program/mod.rs"]
 mod program;
 mod routing;

@@ -110,7 +110,12 @@ pub fn replica_alone(serving: &Serving, cluster: &Cluster, layout: ServingLayout
         .at_most(places, BatchBound::Adapters)
         .room
         .requests;
+    let packed = replica.packed_prefill(request.input, request.cached) * ranks;
+    let prompts = RequestRate::of(f64::from(layout.pipeline), packed);
     let pace = std::array::from_fn(|index| {
+        if !request.decodes() {
+            return (prompts, Seconds::ZERO);
+        }
         let batch = most.powf(index as f64 / (BATCHES - 1) as f64);
         let pace = replica.token_step(batch, request.context()).0.total();
         (RequestRate::of(batch, pace * request.output) / ranks, pace)
@@ -122,10 +127,7 @@ pub fn replica_alone(serving: &Serving, cluster: &Cluster, layout: ServingLayout
         ranks: layout.ranks(),
         filled,
         prompt: replica.prefill(request.input, request.cached),
-        prompts: RequestRate::of(
-            f64::from(layout.pipeline),
-            replica.packed_prefill(request.input, request.cached) * ranks,
-        ),
+        prompts,
         pace,
         room: if serving.cache.is_some() || serving.sessions.is_some() { room.requests / ranks } else { 0.0 },
     })

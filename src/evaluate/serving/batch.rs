@@ -10,7 +10,7 @@ use crate::scenario::{Arrivals, Serving};
 pub(super) const WHOLE: f64 = 1.0;
 pub(super) const MEAN: f64 = 1.0 / 1_048_576.0;
 /// Share of the most that is served at which it is told as such.
-const FULL: f64 = 1.0 - 1e-9;
+pub(super) const FULL: f64 = 1.0 - 1e-9;
 
 /// What keeps the sequences in decode from being more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -224,10 +224,12 @@ impl EnginePoint {
     /// Of a replica in a steady state; `prefill` is what takes prompts in.
     pub(super) fn new(decode: &Replica<'_>, prefill: &Replica<'_>, request: &Request, state: &SteadyState) -> Self {
         let chunked = prefill.features.chunks.is_some();
+        let speculation = decode.features.speculation.filter(|_| request.decodes());
+        let gap = || prefill.longest_gap(request.input, request.cached, state.cycle);
         Self {
-            tokens_per_step: decode.features.speculation.map(|speculation| speculation.tokens_per_step()),
+            tokens_per_step: speculation.map(|speculation| speculation.tokens_per_step()),
             chunks: chunked.then(|| prefill.chunks(request.input)),
-            longest_gap: prefill.longest_gap(request.input, request.cached, state.cycle),
+            longest_gap: request.decodes().then(gap).flatten(),
         }
     }
 }

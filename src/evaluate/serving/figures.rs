@@ -25,6 +25,11 @@ impl ServingPoint {
         })
     }
 
+    /// The same where answers have tokens beyond the first; none where nothing is ever in decode.
+    pub fn that_decodes(self) -> Option<Self> {
+        self.request.decodes().then_some(self)
+    }
+
     /// The first limit that is not kept: its key, the limit, and what it comes to.
     pub fn missed(&self, limits: &Limits) -> Option<(&'static str, Seconds, Seconds)> {
         missed(&self.state, &self.latencies, limits)
@@ -68,7 +73,7 @@ impl ServingPoint {
         if self.pool.is_some() {
             return self.prefill_accelerators() as f64 / (self.accelerators_per_replica() * self.replicas as f64);
         }
-        self.state.stall / self.state.tpot
+        if self.request.decodes() { self.state.stall / self.state.tpot } else { 1.0 }
     }
 }
 

@@ -3,11 +3,11 @@
 use roots::{SimpleConvergency, find_root_brent};
 
 use super::Infeasible;
-use super::batch::{BatchBound, Largest, WHOLE};
+use super::batch::{BatchBound, FULL, Largest, WHOLE};
 use super::split::Served;
 use crate::inference::{Coming, Load, Replica, Request, Room, Scratch, Separate};
 use crate::scenario::{Arrivals, Serving};
-use crate::units::RequestRate;
+use crate::units::{RequestRate, Seconds};
 
 /// Replicas that prefill and decode, each its part of what is asked; figures are of the one to which most requests come, so many
 /// times the mean. The most requests a second that one serves, what bounds its batch, and what it comes to.
@@ -50,7 +50,11 @@ pub(super) fn together(
                 let whole = replica.taken(request, within.room, each);
                 let last = whole.saturating_sub(replica.taken(request, within.room, within.room.requests));
                 let served = RequestRate::of(f64::from(all) / per_replica, whole);
-                let waits = (last, state.stall * request.output);
+                let waits = if request.decodes() {
+                    (last, state.stall * request.output)
+                } else {
+                    (whole.saturating_sub(state.prefill), Seconds::ZERO)
+                };
                 (state.in_waves(served, waits), latencies.in_waves(waits))
             } else {
                 let bound = filled.beside_chunks < within.room.requests;
@@ -84,7 +88,14 @@ pub(super) fn together(
     let without_end = matches!(serving.arrivals, Arrivals::Most) && serving.terms.prompts.is_none();
     // However many wait, those that come by themselves are no more than leave each adapter its turn.
     let most = if without_end { served.0.rate().min(filled.turns) } else { filled.most_at_a_rate() };
-    Ok((most, within.of_replicas(serving.arrivals, replicas), served))
+    let full = || served.0.rate() >= filled.most * FULL;
+    let bound = match within.of_replicas(serving.arrivals, replicas) {
+        bound @ BatchBound::Rate => bound,
+        bound if request.decodes() => bound,
+        _ if matches!(serving.arrivals, Arrivals::Concurrency(_)) && !full() => BatchBound::Open,
+        _ => BatchBound::Prefill,
+    };
+    Ok((most, bound, served))
 }
 
 /// Pools of prefill and decode.

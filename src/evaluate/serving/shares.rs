@@ -38,6 +38,12 @@ impl TimeShares {
         }
     }
 
+    /// Of prompts alone, which keep an engine busy for that share of the time.
+    pub(super) fn of_prefill(busy: f64) -> Self {
+        let busy = busy.min(1.0);
+        Self { compute: busy, idle: 1.0 - busy, ..Self::IDLE }
+    }
+
     /// With such a share of this idle time spent in another way.
     pub(in crate::evaluate) fn filled(self, other: Self, share: f64) -> Self {
         Self {

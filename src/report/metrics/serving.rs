@@ -24,20 +24,20 @@ figures! {
         => |e| { let point = e.serving?; point.state.ttft * point.bands?.ttft };
     "serving.tpot_s": Seconds, "Time between tokens", "Mean over requests.";
         "decode step + wait for prefills of other requests"
-        from ["serving.decode_step_s", "serving.prefill_stall_s"] => |e| e.serving?.state.tpot;
+        from ["serving.decode_step_s", "serving.prefill_stall_s"] => |e| e.serving?.that_decodes()?.state.tpot;
     "serving.decode_step_s": Seconds, "  Decode step", "One token of every sequence in decode.";
         "weights read and multiplied + cache read + messages + units; without graphs at least launches of all layers"
         from ["serving.model", "serving.layout", "serving.cuda_graphs", "accelerators.memory_bandwidth", "nodes.scale_up", "efficiency/serving.generation"]
-        => |e| e.serving?.state.step.total();
+        => |e| e.serving?.that_decodes()?.state.step.total();
     "serving.prefill_stall_s": Seconds, "  Wait for prefills", "What prefills of other requests hold a token up.";
         "prefill x requests that begin in a time between tokens x share of a prefill that is waited for"
-        from ["serving.prefill_s", "serving.arrivals", "efficiency/serving.batching"] => |e| e.serving?.state.stall;
+        from ["serving.prefill_s", "serving.arrivals", "efficiency/serving.batching"] => |e| e.serving?.that_decodes()?.state.stall;
     "serving.tpot_low_s": Seconds, "  Low end", "Nine of ten measured points of the kind are above the low end and below the high one.";
         "figure / the factor within which nine of ten measured points of the kind lie" from ["serving.tpot_s", "efficiency/serving.coverage"]
-        => |e| { let point = e.serving?; point.state.tpot / point.bands?.tpot };
+        => |e| { let point = e.serving?.that_decodes()?; point.state.tpot / point.bands?.tpot };
     "serving.tpot_high_s": Seconds, "  High end", "The other end.";
         "figure x the factor within which nine of ten measured points of the kind lie" from ["serving.tpot_s", "efficiency/serving.coverage"]
-        => |e| { let point = e.serving?; point.state.tpot * point.bands?.tpot };
+        => |e| { let point = e.serving?.that_decodes()?; point.state.tpot * point.bands?.tpot };
     "serving.ttft_p50_s": Seconds, "Time to first token, P50", "Half of all requests stay below it.";
         "quantile of prefills of scattered prompts, behind a wait that some meet" from ["serving.ttft_s", "serving.queue_s", "serving.input_tokens"] => |e| e.serving?.latencies.first_token.p50;
     "serving.ttft_p95_s": Seconds, "Time to first token, P95", "95% of requests stay below it.";
@@ -45,11 +45,11 @@ figures! {
     "serving.ttft_p99_s": Seconds, "Time to first token, P99", "99% of requests stay below it.";
         "quantile of prefills of scattered prompts, behind a wait that some meet" from ["serving.ttft_s", "serving.queue_s", "serving.input_tokens"] => |e| e.serving?.latencies.first_token.p99;
     "serving.tpot_p50_s": Seconds, "Time between tokens, P50", "Half of all tokens stay below it.";
-        "time between tokens with the quantile of sequences in decode" from ["serving.tpot_s", "serving.batch_count"] => |e| e.serving?.latencies.token.p50;
+        "time between tokens with the quantile of sequences in decode" from ["serving.tpot_s", "serving.batch_count"] => |e| e.serving?.that_decodes()?.latencies.token.p50;
     "serving.tpot_p95_s": Seconds, "Time between tokens, P95", "95% of tokens stay below it.";
-        "time between tokens with the quantile of sequences in decode" from ["serving.tpot_s", "serving.batch_count"] => |e| e.serving?.latencies.token.p95;
+        "time between tokens with the quantile of sequences in decode" from ["serving.tpot_s", "serving.batch_count"] => |e| e.serving?.that_decodes()?.latencies.token.p95;
     "serving.tpot_p99_s": Seconds, "Time between tokens, P99", "99% of tokens stay below it.";
-        "time between tokens with the quantile of sequences in decode" from ["serving.tpot_s", "serving.batch_count"] => |e| e.serving?.latencies.token.p99;
+        "time between tokens with the quantile of sequences in decode" from ["serving.tpot_s", "serving.batch_count"] => |e| e.serving?.that_decodes()?.latencies.token.p99;
     "serving.e2e_p50_s": Seconds, "Whole request, P50", "Half of all requests stay below it.";
         "quantile of first tokens and answers of scattered lengths and pace, waits among them" from ["serving.ttft_s", "serving.tpot_s", "serving.output_tokens"] => |e| e.serving?.latencies.whole.p50;
     "serving.e2e_p95_s": Seconds, "Whole request, P95", "95% of requests stay below it.";

@@ -179,6 +179,11 @@ pub(super) fn bind(
     };
     adapters_or_prefixes(wanted, prefill.is_some(), sink);
     balanced(wanted, caching.as_ref(), asked, sink);
+    if prefill.is_some() && asked.output.mean <= 1.0 {
+        let message = "answers are of one token, which the prefill makes: a pool of decode has nothing to do";
+        let hint = "give one layout, `serving.layout = { tensor = 4 }`, or a larger `serving.output_tokens`";
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "in this table").hint(hint));
+    }
     let limits = wanted.limits.unwrap_or_default();
     let tenant_limits = engine::tenant_limits(&wanted.features, limits);
     let limits = tenant_limits.iter().copied().reduce(Limits::and).unwrap_or(limits);
