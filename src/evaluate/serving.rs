@@ -303,12 +303,8 @@ fn answered(
                 together(&replica, serving, &request, largest, (replicas, busiest), (&coming, scratch))?;
             (replicas, most.over(Seconds::new(1.0)) * all as f64, bound, state, latencies)
         };
-    let shares = if request.decodes() {
-        TimeShares::of(&state, matches!(serving.arrivals, Arrivals::Rate(_)))
-    } else {
-        TimeShares::of_prefill(state.requests_per_second * (replicas + spares) as f64 / most)
-    };
-    let shares = shares.beside_idle(busiest);
+    let busy = state.requests_per_second * (replicas + spares) as f64 / most;
+    let shares = TimeShares::of(&request, &state, (serving.arrivals, busy)).beside_idle(busiest);
     state.requests_per_second /= busiest;
     let engine = EnginePoint::new(&replica, &takes_in, &request, &state);
     let block_waste = holding.block_waste(&layout, request.context());

@@ -145,11 +145,7 @@ impl Replica<'_> {
             peakedness: peaked,
         };
         let admission = admission.wait(|| coming.requests.answers.scatter());
-        let pace = if request.decodes() {
-            Pace::new(batch, peaked, (room.requests, admission.share), of_batch)
-        } else {
-            Pace::of_open(0.0, 0.0)
-        };
+        let pace = Pace::new(batch, peaked, (room.requests, admission.share), of_batch);
         let token = shared(pace.seen());
         let least = taken_in(&token);
         let before = PromptQueue {

@@ -96,6 +96,9 @@ impl Pace {
     ///
     /// Where they fill the room others wait, and the number stays there. Near the most that is served that is so at nearly all times.
     pub(super) fn new(mean: f64, peakedness: f64, (room, full): (f64, f64), token: impl Fn(f64) -> Seconds) -> Self {
+        if mean <= 0.0 {
+            return Self::of_open(0.0, 0.0);
+        }
         let poisson = mean * peakedness;
         let seen = (mean + 1.0).min(room);
         // A straight line through two numbers, the lower of which is in reach of any room for caches.
@@ -104,10 +107,9 @@ impl Pace {
         let elasticity = (time.saturating_sub(least) / time * (mean / step)).clamp(0.0, 1.0);
         let slack = (1.0 - elasticity).max(LEAST_SLACK);
         let variance = poisson / slack;
-        let relative = if mean > 0.0 { variance * (elasticity / mean).powi(2) } else { 0.0 };
+        let relative = variance * (elasticity / mean).powi(2);
         let deviation = variance.sqrt();
-        let skewness = if mean > 0.0 { peakedness * (1.0 + elasticity) / slack / deviation } else { 0.0 };
-        let skewness = skewness.min(MOST_SKEWED);
+        let skewness = (peakedness * (1.0 + elasticity) / slack / deviation).min(MOST_SKEWED);
         let seen = (mean + 1.0 + (peakedness - 1.0) / slack).max(1.0);
         let room = if deviation > 0.0 { Limit::at((room - seen) / deviation, skewness, full) } else { Limit::NONE };
         Self { seen, deviation, skewness, elasticity, variance: relative, room }

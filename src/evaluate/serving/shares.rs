@@ -1,6 +1,7 @@
 //! Where an engine's time and what it could serve go.
 
-use crate::inference::SteadyState;
+use crate::inference::{Request, SteadyState};
+use crate::scenario::Arrivals;
 use crate::units::Seconds;
 
 /// Shares of an engine's time; they add up to one.
@@ -23,10 +24,15 @@ impl TimeShares {
     pub(in crate::evaluate) const IDLE: Self = Self { weights: 0.0, cache: 0.0, compute: 0.0, network: 0.0, idle: 1.0 };
 
     /// Of a steady state: the step's parts and the wait for prefills are shares of the time between tokens; at a rate that
-    /// leaves the engine empty now and then, that part of the time is idle.
-    pub(super) fn of(state: &SteadyState, random: bool) -> Self {
+    /// leaves the engine empty now and then, that part of the time is idle. Prompts that are all of their requests multiply for as
+    /// much of the time as engines are busy.
+    pub(super) fn of(request: &Request, state: &SteadyState, (arrivals, busy): (Arrivals, f64)) -> Self {
+        if !request.decodes() {
+            let busy = busy.min(1.0);
+            return Self { compute: busy, idle: 1.0 - busy, ..Self::IDLE };
+        }
         // Sequences in decode at random times are Poisson: none with this probability.
-        let empty = if random { (-state.batch).exp() } else { 0.0 };
+        let empty = if matches!(arrivals, Arrivals::Rate(_)) { (-state.batch).exp() } else { 0.0 };
         let share = |time: Seconds| time / state.tpot * (1.0 - empty);
         let step = &state.step;
         Self {
@@ -36,12 +42,6 @@ impl TimeShares {
             network: share(step.network),
             idle: share(step.overhead) + empty,
         }
-    }
-
-    /// Of prompts alone, which keep an engine busy for that share of the time.
-    pub(super) fn of_prefill(busy: f64) -> Self {
-        let busy = busy.min(1.0);
-        Self { compute: busy, idle: 1.0 - busy, ..Self::IDLE }
     }
 
     /// With such a share of this idle time spent in another way.
