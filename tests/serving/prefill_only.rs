@@ -1,6 +1,6 @@
 //! Answers of one token, which the prefill makes: nothing is ever in decode.
 
-use super::traces::with_trace;
+use super::traces::{trace, with_trace};
 use super::{eval, figure};
 use serde_json::Value;
 
@@ -65,8 +65,7 @@ fn the_first_token_is_the_answer_in_all_modes() {
 
 #[test]
 fn a_trace_of_such_answers_has_no_decode_either() {
-    let rows: String = (0..400).map(|row| format!("{},2048,1\n", f64::from(row) * 0.013)).collect();
-    let rows = format!("arrival_s,input_tokens,output_tokens\n{rows}");
+    let rows = trace((0..400).map(|row| (f64::from(row) * 0.013, 2_048.0, 1.0)));
     for replay in ["", ", replay = true"] {
         let rate = format!("serving.arrivals={{ rate = \"60 request/s\"{replay} }}");
         let (code, json, stderr) = with_trace(&rows, &[&rate, "serving.prefix_hit=0"]);

@@ -18,7 +18,7 @@ pub(super) fn with_trace(rows: &str, settings: &[&str]) -> (i32, Value, String) 
 }
 
 /// The rows of a trace.
-fn trace(rows: impl Iterator<Item = (f64, f64, f64)>) -> String {
+pub(super) fn trace(rows: impl Iterator<Item = (f64, f64, f64)>) -> String {
     let row = |(at, input, output): (f64, f64, f64)| format!("{at:.4},{input:.0},{output:.0}\n");
     rows.map(row).fold("arrival_s,input_tokens,output_tokens\n".to_owned(), |text, row| text + &row)
 }
