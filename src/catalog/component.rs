@@ -41,6 +41,8 @@ pub struct Component {
     pub power: Option<Watts>,
     /// Height in the rack, of what stands in one by itself.
     pub rack_units: Option<u32>,
+    /// Ports on the fabric, of cards that are part of it.
+    pub fabric_ports: Option<u32>,
 }
 
 impl Component {
@@ -54,6 +56,7 @@ impl Component {
             write_bandwidth: some_positive(reader, "write_bandwidth"),
             power: reader.optional("power"),
             rack_units: reader.optional("rack_units"),
+            fabric_ports: reader.optional("fabric_ports"),
         }
     }
 }

@@ -88,7 +88,8 @@ impl BuiltCluster {
         }
         let nodes: Vec<(&Node, u32)> =
             cluster.kinds_of_nodes().zip(&kinds).map(|(group, bought)| (&group.node.part, bought.all())).collect();
-        let topology = network_of(&nodes, &cluster.fabric, &cluster.topology)?;
+        let (_, ports) = tiers::servers(cluster, taking_in(&kinds).all());
+        let topology = network_of(&nodes, ports, &cluster.fabric, &cluster.topology)?;
         Self::around(topology, kinds, cluster, finance)
     }
 
@@ -119,11 +120,12 @@ impl BuiltCluster {
             (u64::from(bought.all()) * u64::from(node.hosts()), node.storage_ports.count / node.hosts())
         };
         let hosts: Vec<(u64, u32)> = cluster.kinds_of_nodes().zip(&kinds).map(hosts_of).collect();
+        let managers = u64::from(topology.spec.managers.servers) * u64::from(topology.site_count());
         let devices = Devices {
             hosts: &hosts,
             storage: &cluster.storage,
             storage_units: u64::from(cluster.storage_units),
-            servers: u64::from(topology.spec.managers.servers) * u64::from(topology.site_count()),
+            servers: managers + tiers::servers(cluster, taking_in(&kinds).all()).0,
             fabric_switches: count_of(&parts, PartKind::Switch),
         };
         let side = side_bills(&cluster.networks, &devices, &cluster.prices, cluster.fabric_spares, racks_with)?;

@@ -52,18 +52,20 @@ impl Occupancy {
 /// # Errors
 /// When a pod or a site is no number of whole nodes, or the network cannot be built.
 pub fn network(node: &Node, fabric: &BoundFabric, choice: &TopologyChoice, nodes: u32) -> Result<Topology, Infeasible> {
-    network_of(&[(node, nodes)], fabric, choice)
+    network_of(&[(node, nodes)], 0, fabric, choice)
 }
 
 /// The network of nodes of several kinds, so many of each.
 ///
 /// Hosts of all kinds are joined to the same leaves. Where they have different numbers of cards, each counts as parts of as
-/// many cards as divide all: a host of eight beside hosts of four is two.
+/// many cards as divide all: a host of eight beside hosts of four is two. Servers of memory or drives take so many
+/// ports of leaves, as many at each site.
 ///
 /// # Errors
 /// As [`network`].
 pub(super) fn network_of(
     kinds: &[(&Node, u32)],
+    server_ports: u64,
     fabric: &BoundFabric,
     choice: &TopologyChoice,
 ) -> Result<Topology, Infeasible> {
@@ -120,6 +122,7 @@ pub(super) fn network_of(
         oversubscription: Oversubscription { leaf: choice.leaf_oversubscription, spine: choice.spine_oversubscription },
         managers: Managers { servers: managers.servers, ports_per_server: managers.ports_per_server },
         border_ports,
+        server_ports: u32::try_from(server_ports.div_ceil(count.into())).unwrap_or(u32::MAX),
     };
     let one = Topology::build(choice.kind, &spec)?;
     Ok(match sites {

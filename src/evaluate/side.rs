@@ -17,7 +17,7 @@ pub struct Devices<'a> {
     pub storage: &'a Storage,
     /// Units of it.
     pub storage_units: u64,
-    /// Servers that run the fabric's manager.
+    /// Servers that run the fabric's manager, or have memory or drives for all nodes.
     pub servers: u64,
     /// Switches of the fabric.
     pub fabric_switches: u64,

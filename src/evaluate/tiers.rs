@@ -31,6 +31,12 @@ pub(super) fn costs(cluster: &Cluster, nodes: u32) -> impl Iterator<Item = PartC
     })
 }
 
+/// Servers among them, and the ports of the fabric that all of those take.
+pub(super) fn servers(cluster: &Cluster, nodes: u32) -> (u64, u64) {
+    let ports = units(cluster, nodes).filter_map(|(_, unit, count)| Some((count, unit.fabric_ports?)));
+    ports.fold((0, 0), |(servers, ports), (count, each)| (servers + count, ports + count * u64::from(each)))
+}
+
 /// What they draw; they are on whatever is read of them.
 pub(super) fn loads(cluster: &Cluster, nodes: u32) -> impl Iterator<Item = Load> {
     units(cluster, nodes).filter_map(|(_, unit, count)| Some(Load::constant(count, unit.power?)))

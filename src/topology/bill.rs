@@ -108,7 +108,7 @@ pub struct PartNames {
     pub nic: String,
     /// The switches.
     pub switch: ByTier<String>,
-    /// Links from nodes and fabric managers to leaf switches.
+    /// Links from nodes, fabric managers and servers to leaf switches.
     pub node_link: LinkParts,
     /// Links between switches.
     pub switch_link: LinkParts,
@@ -137,6 +137,7 @@ impl Topology {
         bill.add_optics(Tier::Node, nodes, &[(node_end, ports)]);
         let managers = spec.managers;
         bill.add_optics(Tier::Node, managers.servers.into(), &[(node_end, managers.ports_per_server * spec.planes)]);
+        bill.add_optics(Tier::Node, 1, &[(node_end, spec.server_ports * spec.planes)]);
         for (tier, loads, down) in [
             (Tier::Leaf, &self.leaf.loads, node_link.upper.as_ref().filter(|_| !circuits)),
             (Tier::Spine, &self.spine.loads, switch_link.upper.as_ref()),

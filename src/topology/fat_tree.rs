@@ -165,8 +165,8 @@ fn count(spec: &FatTreeSpec, unit: &Unit, plan: &Plan) -> Topology {
     }
 }
 
-/// Links down from the leaf at a position of a unit whose places are `places`: nodes first, then fabric managers and
-/// border routers, whose ports go to one rail after the other.
+/// Links down from the leaf at a position of a unit whose places are `places`: nodes first, then fabric managers,
+/// border routers and servers, whose ports go to one rail after the other.
 pub(super) fn leaf_links(spec: &FatTreeSpec, unit: &Unit, places: std::ops::Range<u32>, position: u32) -> u32 {
     let nodes = spec.nodes.min(places.end).saturating_sub(places.start);
     let first_port = position * unit.links;

@@ -192,7 +192,7 @@ impl Topology {
         self.sites.map_or(1, |sites| sites.count)
     }
 
-    /// Places for nodes that are taken neither by a node nor by fabric managers or border routers.
+    /// Places for nodes that are taken neither by a node nor by fabric managers, border routers or servers.
     pub fn free_places(&self) -> u32 {
         self.places - self.spec.nodes - self.spec.manager_places()
     }

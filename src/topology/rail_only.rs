@@ -11,14 +11,26 @@ impl Topology {
     pub(super) fn rail_only(spec: &FatTreeSpec) -> Result<Self, TopologyError> {
         spec.check()?;
         let managers = Managers { ports_per_server: spec.managers.ports_per_server.min(1), ..spec.managers };
-        let border_ports = spec.border_ports.div_ceil(spec.rails);
-        let rail =
-            FatTreeSpec { nics_per_node: spec.nics_per_node / spec.rails, rails: 1, managers, border_ports, ..*spec };
+        let [border_ports, server_ports] =
+            [spec.border_ports, spec.server_ports].map(|ports| ports.div_ceil(spec.rails));
+        let rail = FatTreeSpec {
+            nics_per_node: spec.nics_per_node / spec.rails,
+            rails: 1,
+            managers,
+            border_ports,
+            server_ports,
+            ..*spec
+        };
         let one = Self::fat_tree(&rail)?;
         let rails = spec.rails;
         let managers = Managers { servers: managers.servers * rails, ..managers };
         Ok(Self {
-            spec: FatTreeSpec { managers, border_ports: border_ports * rails, ..*spec },
+            spec: FatTreeSpec {
+                managers,
+                border_ports: border_ports * rails,
+                server_ports: server_ports * rails,
+                ..*spec
+            },
             unit_leaves: one.unit_leaves * rails,
             spine_groups: one.spine_groups * rails,
             leaf: times(&one.leaf, rails),

@@ -88,6 +88,7 @@ impl SideTree {
                     oversubscription: Oversubscription { leaf: over, spine: 1.0 },
                     managers: Managers::default(),
                     border_ports: 0,
+                    server_ports: 0,
                 },
             )
         };

@@ -70,6 +70,8 @@ pub struct FatTreeSpec {
     pub managers: Managers,
     /// Ports of leaves that lead to border routers, and by them to other sites.
     pub border_ports: u32,
+    /// Ports of leaves that lead to servers of memory or drives for all nodes.
+    pub server_ports: u32,
 }
 
 #[cfg(test)]
@@ -87,6 +89,7 @@ impl FatTreeSpec {
             oversubscription: Oversubscription::NONE,
             managers: Managers::default(),
             border_ports: 0,
+            server_ports: 0,
         }
     }
 }
@@ -97,12 +100,12 @@ impl FatTreeSpec {
         self.managers.servers * self.managers.ports_per_server
     }
 
-    /// Ports of leaves that lead to no node: those of fabric managers and of border routers.
+    /// Ports of leaves that lead to no node: those of fabric managers, of border routers and of servers.
     pub fn other_ports(&self) -> u32 {
-        self.manager_ports() + self.border_ports
+        self.manager_ports() + self.border_ports + self.server_ports
     }
 
-    /// Places of nodes that the fabric managers and border routers take.
+    /// Places of nodes that the fabric managers, border routers and servers take.
     pub fn manager_places(&self) -> u32 {
         self.other_ports().div_ceil(self.nics_per_node)
     }
@@ -124,6 +127,7 @@ impl FatTreeSpec {
             ("NICs a node", self.nics_per_node, MOST_PORTS),
             ("rails", self.rails, MOST_PORTS),
             ("ports of border routers, and one", self.border_ports.saturating_add(1), MOST_NODES),
+            ("ports of servers, and one", self.server_ports.saturating_add(1), MOST_NODES),
             ("planes", self.planes, MOST_PLANES),
             ("ports of a leaf switch", self.radix.leaf, MOST_PORTS),
             ("ports of a spine switch", self.radix.spine, MOST_PORTS),

@@ -89,6 +89,7 @@ impl Topology {
             oversubscription: super::Oversubscription::NONE,
             managers: super::Managers::default(),
             border_ports: 0,
+            server_ports: 0,
         };
         spec.check()?;
         let most = radix / 2;

@@ -47,17 +47,68 @@ fn tiers_draw_power_and_stand_in_racks() {
     let of = |tiers: &str| cached(&[&format!("serving.cache.tiers={tiers}")]).1;
     let none = of("[]");
     let it = |json: &Value| json["facility"]["it_kw"].as_f64().unwrap();
-    for (tiers, watts, racks) in [
+    for (tiers, watts) in [
         // 12 TB a GPU beside the 3.84 in the node on 72 GPUs: 829.44 TB, 28 drives of 25 W, in the nodes.
-        ("[{ tier = \"local-nvme-gen5\", capacity = \"15.36 TB\" }]", 28.0 * 25.0, 0.0),
-        ("[{ tier = \"cxl-gen5\" }]", 72.0 * 70.0, 0.0),
-        // A terabyte a GPU in servers of 4.096 TB, 18 of 706 W beside what else shares racks.
-        ("[{ tier = \"remote-dram-400g\" }]", 18.0 * 706.0, 1.0),
+        ("[{ tier = \"local-nvme-gen5\", capacity = \"15.36 TB\" }]", 28.0 * 25.0),
+        ("[{ tier = \"cxl-gen5\" }]", 72.0 * 70.0),
     ] {
         let some = of(tiers);
         assert!((it(&some) - it(&none) - watts / 1e3).abs() < 1e-6, "{tiers}: {} {}", it(&some), it(&none));
-        let counted = |json: &Value| json["facility"]["racks_count"].as_f64().unwrap();
-        assert!(counted(&some) >= counted(&none) + racks, "{tiers}");
+        assert_eq!(some["fabric"]["parts"], none["fabric"]["parts"], "{tiers}");
+    }
+}
+
+#[test]
+fn servers_of_remote_tiers_take_ports_of_the_networks() {
+    let of = |tiers: &str| cached(&[&format!("serving.cache.tiers={tiers}")]).1;
+    let none = of("[]");
+    for (tiers, servers, watts, price) in [
+        // A terabyte a GPU on 72 of them, in servers of 4.096 TB; 20 in servers of 180.
+        ("[{ tier = \"remote-dram-400g\" }]", 18.0, 706.0, 108_000.0),
+        ("[{ tier = \"remote-flash-400g\" }]", 8.0, 696.0, 96_700.0),
+    ] {
+        let some = of(tiers);
+        let more = |group: &str, key: &str| {
+            let of = |json: &Value| json[group][key].as_f64().unwrap_or_else(|| panic!("{group}.{key}"));
+            of(&some) - of(&none)
+        };
+        let parts = |json: &Value, kind: &str, tier: &str| -> f64 {
+            let parts = json["fabric"]["parts"].as_array().unwrap().iter();
+            let of_kind = parts.filter(|part| part["kind"] == kind && part["tier"] == tier);
+            of_kind.map(|part| part["count"].as_f64().unwrap()).sum()
+        };
+        // Four cards each, with a module and a cable, that are in the server's price.
+        for kind in ["optical module", "cable"] {
+            let links = parts(&some, kind, "node") - parts(&none, kind, "node");
+            assert!((links - servers * 4.0).abs() < 1e-9, "{tiers}: {links} of {kind}");
+        }
+        assert!(more("fabric", "nics_count").abs() < 1e-9);
+        assert!(parts(&some, "optical module", "leaf") > parts(&none, "optical module", "leaf"));
+        // Two ports in-band and one out-of-band, and those of the switches and racks that come with them.
+        let ports = |json: &Value, purpose: &str| {
+            let networks = json["fabric"]["side_networks"].as_array().unwrap();
+            networks.iter().find(|network| network["purpose"] == purpose).unwrap()["ports_count"].as_f64().unwrap()
+        };
+        assert!((ports(&some, "in-band") - ports(&none, "in-band") - 2.0 * servers).abs() < 1e-9);
+        assert!(ports(&some, "out-of-band") - ports(&none, "out-of-band") >= servers);
+        // All of it is paid for, with what is bought by the rack, and draws power: each of its modules takes 8 W.
+        let networks = more("fabric", "capex_usd") + more("fabric", "side_networks_capex_usd");
+        assert!((more("cost", "memory_tiers_usd") - servers * price).abs() < 1e-3, "{tiers}");
+        assert!(networks > 0.0 && more("cost", "capex_usd") >= networks + servers * price - 1e-3, "{tiers}");
+        let modules = servers * 4.0 * 8.0;
+        assert!(more("fabric", "power_w") >= modules && more("fabric", "side_networks_power_w") > 0.0);
+        assert!(more("facility", "it_kw") * 1e3 >= servers * watts + modules - 1e-6, "{tiers}");
+        assert!(more("facility", "racks_count") >= 0.0);
+    }
+    // Rails by themselves and groups of a dragonfly have places for them too.
+    for kind in ["rail-only", "dragonfly-plus", "tor-fat-tree"] {
+        let on = |tiers: &str| {
+            let kind = format!("cluster.topology.kind=\"{kind}\"");
+            let (code, json, stderr) = cached(&[&format!("serving.cache.tiers={tiers}"), &kind]);
+            assert_eq!(code, 0, "{kind}: {stderr}");
+            json["fabric"]["cables_count"].as_f64().unwrap()
+        };
+        assert!(on("[{ tier = \"remote-dram-400g\" }]") >= on("[]") + 72.0, "{kind}");
     }
 }
 

@@ -69,6 +69,7 @@ pub(crate) fn eight_rails(nodes: u32, radix: u32) -> FatTreeSpec {
         oversubscription: Oversubscription::NONE,
         managers: Managers::default(),
         border_ports: 0,
+        server_ports: 0,
     }
 }
 

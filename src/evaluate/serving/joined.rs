@@ -5,6 +5,7 @@ use crate::collectives::{Group, Wires};
 use crate::evaluate::Infeasible;
 use crate::evaluate::network::{Occupancy, network_of};
 use crate::evaluate::step::{reach, wires};
+use crate::evaluate::tiers;
 use crate::inference::{Across, HandOvers, Hardware, Reduction};
 use crate::memory::serving::ServingLayout;
 use crate::parallelism::RankGroup;
@@ -80,7 +81,8 @@ impl<'a> Networks<'a> {
             unbuilt => {
                 let kinds = self.cluster.kinds_of_nodes().map(|kind| Ok((&kind.node.part, Occupancy::of(kind)?.nodes)));
                 let kinds = kinds.collect::<Result<Vec<_>, Infeasible>>()?;
-                unbuilt.insert(network_of(&kinds, fabric, &self.cluster.topology)?)
+                let (_, ports) = tiers::servers(self.cluster, kinds.last().map_or(0, |(_, nodes)| *nodes));
+                unbuilt.insert(network_of(&kinds, ports, fabric, &self.cluster.topology)?)
             }
         };
         let reach = reach(topology, node, Occupancy::of(nodes)?.each, fabric).of_job(self.cluster.accelerators);

@@ -175,6 +175,7 @@ fn spec(design: &Design, radix: u32, nodes: u32, inputs: &Inputs) -> FatTreeSpec
         oversubscription: Oversubscription { leaf: 1.0, spine: inputs.oversubscription },
         managers: design.managers,
         border_ports: 0,
+        server_ports: 0,
     }
 }
 
