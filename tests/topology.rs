@@ -136,6 +136,7 @@ fn any_spec() -> impl Strategy<Value = FatTreeSpec> {
             oversubscription: Oversubscription { leaf, spine },
             managers: Managers { servers: managers.0, ports_per_server: managers.1 },
             border_ports: 0,
+            server_ports: managers.0 * 12,
         },
     )
 }
@@ -146,7 +147,7 @@ proptest! {
     #[test]
     fn every_port_is_accounted_for(spec in any_spec()) {
         let Ok(topology) = Topology::fat_tree(&spec) else { return Ok(()) };
-        let ports = u64::from(spec.nodes) * u64::from(spec.nics_per_node) + u64::from(spec.manager_ports());
+        let ports = u64::from(spec.nodes) * u64::from(spec.nics_per_node) + u64::from(spec.other_ports());
         prop_assert_eq!(topology.leaf.down_links(), ports * u64::from(spec.planes));
         prop_assert_eq!(topology.leaf.up_links(), topology.spine.down_links());
         prop_assert_eq!(topology.spine.up_links(), topology.core.down_links());
