@@ -111,7 +111,7 @@ impl NcclTests {
             logs: runs.iter().map(|run| run.name.clone()).collect(),
         };
         let answer = match calibrate_collectives(&runs, constants, before) {
-            Ok(calibration) => Answer::Yes(match session.options.format {
+            Ok(calibration) => Answer::Yes(match session.format {
                 Format::Table => calibration_toml(&title, &calibration).into_bytes(),
                 Format::Json => calibration_json(&title, &calibration).into_bytes(),
                 Format::Csv => session.grid("", calibration_grid(&calibration, None)),

@@ -97,7 +97,7 @@ impl Table<'_> {
         let Self { text, catalog, aliases, prior } = *self;
         let within = Validation::new(Domain::Collectives, text, catalog, aliases)?;
         let without = Validation::collectives_leaving_out(text, catalog, aliases, prior)?;
-        let data = match session.options.format {
+        let data = match session.format {
             Format::Json => validation_json(std::slice::from_ref(&without)).into_bytes(),
             Format::Csv => validation_csv(std::slice::from_ref(&without), session.options.bom),
             Format::Table | Format::Md => session.page(&held_out_page(&within, &without)),

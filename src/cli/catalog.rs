@@ -130,7 +130,7 @@ fn show(id: &str, on: Option<&str>, documents: &CatalogDocuments, session: &Sess
     }
     let Some(on) = day(on, session) else { return Answer::Mistaken };
     let catalog = load::bind(documents, &session.sink);
-    Answer::Yes(match session.options.format {
+    Answer::Yes(match session.format {
         Format::Json | Format::Csv => session.grid(id, entry_grid(documents, id, &catalog, &on)),
         Format::Table | Format::Md => session.page(&entry_page(documents, id, &catalog, &on)),
     })
@@ -142,7 +142,7 @@ fn check(older_than: Option<&str>, on: Option<&str>, documents: &CatalogDocument
         "{} entries: every field has exactly one source, and the entries fit together and can be true.\n",
         documents.len()
     );
-    let for_programs = matches!(session.options.format, Format::Json | Format::Csv);
+    let for_programs = matches!(session.format, Format::Json | Format::Csv);
     let Some(age) = older_than else {
         let mut grid = Grid::new(&["entries_count", "mistakes_count"], 0);
         grid.rows.push(vec![documents.len().to_string(), session.sink.len().to_string()]);

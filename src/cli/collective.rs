@@ -158,7 +158,7 @@ impl CollectiveCommand {
             communication,
         };
         let answer = match self.answer(&asked, &network.node.id) {
-            Ok(Some((title, answer))) => Answer::Yes(match session.options.format {
+            Ok(Some((title, answer))) => Answer::Yes(match session.format {
                 Format::Json => call_json(&title, &answer).into_bytes(),
                 Format::Csv => session.grid("", call_grid(&title, &answer)),
                 Format::Table | Format::Md => session.page(&call_page(&title, &answer)),

@@ -104,7 +104,7 @@ fn name(path: &Path) -> String {
 
 /// "No" only where the baseline cannot be; another variant that cannot be is shown as such.
 fn answer(comparison: &Comparison, session: &Session) -> Answer {
-    let data = match session.options.format {
+    let data = match session.format {
         Format::Json => comparison_json(comparison).into_bytes(),
         Format::Csv => comparison_csv(comparison, session.options.bom),
         Format::Table | Format::Md => session.page(&comparison_page(comparison)),

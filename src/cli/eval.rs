@@ -33,7 +33,7 @@ impl Eval {
                 let nearest = search::nearest(&scenario, &infeasible);
                 no(&scenario.title, &infeasible, nearest.as_ref(), &session)
             }
-            Ok(evaluation) => Answer::Yes(match session.options.format {
+            Ok(evaluation) => Answer::Yes(match session.format {
                 Format::Json => evaluation_json(&evaluation).into_bytes(),
                 Format::Csv => evaluation_csv(&evaluation, session.options.bom),
                 Format::Table | Format::Md => session.page(&evaluation_page(&evaluation)),
@@ -45,7 +45,7 @@ impl Eval {
 
 /// An answer that is "no"; programs that asked for JSON or CSV get it too.
 pub(super) fn no(title: &str, infeasible: &Infeasible, nearest: Option<&Nearest>, session: &Session) -> Answer {
-    let data = match session.options.format {
+    let data = match session.format {
         Format::Json => Some(infeasible_json(title, infeasible, nearest).into_bytes()),
         Format::Csv => Some(infeasible_csv(title, infeasible, nearest, session.options.bom)),
         Format::Table | Format::Md => None,

@@ -53,7 +53,7 @@ impl Explain {
             session.sink.push(Diagnostic::new(Code::Inconsistent, message).hint(hint));
             return (Answer::Mistaken, session);
         };
-        let answer = match session.options.format {
+        let answer = match session.format {
             Format::Json => format!("{:#}\n", derivation_json(&tree)).into_bytes(),
             Format::Csv => session.grid("", derivation_grid(&tree)),
             Format::Table | Format::Md => session.page(&derivation_page(found, &tree, &evaluation.scenario.title)),

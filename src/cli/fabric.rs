@@ -104,14 +104,13 @@ impl Fabric {
             site: &site,
         };
         let answer = match quote(&inputs) {
-            Ok(quote) => Answer::Yes(match session.options.format {
+            Ok(quote) => Answer::Yes(match session.format {
                 Format::Json => quote_json(&quote).into_bytes(),
                 Format::Csv => quote_csv(&quote, session.options.bom),
                 Format::Table | Format::Md => session.page(&quote_page(title, &quote)),
             }),
             Err(infeasible) => Answer::No {
-                data: (session.options.format == Format::Json)
-                    .then(|| infeasible_json(&title, &infeasible, None).into_bytes()),
+                data: (session.format == Format::Json).then(|| infeasible_json(&title, &infeasible, None).into_bytes()),
                 message: message(&infeasible_page(&title, &infeasible, None)),
             },
         };

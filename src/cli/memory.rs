@@ -373,7 +373,7 @@ fn requantise(model: &mut Model, format: NumberFormat) {
 
 /// A layout that cannot be, or none that can.
 fn no(title: &str, infeasible: &Infeasible, nearest: Option<&search::Nearest>, session: &Session) -> Answer {
-    let json = session.options.format == Format::Json;
+    let json = session.format == Format::Json;
     Answer::No {
         data: json.then(|| infeasible_json(title, infeasible, nearest).into_bytes()),
         message: message(&infeasible_page(title, infeasible, nearest)),
@@ -382,7 +382,7 @@ fn no(title: &str, infeasible: &Infeasible, nearest: Option<&search::Nearest>, s
 
 /// The answer; one that is "no" goes to stderr for people, and to stdout for programs.
 fn reply(session: &Session, yes: bool, page: &Page, json: impl Fn() -> String) -> Answer {
-    let data = match session.options.format {
+    let data = match session.format {
         Format::Json => json().into_bytes(),
         Format::Csv => session.grid("", first_grid(page)),
         Format::Table | Format::Md => session.page(page),

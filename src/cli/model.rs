@@ -79,7 +79,7 @@ impl ModelCommand {
         let Some((name, model, fills)) = find(wanted, &mut session) else { return (Answer::Mistaken, session) };
         let formats = self.cache.formats(&model);
         let sheet = ModelSheet::new(name, model, fills, self.context, formats);
-        let answer = Answer::Yes(match session.options.format {
+        let answer = Answer::Yes(match session.format {
             Format::Json => model_json(&sheet).into_bytes(),
             Format::Csv => session.grid("", model_grid(&sheet)),
             Format::Table | Format::Md => session.page(&model_page(&sheet)),

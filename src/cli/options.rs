@@ -7,9 +7,9 @@ use clap::{Args, ValueEnum};
 /// Options of every command.
 #[derive(Args, Debug)]
 pub(super) struct Options {
-    /// How the answer is written
-    #[arg(long, global = true, value_enum, default_value_t)]
-    pub(super) format: Format,
+    /// How the answer is written [default: as the ending of -o says, .csv, .json or .md; else table]
+    #[arg(long, global = true, value_enum)]
+    pub(super) format: Option<Format>,
     /// A directory laid over the built-in catalog, field by field; the last one wins
     #[arg(long, global = true, value_name = "DIR")]
     pub(super) catalog: Vec<PathBuf>,
@@ -24,11 +24,23 @@ pub(super) struct Options {
     pub(super) bom: bool,
 }
 
+impl Options {
+    /// The format that is asked for, by name or else by the ending of the file.
+    pub(super) fn wanted_format(&self) -> Option<Format> {
+        let of_ending = || match self.output.as_ref()?.extension()?.to_str()? {
+            "csv" => Some(Format::Csv),
+            "json" => Some(Format::Json),
+            "md" => Some(Format::Md),
+            _ => None,
+        };
+        self.format.or_else(of_ending)
+    }
+}
+
 /// How an answer is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// For a terminal
-    #[default]
     Table,
     /// For programs
     Json,

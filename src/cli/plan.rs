@@ -37,13 +37,13 @@ impl Plan {
         }
         let plan = document.and_then(|document| search::plan(&document, &catalog, &session.sink));
         let Some(plan) = plan else { return (Answer::Mistaken, session) };
-        let data = match session.options.format {
+        let data = match session.format {
             Format::Json => plan_json(&plan).into_bytes(),
             Format::Csv => grid_csv(&plan_grid(&plan), session.options.bom),
             Format::Table | Format::Md => session.page(&plan_page(&plan)),
         };
         let answer = if plan.answers.is_empty() {
-            let machine = matches!(session.options.format, Format::Json | Format::Csv);
+            let machine = matches!(session.format, Format::Json | Format::Csv);
             Answer::No { data: machine.then_some(data), message: message(&plan_page(&plan)) }
         } else {
             Answer::Yes(data)
@@ -66,13 +66,13 @@ fn training(document: &Node, file: &ScenarioFile, catalog: &Catalog, session: &S
         return Answer::Mistaken;
     };
     let Some(plan) = training_plan(document, wanted, catalog, &session.sink) else { return Answer::Mistaken };
-    let data = match session.options.format {
+    let data = match session.format {
         Format::Json => training_plan_json(&plan).into_bytes(),
         Format::Csv => grid_csv(&training_plan_grid(&plan), session.options.bom),
         Format::Table | Format::Md => session.page(&training_plan_page(&plan)),
     };
     if plan.choices.is_empty() {
-        let machine = matches!(session.options.format, Format::Json | Format::Csv);
+        let machine = matches!(session.format, Format::Json | Format::Csv);
         return Answer::No { data: machine.then_some(data), message: message(&training_plan_page(&plan)) };
     }
     Answer::Yes(data)

@@ -54,7 +54,7 @@ impl From<Rows> for PricingRows {
 
 impl Price {
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
-        if self.rows.is_some() && session.options.format != Format::Csv {
+        if self.rows.is_some() && session.format != Format::Csv {
             let message = "--rows chooses the rows of CSV";
             session
                 .sink
@@ -79,7 +79,7 @@ impl Price {
         let Some(job) = session.scenario(&path, &mut catalog) else { return (Answer::Mistaken, session) };
         load::models(&document, &self.study, &mut catalog, &mut session.sources, &session.sink);
         let Some(priced) = price(&study, &job, &catalog, &session.sink) else { return (Answer::Mistaken, session) };
-        let data = match session.options.format {
+        let data = match session.format {
             Format::Json => pricing_json(&priced).into_bytes(),
             Format::Csv => {
                 let of = self.rows.map_or(PricingRows::Offers, PricingRows::from);

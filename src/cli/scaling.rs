@@ -39,7 +39,7 @@ impl ScalingCommand {
         let curve =
             Curve { document: &document, accelerators: &self.accelerators, growth, least_marginal: self.least_gain };
         let Some(found) = scaling(&curve, &catalog, &session.sink) else { return (Answer::Mistaken, session) };
-        let data = match session.options.format {
+        let data = match session.format {
             Format::Json => scaling_json(&found).into_bytes(),
             Format::Csv => grid_csv(&scaling_grid(&found), session.options.bom),
             Format::Table | Format::Md => session.page(&scaling_page(&found)),

@@ -17,6 +17,8 @@ use crate::report::{Grid, Page, Style, grid_csv, grid_json, markdown, table};
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) options: Options,
+    /// How the answer is written.
+    pub(super) format: Format,
     pub(super) sources: Sources,
     pub(super) sink: Sink,
     /// Whether a scenario was read, which is what settings change.
@@ -28,13 +30,14 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(options: Options) -> Self {
         let session = Self {
+            format: options.wanted_format().unwrap_or(Format::Table),
             options,
             sources: Sources::default(),
             sink: Sink::default(),
             settings_used: false,
             inputs: Vec::new(),
         };
-        if session.options.bom && session.options.format != Format::Csv {
+        if session.options.bom && session.format != Format::Csv {
             session.unused("--bom", "begins CSV with a byte order mark, and the format is another", "add --format csv");
         }
         session
@@ -57,14 +60,14 @@ impl Session {
     }
 
     fn writes_only(&self, kind: &str) {
-        if self.options.format != Format::Table {
+        if !matches!(self.options.format, None | Some(Format::Table)) {
             self.unused("--format", &format!("has no effect: the answer is {kind}"), "leave it out");
         }
     }
 
     /// The same of an answer which is JSON.
     pub(super) fn writes_json(&self) {
-        if !matches!(self.options.format, Format::Table | Format::Json) {
+        if !matches!(self.options.format, None | Some(Format::Table | Format::Json)) {
             self.unused("--format", "has no effect: the answer is JSON", "leave it out");
         }
     }
@@ -113,7 +116,7 @@ impl Session {
 
     /// A page in the format asked for, where that is for people.
     pub(super) fn page(&self, page: &Page) -> Vec<u8> {
-        match self.options.format {
+        match self.format {
             Format::Md => markdown(page),
             _ => table(page, style(&io::stdout(), self.options.output.is_none())),
         }
@@ -122,7 +125,7 @@ impl Session {
 
     /// A plain table in any format; for people under a title.
     pub(super) fn grid(&self, title: &str, grid: Grid) -> Vec<u8> {
-        match self.options.format {
+        match self.format {
             Format::Json => grid_json(&grid).into_bytes(),
             Format::Csv => grid_csv(&grid, self.options.bom),
             Format::Table | Format::Md => {

@@ -20,8 +20,11 @@ use crate::sweep::{Aim, Column, ConditionError, Cursor, MOST_KEYS, Reduced, Redu
 /// More rows than this are not begun unasked.
 const MOST_ROWS: u64 = 10_000_000;
 
-/// What rows are the best in where nobody says.
-const USUAL_BY: &str = "cost.usd_per_run";
+/// What rows are the best in where nobody says, of a run and of serving.
+const USUAL_BY: [&str; 2] = ["cost.usd_per_run", "cost.usd_per_mtok_blended"];
+
+/// Where nothing is said of what is kept, people see so many of the best rows.
+const SHOWN: usize = 50;
 
 /// What is kept, by the command line or else by the scenario.
 struct Asked {
@@ -42,7 +45,7 @@ pub(super) struct SweepCommand {
     #[arg(long, value_name = "N")]
     top: Option<NonZeroUsize>,
     /// What is best: a key, the less the better; max:KEY, the more
-    /// [default: the scenario's, or cost.usd_per_run]
+    /// [default: the scenario's, or cost.usd_per_run, or cost.usd_per_mtok_blended where nothing is trained]
     #[arg(long, value_name = "KEY")]
     by: Option<String>,
     /// Keeps the rows that no other beats in these keys; max:KEY where more is better
@@ -86,14 +89,9 @@ impl SweepCommand {
             }
             return (Answer::Mistaken, session);
         };
-        let by = self.by.clone().or_else(|| wanted.by.clone());
-        if by.is_none() && self.keeps_the_best() && file.training.is_none() {
-            let message = format!("what is best is not said, and nothing is trained, so that rows have no {USUAL_BY}");
-            let hint = "such as --by serving.tpot_s, or --by max:serving.output_tokens_per_s_per_gpu";
-            session.sink.push(Diagnostic::new(Code::MissingKey, message).hint(hint));
-        }
+        let usual = if file.training.is_some() { USUAL_BY[0] } else { USUAL_BY[1] };
         let asked = Asked {
-            by: by.unwrap_or_else(|| USUAL_BY.to_owned()),
+            by: self.by.clone().or_else(|| wanted.by.clone()).unwrap_or_else(|| usual.to_owned()),
             groups: if self.group_by.is_empty() { wanted.group_by.clone() } else { self.group_by.clone() },
             break_even: self.break_even.clone().or_else(|| wanted.break_even.clone()),
         };
@@ -119,11 +117,6 @@ impl SweepCommand {
         (answer, session)
     }
 
-    /// Whether rows are asked for that are the best in something.
-    const fn keeps_the_best(&self) -> bool {
-        self.top.is_some() || self.break_even.is_some() || !self.group_by.is_empty()
-    }
-
     /// The figures of rows: the usual ones and those that are named anywhere.
     fn figures(&self, asked: &Asked, session: &Session) -> Vec<crate::sweep::Figure> {
         if self.figures.iter().any(|key| key == "all") {
@@ -147,10 +140,21 @@ impl SweepCommand {
         sweep_figures(&all_figures().filter(named).collect::<Vec<_>>())
     }
 
-    /// What is kept, where not every row is; rows are also what a file is asked for that the scenario groups.
+    /// How the answer is written: a file whose ending says nothing gets rows.
+    fn format(session: &Session) -> Format {
+        let usual = if session.options.output.is_some() { Format::Csv } else { Format::Table };
+        session.options.wanted_format().unwrap_or(usual)
+    }
+
+    /// What is kept, where not every row is: CSV has all rows, and a file of JSON too, whatever the scenario groups by.
     fn wanted(&self, sweep: &Sweep<'_>, asked: &Asked, session: &Session) -> Option<(Wanted, Option<BreakEvenOf>)> {
         let own = self.top.is_none() && self.pareto.is_empty() && self.quantiles.is_empty();
-        let rows = session.options.output.is_some() || session.options.format == Format::Csv;
+        let grouped = !asked.groups.is_empty() || asked.break_even.is_some();
+        let rows = match Self::format(session) {
+            Format::Csv => true,
+            Format::Json => session.options.output.is_some() || !grouped,
+            Format::Table | Format::Md => false,
+        };
         let given = own && self.group_by.is_empty() && self.break_even.is_none();
         let column = |option: &str, key: &str| {
             sweep.column(key).map_err(|error| report(option, &error, session)).unwrap_or(Column::Figure(0))
@@ -163,7 +167,7 @@ impl SweepCommand {
             };
             (column(option, key), most)
         };
-        let all = given && (rows || (asked.groups.is_empty() && asked.break_even.is_none()));
+        let all = given && rows;
         if all && self.by.is_none() {
             return None;
         }
@@ -171,6 +175,7 @@ impl SweepCommand {
         if all {
             return None;
         }
+        let top = if given && !grouped { SHOWN } else { 0 };
         let mut groups: Vec<Column> = asked.groups.iter().map(|key| column("--group-by", key)).collect();
         let axis = asked.break_even.as_ref().map(|key| column("--break-even", key));
         groups.extend(axis);
@@ -199,7 +204,7 @@ impl SweepCommand {
             }
         };
         let wanted = Wanted {
-            top: self.top.map_or(0, NonZeroUsize::get),
+            top: self.top.map_or(top, NonZeroUsize::get),
             by: Some(by),
             pareto,
             groups,
@@ -211,7 +216,7 @@ impl SweepCommand {
     /// All rows, or a part of them.
     fn rows(&self, sweep: &Sweep<'_>, size: u64, catalog: &Catalog, session: &Session) -> Answer {
         let rows = Rows { sweep, size, shard: self.shard, part_bytes: self.part_bytes };
-        write_rows(&rows, catalog, session)
+        write_rows(&rows, catalog, Self::format(session) == Format::Json, session)
     }
 
     /// Reports options that do not go with what is kept, or with rows.
@@ -228,15 +233,12 @@ impl SweepCommand {
         if self.shard.is_some() && session.options.output.is_none() {
             report("a part needs a file of its own", "name it with -o");
         }
-        if !kept && matches!(session.options.format, Format::Json | Format::Md) {
-            report(
-                "all rows are written as CSV",
-                "leave out --format, or keep some with --top, --pareto, --group-by or --quantiles",
-            );
+        if self.shard.is_some() && Self::format(session) == Format::Json {
+            report("parts that `merge` puts together are CSV", "leave out --shard, or --format");
         }
         let extension = session.options.output.as_ref().and_then(|path| path.extension());
         if !kept && extension.is_some_and(|extension| extension == "parquet") {
-            report("rows are written as CSV", "name a file that ends in .csv");
+            report("rows are written as CSV or JSON", "name a file that ends in .csv or .json");
         }
     }
 
@@ -288,13 +290,17 @@ fn kept(
     break_even: Option<&BreakEvenOf>,
     session: &Session,
 ) -> Answer {
-    let data = match session.options.format {
+    let data = match SweepCommand::format(session) {
         Format::Json => sweep_json(sweep, reduced, break_even).into_bytes(),
         Format::Csv => sweep_csv(sweep, reduced, session.options.bom),
         Format::Table | Format::Md => session.page(&sweep_page(sweep, reduced, wanted, break_even)),
     };
+    let no = |message: &str| Answer::No { data: Some(data.clone()), message: message.to_owned() };
     if reduced.feasible == 0 {
-        return Answer::No { data: Some(data), message: "none of the rows can be\n".to_owned() };
+        return no("none of the rows can be\n");
+    }
+    if reduced.missing == reduced.feasible {
+        return no("none of the rows keeps its limits\n");
     }
     Answer::Yes(data)
 }

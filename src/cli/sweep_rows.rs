@@ -11,7 +11,7 @@ use super::{Answer, Session};
 use crate::catalog::Catalog;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::load::{self, Contents, Parts, PartsError, ShardLabel};
-use crate::report::{SweepCsv, SweepRows};
+use crate::report::SweepLines;
 use crate::sweep::{Cursor, Shard, Sweep};
 
 /// What is to be written.
@@ -25,21 +25,23 @@ pub(super) struct Rows<'a> {
     pub(super) part_bytes: usize,
 }
 
-/// Writes all rows; one whose reader has gone away is at its end.
-pub(super) fn write_rows(rows: &Rows<'_>, catalog: &Catalog, session: &Session) -> Answer {
+/// Writes all rows, as JSON or CSV; one whose reader has gone away is at its end.
+pub(super) fn write_rows(rows: &Rows<'_>, catalog: &Catalog, json: bool, session: &Session) -> Answer {
     session.spares_inputs();
     if !session.sink.is_empty() {
         return Answer::Mistaken;
     }
-    let header = SweepCsv::new(rows.sweep).header(session.options.bom);
+    let lines = if json { SweepLines::Json(rows.sweep) } else { SweepLines::csv(rows.sweep) };
+    let header = lines.header(session.options.bom);
     let written = match &session.options.output {
-        None => stream(rows, &header, &mut io::stdout().lock()).map_err(|error| format!("cannot write rows: {error}")),
+        None => stream(rows, &lines, &header, &mut io::stdout().lock())
+            .map_err(|error| format!("cannot write rows: {error}")),
         Some(path) if path.exists() && !path.is_file() => OpenOptions::new()
             .write(true)
             .open(path)
-            .and_then(|mut file| stream(rows, &header, &mut file))
+            .and_then(|mut file| stream(rows, &lines, &header, &mut file))
             .map_err(|error| format!("cannot write {}: {error}", path.display())),
-        Some(path) => in_parts(rows, &header, path, catalog).map_err(|error| error.to_string()),
+        Some(path) => in_parts(rows, &lines, &header, path, catalog).map_err(|error| error.to_string()),
     };
     match written {
         Ok(()) => Answer::Written,
@@ -51,21 +53,31 @@ pub(super) fn write_rows(rows: &Rows<'_>, catalog: &Catalog, session: &Session) 
     }
 }
 
-fn stream(rows: &Rows<'_>, header: &[u8], out: &mut impl Write) -> io::Result<()> {
+fn stream(rows: &Rows<'_>, lines: &SweepLines<'_>, header: &[u8], out: &mut impl Write) -> io::Result<()> {
     let mut written = out.write_all(header);
     if written.is_ok() {
-        each(rows, Cursor::default(), |_, bytes| {
-            written = out.write_all(&bytes);
+        let mut between = "";
+        each(rows, lines, Cursor::default(), |_, bytes| {
+            if !bytes.is_empty() {
+                written = out.write_all(between.as_bytes()).and_then(|()| out.write_all(&bytes));
+                between = lines.between();
+            }
             if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
     }
-    match written.and_then(|()| out.flush()) {
+    match written.and_then(|()| out.write_all(lines.footer().as_bytes())).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         result => result,
     }
 }
 
-fn in_parts(rows: &Rows<'_>, header: &[u8], path: &Path, catalog: &Catalog) -> Result<(), PartsError> {
+fn in_parts(
+    rows: &Rows<'_>,
+    lines: &SweepLines<'_>,
+    header: &[u8],
+    path: &Path,
+    catalog: &Catalog,
+) -> Result<(), PartsError> {
     let identity = identity(rows, header, catalog);
     let mut parts = Parts::open(path, &identity)?;
     if parts.count() > 0 {
@@ -74,10 +86,15 @@ fn in_parts(rows: &Rows<'_>, header: &[u8], path: &Path, catalog: &Catalog) -> R
     let begin = parts.next();
     let (mut held, mut reached) = (Vec::new(), begin);
     let mut written = Ok(());
-    each(rows, begin, |next, bytes| {
-        held.extend(bytes);
+    let mut first = parts.count() == 0;
+    each(rows, lines, begin, |next, bytes| {
+        if !bytes.is_empty() {
+            held.extend_from_slice(if first { "" } else { lines.between() }.as_bytes());
+            held.extend(bytes);
+            first = false;
+        }
         reached = next;
-        if held.len() >= rows.part_bytes {
+        if !held.is_empty() && held.len() >= rows.part_bytes {
             written = parts.add(next, &held);
             held.clear();
         }
@@ -87,7 +104,7 @@ fn in_parts(rows: &Rows<'_>, header: &[u8], path: &Path, catalog: &Catalog) -> R
     if !held.is_empty() {
         parts.add(reached, &held)?;
     }
-    let contents = parts.join(header)?;
+    let contents = parts.join(header, lines.footer().as_bytes())?;
     if let Some(shard) = rows.shard {
         let label = ShardLabel {
             sweep: format!("{:016x}", Contents::of(&identity_of_all(rows, header, catalog)).checksum),
@@ -117,14 +134,18 @@ fn identity(rows: &Rows<'_>, header: &[u8], catalog: &Catalog) -> String {
 }
 
 /// The bytes of rows in order, each with the place after them.
-fn each(rows: &Rows<'_>, begin: Cursor, mut take: impl FnMut(Cursor, Vec<u8>) -> ControlFlow<()>) {
-    let lines = SweepCsv::new(rows.sweep);
+fn each(
+    rows: &Rows<'_>,
+    lines: &SweepLines<'_>,
+    begin: Cursor,
+    mut take: impl FnMut(Cursor, Vec<u8>) -> ControlFlow<()>,
+) {
     let shard = rows.shard.unwrap_or(Shard::WHOLE);
     let progress = Progress::new(rows.sweep, shard, begin, rows.size);
     rows.sweep.run(
         shard,
         begin,
-        || (0, SweepRows::default()),
+        || (0, lines.rows()),
         |(count, part), row| {
             *count += 1;
             lines.row(part, row);

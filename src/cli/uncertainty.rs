@@ -54,7 +54,7 @@ impl UncertaintyCommand {
                 Answer::No { data: None, message: message(&infeasible_page(&title, infeasible, None)) }
             }
             Some(Ok(found)) => {
-                let data = match session.options.format {
+                let data = match session.format {
                     Format::Json => uncertainty_json(found, &aims).into_bytes(),
                     Format::Csv => session.grid("", uncertainty_grid(found, &aims)),
                     Format::Table | Format::Md => session.page(&uncertainty_page(found, &aims)),

@@ -99,7 +99,7 @@ impl Validate {
         if !session.sink.is_empty() {
             return (Answer::Mistaken, session);
         }
-        let data = match session.options.format {
+        let data = match session.format {
             Format::Json => validation_json(&validations).into_bytes(),
             Format::Csv => validation_csv(&validations, session.options.bom),
             Format::Table | Format::Md => session.page(&match self.leave_out {

@@ -4,8 +4,8 @@ use super::day_shares::DayShares;
 use super::most_served::most_within;
 use super::token_costs::prefill_share;
 use super::{
-    AgentsPoint, Bases, BuiltCluster, Evidence, Failures, Found, Infeasible, NodesBought, Point, Prepared, Run,
-    ServingPoint, TokenCosts, serving_point,
+    AgentsPoint, Bases, BuiltCluster, Evidence, Failures, Found, Infeasible, MissedLimit, NodesBought, Point, Prepared,
+    Run, ServingPoint, TokenCosts, serving_point,
 };
 use crate::memory::MemoryFootprint;
 use crate::scenario::{Assumption, NodeGroup, Scenario, Training};
@@ -121,6 +121,12 @@ impl Evaluation {
         let per_parameter =
             training.job.precision.size() + training.job.gradients.size() + training.job.optimizer.state_size();
         Some(per_parameter * training.transformer.parameters().total() as f64)
+    }
+
+    /// Limits of latencies that are not kept.
+    pub fn missed_limits(&self) -> impl Iterator<Item = MissedLimit> {
+        let served = self.serving.as_ref().zip(self.scenario.serving.as_ref());
+        served.into_iter().flat_map(|(point, serving)| point.all_missed(&serving.limits))
     }
 
     /// The inputs of each group of figures, and how they were come by.

@@ -42,9 +42,9 @@ pub use parts::{PartLine, parts, racked};
 pub use prepared::{Fit, Point, Prepared};
 pub use run::{Run, StageTime};
 pub use serving::{
-    AdapterPoint, Bands, BatchBound, CachePoint, CapacityShares, EnginePoint, HeldByRank, PoolPoint, ReplicaPoint,
-    ResidentPoint, ServingPoint, TenantsPoint, TimeShares, WorkerPoint, held_by_a_rank, prefill_worker, replica_alone,
-    served_point, serving_point,
+    AdapterPoint, Bands, BatchBound, CachePoint, CapacityShares, EnginePoint, HeldByRank, MissedLimit, PoolPoint,
+    ReplicaPoint, ResidentPoint, ServingPoint, TenantsPoint, TimeShares, WorkerPoint, held_by_a_rank, prefill_worker,
+    replica_alone, served_point, serving_point,
 };
 pub use shares_of_prefill::SharesOfPrefill;
 pub use side::{Devices, SideBill, side_bills};

@@ -41,6 +41,7 @@ pub use bands::Bands;
 pub use batch::BatchBound;
 pub use caching::CachePoint;
 pub use engine::{AdapterPoint, EnginePoint, TenantsPoint};
+pub use figures::MissedLimit;
 pub use resident::ResidentPoint;
 pub use shares::{CapacityShares, TimeShares};
 pub use worker::{WorkerPoint, prefill_worker};

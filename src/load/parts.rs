@@ -93,11 +93,11 @@ impl Parts {
         Ok(())
     }
 
-    /// Joins the parts under their header into the file, and removes them. Returns what the file holds.
+    /// Joins the parts between a header and a footer into the file, and removes them. Returns what the file holds.
     ///
     /// # Errors
     /// When the file cannot be written; the parts are then still there.
-    pub fn join(self, header: &[u8]) -> Result<Contents, PartsError> {
+    pub fn join(self, header: &[u8], footer: &[u8]) -> Result<Contents, PartsError> {
         let failed = |error| PartsError::Io(self.target.clone(), error);
         let whole = self.directory.join("whole");
         let mut contents = Contents::default();
@@ -118,6 +118,8 @@ impl Parts {
                     out.write_all(&buffer[..count])?;
                 }
             }
+            contents.add(footer);
+            out.write_all(footer)?;
             out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
             fs::rename(&whole, &self.target)
         };
@@ -192,9 +194,9 @@ mod tests {
         let mut parts = Parts::open(&target, "a sweep").unwrap();
         assert_eq!((parts.next(), parts.count()), (at(3, 8), 2));
         parts.add(at(4, 0), b"three\r\n").unwrap();
-        let contents = parts.join(b"head\r\n").unwrap();
+        let contents = parts.join(b"head\r\n", b"foot\r\n").unwrap();
         let whole = fs::read_to_string(&target).unwrap();
-        assert_eq!(whole, "head\r\none\r\ntwo\r\nthree\r\n");
+        assert_eq!(whole, "head\r\none\r\ntwo\r\nthree\r\nfoot\r\n");
         assert_eq!(contents, Contents::of(&whole));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }

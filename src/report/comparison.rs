@@ -41,8 +41,7 @@ pub fn comparison_page(comparison: &Comparison) -> Page {
     let evaluated: Vec<(&str, &Evaluation)> = evaluated(comparison).collect();
     if !evaluated.is_empty() {
         sections.push(basis(&evaluated));
-        let evaluations: Vec<&Evaluation> = evaluated.iter().map(|(_, evaluation)| *evaluation).collect();
-        sections.push(Section::new("Notes", Block::List(notes(&evaluations))));
+        sections.push(Section::new("Notes", Block::List(notes(&evaluated))));
     }
     Page { title: comparison.title.clone(), sections }
 }

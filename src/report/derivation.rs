@@ -77,7 +77,8 @@ impl Tree<'_> {
         if !self.told.insert(of.key) {
             "as above".clone_into(&mut own.origin);
         } else if depth > 0 {
-            own.inputs = of.inputs.iter().flat_map(|input| self.input(input, depth - 1)).collect();
+            let inputs = of.inputs.iter().filter(|input| !self.is_unbound(of, input)).collect::<Vec<_>>();
+            own.inputs = inputs.into_iter().flat_map(|input| self.input(input, depth - 1)).collect();
         }
         Some(own)
     }
@@ -93,6 +94,16 @@ impl Tree<'_> {
             None => self.keys(key),
         };
         if found.is_empty() && !self.is_of_others(key) { vec![absent(key)] } else { found }
+    }
+
+    /// Whether limits are kept or not whatever a latency is, because it has none.
+    fn is_unbound(&self, of: &Metric, input: &str) -> bool {
+        let latency = input.strip_prefix("serving.").and_then(|name| name.strip_suffix("_s"));
+        let bound = |latency: &str| {
+            let limit = |setting: &Setting| setting.key.strip_prefix("serving.limits.") == Some(latency);
+            self.settings.iter().any(limit)
+        };
+        of.key == "serving.limits_kept" && latency.is_some_and(|latency| !bound(latency))
     }
 
     /// Whether a key says what agents do where there are none, or what prefixes are kept where agents' sessions are.

@@ -6,13 +6,13 @@ use super::figure::{Group, Metric, Value, grouped, percent};
 use super::layout_search;
 use super::metrics::{metric, of_group};
 use super::page::{Block, Grid, Page, Section};
-use super::settings::{Origin, Setting, limit_key, settings};
+use super::settings::{Origin, Setting, settings};
 use super::stages::stage_grid;
 use super::tenants::tenant_grid;
 use super::uneven_experts::uneven_experts;
 use super::work_words::work_in_words;
 use crate::catalog::Entry;
-use crate::evaluate::{Bases, BatchBound, Evaluation, PartLine};
+use crate::evaluate::{Bases, BatchBound, Evaluation, MissedLimit, PartLine};
 use crate::memory::serving::CacheFormats;
 use crate::provenance::Source;
 use crate::scenario::{Arrivals, Limits, SharedBy};
@@ -33,6 +33,7 @@ pub const HEADLINES: &[(&str, &str)] = &[
     ("Time between tokens", "serving.tpot_s"),
     ("Requests a second", "serving.requests_per_s"),
     ("Answers' tokens a second a GPU", "serving.output_tokens_per_s_per_gpu"),
+    ("Limits kept", "serving.limits_kept"),
     ("Requests at once, at most", "serving.max_concurrency_count"),
     ("Goodput", "goodput.ratio"),
     ("Run with failures", "training.effective_days"),
@@ -63,6 +64,7 @@ pub fn evaluation_page(evaluation: &Evaluation) -> Page {
         heading: "In short".to_owned(),
         blocks: work_in_words(evaluation)
             .into_iter()
+            .chain(missed(evaluation))
             .map(Block::Text)
             .chain([Block::Grid(figures(headlines(), evaluation))])
             .collect(),
@@ -104,7 +106,10 @@ pub fn evaluation_page(evaluation: &Evaluation) -> Page {
     let settings = settings(evaluation);
     sections.push(Section::new("Settings", Block::Grid(setting_grid(&settings))));
     sections.push(basis(&[("Weakest", evaluation)]));
-    sections.push(Section::new("Notes", Block::List(notes(&[evaluation]))));
+    let mut notes = notes(&[("", evaluation)]);
+    // That is told in short.
+    notes.retain(|note| Some(note) != missed(evaluation).as_ref());
+    sections.push(Section::new("Notes", Block::List(notes)));
     Page { title: evaluation.scenario.title.clone(), sections }
 }
 
@@ -209,17 +214,22 @@ fn weakest_inputs(group: Group, evaluation: &Evaluation) -> Vec<String> {
     weak.map(|input| input.name.clone()).collect()
 }
 
-/// What a reader must know to use the figures; what holds for several evaluations is said once.
-pub(super) fn notes(evaluations: &[&Evaluation]) -> Vec<String> {
-    let mut notes: Vec<String> = Vec::new();
-    for evaluation in evaluations {
+/// What a reader must know to use the figures of some evaluations by their names; what holds for several is said once, and of
+/// what does not hold for all it is said for which.
+pub(super) fn notes(evaluations: &[(&str, &Evaluation)]) -> Vec<String> {
+    let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
+    for (name, evaluation) in evaluations {
         for note in notes_of(evaluation) {
-            if !notes.contains(&note) {
-                notes.push(note);
+            match notes.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, names)) => names.push(name),
+                None => notes.push((note, vec![name])),
             }
         }
     }
-    notes
+    let told = |(note, names): (String, Vec<&str>)| {
+        if names.len() == evaluations.len() { note } else { format!("{}: {note}", names.join(", ")) }
+    };
+    notes.into_iter().map(told).collect()
 }
 
 fn notes_of(evaluation: &Evaluation) -> Vec<String> {
@@ -409,24 +419,23 @@ fn unsettled(evaluation: &Evaluation) -> Option<String> {
     })
 }
 
-/// A limit of a latency that is missed, and by how much.
+/// Limits of latencies that are missed, and by how much.
 fn missed(evaluation: &Evaluation) -> Option<String> {
-    let (limits, point) = (evaluation.scenario.serving.as_ref()?.limits, evaluation.serving?);
-    let (key, limit, got) = point.missed(&limits)?;
+    let point = evaluation.serving?;
+    let missed: Vec<MissedLimit> = evaluation.missed_limits().collect();
+    let first = missed.first()?;
     let most = evaluation.most_served()?.told_as_most();
     let most = if most > RequestRate::ZERO { format!("{most} at most") } else { "no number of requests".to_owned() };
     // The mean of what others make a first token wait for, where that is more than both what is its own and other waits.
     let state = &point.state;
-    let late = key.starts_with("ttft") && state.links > state.queue && state.links > state.prefill;
+    let late = first.key.starts_with("ttft") && state.links > state.queue && state.links > state.prefill;
     let links = if late {
         format!(" On average first tokens wait for the links between the pools for {}.", state.links)
     } else {
         String::new()
     };
-    Some(format!(
-        "{} is missed: {limit}, and it comes to {got}. With all limits kept, {most} would be served.{links}",
-        limit_key(key)?
-    ))
+    let missed: Vec<String> = missed.iter().map(MissedLimit::to_string).collect();
+    Some(format!("{}. With all limits kept, {most} would be served.{links}", missed.join("; ")))
 }
 
 /// Links of tiers that have no time for all that is found there, or for all that falls to them.

@@ -109,7 +109,7 @@ pub(super) fn evaluation_object(evaluation: &Evaluation) -> Json {
         fields.insert("basis".to_owned(), group.basis(&bases).word().into());
         object.insert(group.word().to_owned(), fields.into());
     }
-    object.insert("notes".to_owned(), notes(&[evaluation]).into());
+    object.insert("notes".to_owned(), notes(&[("", evaluation)]).into());
     Json::Object(object)
 }
 

@@ -29,6 +29,7 @@ mod settings;
 mod stages;
 mod sweep;
 mod sweep_break_even;
+mod sweep_rows;
 mod sweep_words;
 mod table;
 mod tenants;
@@ -58,9 +59,9 @@ pub use plan::{plan_grid, plan_json, plan_page};
 pub use pricing::{PricingRows, pricing_json, pricing_page, pricing_rows};
 pub use scaling::{scaling_grid, scaling_json, scaling_page};
 pub use settings::{Origin, Setting, settings};
-pub use sweep::{
-    BreakEvenOf, SweepCsv, SweepRows, all_figures, sweep_csv, sweep_figures, sweep_json, sweep_page, sweep_size,
-};
+pub use sweep::{BreakEvenOf, all_figures, sweep_csv, sweep_figures, sweep_json, sweep_page, sweep_size};
+pub use sweep_rows::{SweepCsv, SweepLines, SweepRows};
+pub use sweep_words::layout_toml;
 pub use table::{Style, table};
 pub use training_plan::{training_plan_grid, training_plan_json, training_plan_page};
 pub use uncertainty::{uncertain_figures, uncertainty_grid, uncertainty_json, uncertainty_page};

@@ -1,23 +1,22 @@
-//! Sweeps: rows for spreadsheets as they come, and what was kept of them for people and programs.
+//! Sweeps: what was kept of their rows, for people and programs.
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
-use super::csv::{BYTE_ORDER_MARK, text};
+use super::evaluation::HEADLINES;
 use super::figure::{Metric, Unit, Value, grouped};
 use super::json::pretty;
 use super::metrics::{METRICS, metric};
 use super::number::finite;
 use super::page::{Block, Grid, Page, Section};
 use super::sweep_break_even;
-use super::sweep_words::{axis_text, short};
-use crate::evaluate::Evaluation;
-use crate::parallelism::Layout;
-use crate::scenario::Overlap;
-use crate::sweep::{ABSENT, Column, Figure, Kept, LayoutKey, Quantiles, Reduced, Row, Size, Sweep, Wanted};
+use super::sweep_rows::kept_object;
+use super::sweep_words::{axis_text, layout_text, short, way_text};
+use crate::evaluate::{Evaluation, MissedLimit};
+use crate::sweep::{Column, Figure, Kept, Quantiles, Reduced, Size, Sweep, Wanted};
 use crate::units::significant;
 
 /// Figures of a row where none are asked for: those by which plans are told apart.
-const USUAL: [&str; 25] = [
+const USUAL: [&str; 27] = [
     "memory.total_bytes",
     "memory.fits",
     "training.iteration_s",
@@ -32,6 +31,7 @@ const USUAL: [&str; 25] = [
     "serving.tpot_s",
     "serving.output_tokens_per_s_per_gpu",
     "serving.requests_per_s",
+    "serving.limits_kept",
     "goodput.ratio",
     "goodput.interruptions_per_day",
     "fabric.power_w",
@@ -42,7 +42,19 @@ const USUAL: [&str; 25] = [
     "cost.opex_per_year_usd",
     "cost.usd_per_gpu_hour",
     "cost.usd_per_mtok_output",
+    "cost.usd_per_mtok_blended",
     "cost.usd_per_run",
+];
+
+/// A few of them that everybody wants to see, of a run and of serving.
+const FEW: [&str; 5] =
+    ["training.iteration_s", "training.mfu_ratio", "training.effective_days", "memory.total_bytes", "cost.usd_per_run"];
+const FEW_OF_SERVING: [&str; 5] = [
+    "serving.ttft_s",
+    "serving.tpot_s",
+    "serving.output_tokens_per_s_per_gpu",
+    "cost.usd_per_mtok_output",
+    "cost.usd_per_mtok_blended",
 ];
 
 /// Of figures that are asked for besides, so many are shown to people.
@@ -65,123 +77,6 @@ pub(super) fn figure(metric: &'static Metric) -> Figure {
         value => value.number(),
     };
     Figure { key: metric.key, extract: Box::new(extract) }
-}
-
-/// How rows are written for a spreadsheet: every text but reasons and layouts is made ready once.
-#[derive(Debug)]
-pub struct SweepCsv {
-    axes: Vec<Vec<String>>,
-    layouts: bool,
-    flags: Vec<bool>,
-    header: Vec<String>,
-}
-
-impl SweepCsv {
-    /// For the rows of a sweep.
-    pub fn new(sweep: &Sweep<'_>) -> Self {
-        let mut header = vec!["point".to_owned()];
-        header.extend(sweep.axes.columns.iter().map(|column| column.key.clone()));
-        if sweep.layouts {
-            header.extend(LayoutKey::ALL.iter().map(|key| key.word().to_owned()));
-        }
-        header.extend(["feasible".to_owned(), "reason".to_owned()]);
-        header.extend(sweep.figures.iter().map(|figure| figure.key.to_owned()));
-        let is_flag = |figure: &Figure| metric(figure.key).is_some_and(|metric| metric.unit == Unit::Flag);
-        let texts = |column: &crate::sweep::AxisColumn| column.values.iter().map(|value| text(&value.text)).collect();
-        Self {
-            axes: sweep.axes.columns.iter().map(texts).collect(),
-            layouts: sweep.layouts,
-            flags: sweep.figures.iter().map(is_flag).collect(),
-            header,
-        }
-    }
-
-    /// The line of keys.
-    pub fn header(&self, bom: bool) -> Vec<u8> {
-        let mut part = SweepRows::default();
-        for key in &self.header {
-            part.cell(&text(key));
-        }
-        part.end();
-        let start = if bom { BYTE_ORDER_MARK } else { &[] };
-        [start, &part.finish()].concat()
-    }
-
-    /// Writes a row.
-    pub fn row(&self, part: &mut SweepRows, row: &Row<'_>) {
-        part.show(row.place.point);
-        for (texts, number) in self.axes.iter().zip(row.point) {
-            part.cell(if *number == ABSENT { "" } else { &texts[*number as usize] });
-        }
-        if self.layouts {
-            for key in LayoutKey::ALL {
-                match row.layout {
-                    Some((layout, overlap)) => part.show(key.of(&layout, overlap)),
-                    None => part.cell(""),
-                }
-            }
-        }
-        match &row.outcome {
-            Ok(_) => {
-                part.cell("true");
-                part.cell("");
-                for (figure, flag) in self.flags.iter().enumerate() {
-                    match row.figure(figure) {
-                        None => part.cell(""),
-                        Some(value) if *flag => part.show(value > 0.0),
-                        Some(value) => part.show(value),
-                    }
-                }
-            }
-            Err(reason) => {
-                part.cell("false");
-                part.cell(&text(&reason.to_string()));
-                self.flags.iter().for_each(|_| part.cell(""));
-            }
-        }
-        part.end();
-    }
-}
-
-/// Rows as they are written.
-#[derive(Debug)]
-pub struct SweepRows {
-    writer: csv::Writer<Vec<u8>>,
-    scratch: String,
-}
-
-impl Default for SweepRows {
-    fn default() -> Self {
-        let writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
-        Self { writer, scratch: String::new() }
-    }
-}
-
-impl SweepRows {
-    fn cell(&mut self, text: &str) {
-        // Writing to memory cannot fail.
-        let written = self.writer.write_field(text);
-        debug_assert!(written.is_ok());
-    }
-
-    fn show(&mut self, value: impl std::fmt::Display) {
-        use std::fmt::Write;
-        self.scratch.clear();
-        let written = write!(self.scratch, "{value}");
-        debug_assert!(written.is_ok());
-        let written = self.writer.write_field(&self.scratch);
-        debug_assert!(written.is_ok());
-    }
-
-    fn end(&mut self) {
-        let written = self.writer.write_record(None::<&[u8]>);
-        debug_assert!(written.is_ok());
-    }
-
-    /// The bytes of the rows.
-    pub fn finish(self) -> Vec<u8> {
-        self.writer.into_inner().unwrap_or_default()
-    }
 }
 
 /// How large a sweep is, in a line.
@@ -210,15 +105,18 @@ pub struct BreakEvenOf {
 pub fn sweep_page(sweep: &Sweep<'_>, reduced: &Reduced, wanted: &Wanted, break_even: Option<&BreakEvenOf>) -> Page {
     let by = wanted.by.map(|(column, _)| column);
     let aims: Vec<Column> = by.into_iter().chain(wanted.pareto.iter().map(|(column, _)| *column)).collect();
-    let Reduced { rows, feasible, .. } = reduced;
-    let counts =
-        format!("{} rows; {} of them can be, {} cannot.", grouped(*rows), grouped(*feasible), grouped(rows - feasible));
-    let mut sections = vec![Section::new("In short", Block::Text(counts))];
+    let mut sections = vec![Section::new("In short", Block::Text(counts(reduced)))];
     let name = by.map(|column| key(sweep, column)).unwrap_or_default();
     // Groups by the axis are the table of where the order turns.
     let groups: &[Kept] = if break_even.is_some() { &[] } else { &reduced.groups };
+    let shown = reduced.top.len() as u64;
+    let best = if shown == reduced.feasible {
+        format!("Rows, the best in {name} first")
+    } else {
+        format!("The best {} in {name}", grouped(shown))
+    };
     let kept = [
-        (format!("Best in {name}"), &reduced.top[..]),
+        (best, &reduced.top[..]),
         ("What no other row beats".to_owned(), &reduced.front),
         (format!("Best in {name}, by group"), groups),
     ];
@@ -235,29 +133,36 @@ pub fn sweep_page(sweep: &Sweep<'_>, reduced: &Reduced, wanted: &Wanted, break_e
     if !reduced.quantiles.is_empty() {
         sections.push(Section::new("How figures spread", Block::Grid(spread(sweep, &reduced.quantiles))));
     }
+    if !reduced.reasons.is_empty() {
+        let mut reasons = Grid::new(&["Why others cannot be", "rows"], 1);
+        reasons.rows = reduced.reasons.iter().map(|(why, count)| vec![why.clone(), grouped(*count)]).collect();
+        sections.push(Section::new("", Block::Grid(reasons)));
+    }
     Page { title: sweep.title.clone(), sections }
+}
+
+/// How many rows there are, can be, and keep their limits.
+fn counts(reduced: &Reduced) -> String {
+    let Reduced { rows, feasible, missing, .. } = *reduced;
+    let [all, cannot] = [rows, rows - feasible].map(grouped);
+    if missing == 0 {
+        return format!("{all} rows; {} of them can be, {cannot} cannot.", grouped(feasible));
+    }
+    let [kept, missing] = [feasible - missing, missing].map(grouped);
+    format!("{all} rows; {kept} of them keep their limits, {missing} can be and miss them, {cannot} cannot be.")
 }
 
 /// Columns of a table for people: axes, the layout, what rows are ordered by, and a few figures.
 fn grid(sweep: &Sweep<'_>, rows: &[Kept], aims: &[Column]) -> Grid {
     let axes: Vec<usize> = (0..sweep.axes.columns.len()).collect();
     let mut header: Vec<String> = axes.iter().map(|axis| short(&sweep.axes.columns[*axis].key)).collect();
-    if sweep.layouts {
-        header.push("layout".to_owned());
-    }
+    let served = sweep.serves && rows.iter().any(|row| row.served.is_some());
+    let missing = rows.iter().any(|row| row.missed.is_some());
+    header.extend((sweep.layouts || served).then(|| "layout".to_owned()));
+    header.extend(missing.then(|| "limits".to_owned()));
     let texts = header.len();
-    let few = [
-        "training.iteration_s",
-        "training.mfu_ratio",
-        "training.effective_days",
-        "memory.total_bytes",
-        "serving.ttft_s",
-        "serving.tpot_s",
-        "serving.output_tokens_per_s_per_gpu",
-        "cost.usd_per_mtok_output",
-        "cost.usd_per_run",
-    ];
-    // What rows are told apart by, what was asked for unless that is everything, and a few that everybody wants.
+    let few = if sweep.serves { FEW_OF_SERVING } else { FEW };
+    // What rows are told apart by, what was asked for unless that is everything, and a few.
     let asked = sweep.figures.len() - USUAL.len().min(sweep.figures.len()) <= MOST_ASKED;
     let is_shown = |figure: &usize| {
         let key = sweep.figures[*figure].key;
@@ -268,12 +173,16 @@ fn grid(sweep: &Sweep<'_>, rows: &[Kept], aims: &[Column]) -> Grid {
         .filter(|figure| rows.iter().any(|row| row.figures[*figure].is_some()))
         .collect();
     let of = |figure: &usize| metric(sweep.figures[*figure].key);
-    header.extend(shown.iter().filter_map(of).map(|metric| metric.label.trim().to_owned()));
+    header.extend(shown.iter().filter_map(of).map(|metric| label(metric).to_owned()));
     let line = |row: &Kept| {
         let mut cells: Vec<String> = axes.iter().map(|axis| axis_text(sweep, row, *axis).to_owned()).collect();
-        if sweep.layouts {
-            cells.push(row.layout.map(|(layout, overlap)| layout_text(&layout, overlap)).unwrap_or_default());
+        if sweep.layouts || served {
+            let trained = row.layout.map(|(layout, overlap)| layout_text(&layout, overlap));
+            let layouts: Vec<String> = trained.into_iter().chain(row.served.as_ref().map(way_text)).collect();
+            cells.push(layouts.join("; "));
         }
+        let limits = |missed: MissedLimit| format!("{} {}, over {}", missed.key, missed.got, missed.limit);
+        cells.extend(missing.then(|| row.missed.map_or_else(|| "kept".to_owned(), limits)));
         let value = |figure: &usize| row.figures[*figure].map(|value| figure_text(of(figure), value));
         cells.extend(shown.iter().map(|figure| value(figure).unwrap_or_default()));
         cells
@@ -281,10 +190,10 @@ fn grid(sweep: &Sweep<'_>, rows: &[Kept], aims: &[Column]) -> Grid {
     Grid { header, rows: rows.iter().map(line).collect(), numeric_from: texts }
 }
 
-fn layout_text(layout: &Layout, overlap: Overlap) -> String {
-    let on = [("tensor", overlap.tensor), ("data", overlap.data)].into_iter().filter(|(_, on)| *on);
-    let overlaps: String = on.map(|(name, _)| [", ", name, " overlap"].concat()).collect();
-    layout.to_string() + &overlaps
+/// The label of a figure that stands alone.
+fn label(metric: &Metric) -> &'static str {
+    let headline = HEADLINES.iter().find(|(_, key)| *key == metric.key);
+    headline.map_or_else(|| metric.label.trim(), |(label, _)| label)
 }
 
 fn figure_text(metric: Option<&Metric>, value: f64) -> String {
@@ -302,7 +211,7 @@ fn spread(sweep: &Sweep<'_>, quantiles: &[Quantiles]) -> Grid {
         .map(|quantiles| {
             let key = key(sweep, quantiles.column);
             let metric = metric(key);
-            let label = metric.map_or(key, |metric| metric.label.trim()).to_owned();
+            let label = metric.map_or_else(|| key.to_owned(), |metric| label(metric).to_owned());
             let values = quantiles.values.iter().map(|value| figure_text(metric, *value));
             [label, grouped(quantiles.count as u64)].into_iter().chain(values).collect()
         })
@@ -321,7 +230,7 @@ fn key<'a>(sweep: &'a Sweep<'_>, column: Column) -> &'a str {
 
 /// What was kept of a sweep, for programs.
 pub fn sweep_json(sweep: &Sweep<'_>, reduced: &Reduced, break_even: Option<&BreakEvenOf>) -> String {
-    let rows = |rows: &[Kept]| rows.iter().map(|row| kept_object(sweep, row)).collect::<Vec<Json>>();
+    let rows = |rows: &[Kept]| rows.iter().map(|row| kept_object(sweep, row).into()).collect::<Vec<Json>>();
     let quantiles = |quantiles: &Quantiles| {
         let [least, p10, p50, p90, most] = quantiles.values.map(finite);
         json!({ "key": key(sweep, quantiles.column), "rows_count": quantiles.count, "least": least, "p10": p10, "p50": p50,
@@ -331,6 +240,8 @@ pub fn sweep_json(sweep: &Sweep<'_>, reduced: &Reduced, break_even: Option<&Brea
         "title": sweep.title,
         "rows_count": reduced.rows,
         "feasible_count": reduced.feasible,
+        "limits_missed_count": reduced.missing,
+        "rejected": reduced.reasons.iter().map(|(why, count)| json!({ "reason": why, "count": count })).collect::<Vec<Json>>(),
         "top": rows(&reduced.top),
         "pareto": rows(&reduced.front),
         "groups": rows(&reduced.groups),
@@ -341,41 +252,16 @@ pub fn sweep_json(sweep: &Sweep<'_>, reduced: &Reduced, break_even: Option<&Brea
     }))
 }
 
-fn kept_object(sweep: &Sweep<'_>, row: &Kept) -> Json {
-    let mut object = Map::new();
-    object.insert("point".to_owned(), row.place.point.into());
-    for (axis, column) in sweep.axes.columns.iter().enumerate() {
-        let value = match row.point[axis] {
-            ABSENT => Json::Null,
-            number => {
-                let value = &column.values[number as usize];
-                value.number.map_or_else(|| value.text.as_str().into(), finite)
-            }
-        };
-        object.insert(column.key.clone(), value);
-    }
-    if let Some((layout, overlap)) = row.layout.filter(|_| sweep.layouts) {
-        for layout_key in LayoutKey::ALL {
-            object.insert(layout_key.word().to_owned(), layout_key.of(&layout, overlap).to_string().into());
-        }
-    }
-    for (figure, value) in sweep.figures.iter().zip(&row.figures) {
-        let flag = metric(figure.key).is_some_and(|metric| metric.unit == Unit::Flag);
-        let value = value.map_or(Json::Null, |value| if flag { (value > 0.0).into() } else { finite(value) });
-        object.insert(figure.key.to_owned(), value);
-    }
-    Json::Object(object)
-}
-
 /// Rows that were kept, for spreadsheets.
 pub fn sweep_csv(sweep: &Sweep<'_>, reduced: &Reduced, bom: bool) -> Vec<u8> {
     let rows = |kept: &str, rows: &[Kept]| {
-        rows.iter().map(|row| (kept.to_owned(), kept_object(sweep, row))).collect::<Vec<(String, Json)>>()
+        rows.iter()
+            .map(|row| (kept.to_owned(), kept_object(sweep, row)))
+            .collect::<Vec<(String, serde_json::Map<String, Json>)>>()
     };
     let all = [rows("top", &reduced.top), rows("pareto", &reduced.front), rows("group", &reduced.groups)].concat();
     let mut grid = Grid::default();
     for (kept, row) in &all {
-        let Json::Object(row) = row else { continue };
         if grid.header.is_empty() {
             grid.header = ["kept"].into_iter().chain(row.keys().map(String::as_str)).map(str::to_owned).collect();
         }

@@ -226,7 +226,7 @@ fn evaluated(sweep: &Sweep<'_>) -> (Vec<Figures>, BTreeMap<String, u64>) {
         || (Vec::new(), Vec::new()),
         |(found, reasons), row| match &row.outcome {
             Ok(evaluation) => found.extend(Figures::of(row, evaluation)),
-            Err(reason) => reasons.push(reason.kind()),
+            Err(reason) => reasons.push(reason.kind().to_owned()),
         },
         |_, (found, reasons)| {
             all.extend(found);

@@ -47,6 +47,8 @@ pub struct Sweep<'a> {
     pub title: String,
     /// Whether rows show their layouts, which are taken in turn or searched.
     pub layouts: bool,
+    /// Whether rows serve, so that they show in what way.
+    pub serves: bool,
     document: Node,
     /// Of the document, the table of money alone.
     money: Node,
@@ -98,10 +100,24 @@ impl<'a> Sweep<'a> {
         let searched = scenario.training.as_ref().is_some_and(|training| training.search.is_some());
         let varied = |column: &AxisColumn| column.key == "training.layout";
         let layouts = searched || axes.columns.iter().any(varied);
+        let serves = scenario.serving.is_some();
         let money = money_of(&document);
         let (asked, priced) = (Vec::new(), Vec::new());
-        let mut sweep =
-            Self { axes, figures, title, layouts, document, money, catalog, touches, asked, priced, only, kept };
+        let mut sweep = Self {
+            axes,
+            figures,
+            title,
+            layouts,
+            serves,
+            document,
+            money,
+            catalog,
+            touches,
+            asked,
+            priced,
+            only,
+            kept,
+        };
         sweep.try_values(sink);
         sweep.try_entries(&scenario, sink);
         if !sink.is_empty() {

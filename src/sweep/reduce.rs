@@ -7,8 +7,10 @@ use sketches_ddsketch::{Config, DDSketch};
 
 use super::columns::Column;
 use super::row::{Place, Row};
+use crate::evaluate::MissedLimit;
 use crate::parallelism::Layout;
 use crate::scenario::Overlap;
+use crate::search::Deployment;
 
 /// The most figures of a front, and keys of a group.
 pub const MOST_KEYS: usize = 4;
@@ -46,14 +48,31 @@ pub struct Kept {
     pub point: Vec<u32>,
     /// Its layout.
     pub layout: Option<(Layout, Overlap)>,
+    /// How it serves.
+    pub served: Option<Deployment>,
+    /// Whether it can be.
+    pub feasible: bool,
+    /// The first limit of a latency that it misses.
+    pub missed: Option<MissedLimit>,
+    /// Why it cannot be, or that limit.
+    pub reason: Option<String>,
     /// Its figures.
     pub figures: Vec<Option<f64>>,
 }
 
 impl Kept {
-    fn new(row: &Row<'_>) -> Self {
-        let figures = (0..row.figures.len()).map(|figure| row.figure(figure)).collect();
-        Self { place: row.place, point: row.point.to_vec(), layout: row.layout, figures }
+    /// All of a row.
+    pub fn new(row: &Row<'_>) -> Self {
+        Self {
+            place: row.place,
+            point: row.point.to_vec(),
+            layout: row.layout,
+            served: row.served(),
+            feasible: row.outcome.is_ok(),
+            missed: row.missed(),
+            reason: row.reason(),
+            figures: (0..row.figures.len()).map(|figure| row.figure(figure)).collect(),
+        }
     }
 }
 
@@ -68,8 +87,11 @@ pub struct Quantiles {
     pub values: [f64; 5],
 }
 
-/// Values by which rows are ordered, less being better.
-type Keys = [f64; MOST_KEYS];
+/// By what rows are ordered, less being better: whether they miss a limit of a latency, then a value.
+type Rank = (bool, f64);
+
+/// The same of several values, none of which is worth more than another.
+type Ranks = (bool, [f64; MOST_KEYS]);
 
 /// What was kept so far.
 #[derive(Clone)]
@@ -77,10 +99,12 @@ pub struct Reduction<'a> {
     wanted: &'a Wanted,
     rows: u64,
     feasible: u64,
+    missing: u64,
+    reasons: BTreeMap<String, u64>,
     /// Ascending.
-    top: Vec<(f64, Kept)>,
-    front: Vec<(Keys, Kept)>,
-    groups: BTreeMap<[u64; MOST_KEYS], (f64, Kept)>,
+    top: Vec<(Rank, Kept)>,
+    front: Vec<(Ranks, Kept)>,
+    groups: BTreeMap<[u64; MOST_KEYS], (Rank, Kept)>,
     sketches: Vec<DDSketch>,
 }
 
@@ -91,6 +115,10 @@ pub struct Reduced {
     pub rows: u64,
     /// Those of them that can be.
     pub feasible: u64,
+    /// Those that can be and miss a limit of a latency: whatever else they are best in, they come after all that keep theirs.
+    pub missing: u64,
+    /// Why the others cannot be, and how many, the most first.
+    pub reasons: Vec<(String, u64)>,
     /// The best, in order.
     pub top: Vec<Kept>,
     /// Those that no other beats, the best in the first figure first.
@@ -109,6 +137,8 @@ impl<'a> Reduction<'a> {
             wanted,
             rows: 0,
             feasible: 0,
+            missing: 0,
+            reasons: BTreeMap::new(),
             top: Vec::new(),
             front: Vec::new(),
             groups: BTreeMap::new(),
@@ -124,16 +154,23 @@ impl<'a> Reduction<'a> {
     /// Takes a row in.
     pub fn take(&mut self, row: &Row<'_>) {
         self.rows += 1;
-        if row.outcome.is_err() {
+        if let Err(reason) = row.outcome {
+            let kind = reason.kind();
+            match self.reasons.get_mut(kind) {
+                Some(count) => *count += 1,
+                None => _ = self.reasons.insert(kind.to_owned(), 1),
+            }
             return;
         }
+        let misses = row.missed().is_some();
         self.feasible += 1;
+        self.missing += u64::from(misses);
         if let Some(by) = self.wanted.by {
             let value = signed(by, row);
             // What is no number is the best of nothing.
             if !value.is_nan() {
-                self.rank(value, row);
-                self.group(value, row);
+                self.rank((misses, value), row);
+                self.group((misses, value), row);
             }
         }
         if !self.wanted.pareto.is_empty() {
@@ -141,8 +178,9 @@ impl<'a> Reduction<'a> {
             for (key, aim) in keys.iter_mut().zip(&self.wanted.pareto) {
                 *key = signed(*aim, row);
             }
-            if keys.iter().all(|key| !key.is_nan()) && !beaten(&self.front, &keys) {
-                self.join(keys, Kept::new(row));
+            let ranks = (misses, keys);
+            if keys.iter().all(|key| !key.is_nan()) && !beaten(&self.front, &ranks) {
+                self.join(ranks, Kept::new(row));
             }
         }
         for (column, sketch) in self.wanted.quantiles.iter().zip(&mut self.sketches) {
@@ -153,24 +191,24 @@ impl<'a> Reduction<'a> {
         }
     }
 
-    fn rank(&mut self, value: f64, row: &Row<'_>) {
+    fn rank(&mut self, rank: Rank, row: &Row<'_>) {
         let full = self.top.len() >= self.wanted.top;
         // Of equals, the first that came stays.
-        if full && self.top.last().is_none_or(|(last, _)| value >= *last) {
+        if full && self.top.last().is_none_or(|(last, _)| rank >= *last) {
             return;
         }
-        self.insert(value, Kept::new(row));
+        self.insert(rank, Kept::new(row));
     }
 
-    fn insert(&mut self, value: f64, kept: Kept) {
-        let place = self.top.partition_point(|(other, _)| *other <= value);
+    fn insert(&mut self, rank: Rank, kept: Kept) {
+        let place = self.top.partition_point(|(other, _)| *other <= rank);
         if place < self.wanted.top {
-            self.top.insert(place, (value, kept));
+            self.top.insert(place, (rank, kept));
             self.top.truncate(self.wanted.top);
         }
     }
 
-    fn group(&mut self, value: f64, row: &Row<'_>) {
+    fn group(&mut self, rank: Rank, row: &Row<'_>) {
         if self.wanted.groups.is_empty() {
             return;
         }
@@ -179,37 +217,41 @@ impl<'a> Reduction<'a> {
             *part = ordered(column.code(row));
         }
         match self.groups.get_mut(&key) {
-            Some((best, kept)) if value < *best => (*best, *kept) = (value, Kept::new(row)),
+            Some((best, kept)) if rank < *best => (*best, *kept) = (rank, Kept::new(row)),
             Some(_) => {}
             None => {
-                self.groups.insert(key, (value, Kept::new(row)));
+                self.groups.insert(key, (rank, Kept::new(row)));
             }
         }
     }
 
     /// Takes one that no other beats into the front, and those out that it beats.
-    fn join(&mut self, keys: Keys, kept: Kept) {
-        self.front.retain(|(other, _)| !beats(&keys, other));
-        self.front.push((keys, kept));
+    fn join(&mut self, ranks: Ranks, kept: Kept) {
+        self.front.retain(|(other, _)| !no_worse(&ranks, other));
+        self.front.push((ranks, kept));
     }
 
     /// Takes in what was kept of the rows that follow.
     pub fn merge(&mut self, later: Self) {
         self.rows += later.rows;
         self.feasible += later.feasible;
-        for (value, kept) in later.top {
-            self.insert(value, kept);
+        self.missing += later.missing;
+        for (kind, count) in later.reasons {
+            *self.reasons.entry(kind).or_default() += count;
         }
-        for (keys, kept) in later.front {
-            if !beaten(&self.front, &keys) {
-                self.join(keys, kept);
+        for (rank, kept) in later.top {
+            self.insert(rank, kept);
+        }
+        for (ranks, kept) in later.front {
+            if !beaten(&self.front, &ranks) {
+                self.join(ranks, kept);
             }
         }
-        for (key, (value, kept)) in later.groups {
+        for (key, (rank, kept)) in later.groups {
             match self.groups.get_mut(&key) {
-                Some((best, _)) if *best <= value => {}
+                Some((best, _)) if *best <= rank => {}
                 _ => {
-                    self.groups.insert(key, (value, kept));
+                    self.groups.insert(key, (rank, kept));
                 }
             }
         }
@@ -222,7 +264,9 @@ impl<'a> Reduction<'a> {
     /// What was kept.
     pub fn finish(self) -> Reduced {
         let mut front = self.front;
-        front.sort_by(|(a, one), (b, other)| a[0].total_cmp(&b[0]).then(one.place.cmp(&other.place)));
+        front.sort_by(|((_, a), one), ((_, b), other)| a[0].total_cmp(&b[0]).then(one.place.cmp(&other.place)));
+        let mut reasons: Vec<(String, u64)> = self.reasons.into_iter().collect();
+        reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let quantile = |sketch: &DDSketch, share: f64| sketch.quantile(share).ok().flatten().unwrap_or(f64::NAN);
         let spread = |(column, sketch): (&Column, &DDSketch)| Quantiles {
             column: *column,
@@ -238,6 +282,8 @@ impl<'a> Reduction<'a> {
         Reduced {
             rows: self.rows,
             feasible: self.feasible,
+            missing: self.missing,
+            reasons,
             top: self.top.into_iter().map(|(_, kept)| kept).collect(),
             front: front.into_iter().map(|(_, kept)| kept).collect(),
             groups: self.groups.into_values().map(|(_, kept)| kept).collect(),
@@ -252,16 +298,13 @@ fn signed((column, most): Aim, row: &Row<'_>) -> f64 {
     if most { -value } else { value }
 }
 
-/// Whether it is no worse in anything; of equals the one that came first beats the other.
-fn no_worse(a: &Keys, b: &Keys) -> bool {
-    a.iter().zip(b).all(|(a, b)| a <= b)
+/// Whether it is no worse in anything; of equals the one that came first beats the other. What keeps its limits is better than
+/// what does not.
+fn no_worse((a_misses, a): &Ranks, (b_misses, b): &Ranks) -> bool {
+    if a_misses == b_misses { a.iter().zip(b).all(|(a, b)| a <= b) } else { *b_misses }
 }
 
-fn beats(new: &Keys, old: &Keys) -> bool {
-    no_worse(new, old)
-}
-
-fn beaten(front: &[(Keys, Kept)], new: &Keys) -> bool {
+fn beaten(front: &[(Ranks, Kept)], new: &Ranks) -> bool {
     front.iter().any(|(old, _)| no_worse(old, new))
 }
 

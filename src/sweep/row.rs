@@ -2,9 +2,10 @@
 
 use super::axes::Axes;
 use super::columns::Figure;
-use crate::evaluate::{Evaluation, Infeasible};
+use crate::evaluate::{Evaluation, Infeasible, MissedLimit};
 use crate::parallelism::Layout;
 use crate::scenario::Overlap;
+use crate::search::Deployment;
 
 /// Where a row stands: points in order, and rows of a point in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,18 +25,30 @@ pub enum Reason<'a> {
     Mistake(&'a str),
 }
 
-impl Reason<'_> {
+impl<'a> Reason<'a> {
     /// What kind of reason it is, without its numbers.
-    pub fn kind(&self) -> String {
+    pub const fn kind(&self) -> &'a str {
         match self {
-            Self::Infeasible(Infeasible::NoLayout(_)) => "no layout works".to_owned(),
-            Self::Infeasible(Infeasible::Memory { .. }) => "a stage does not fit in memory".to_owned(),
-            Self::Infeasible(Infeasible::Layout(_)) => "the layout cannot be spread".to_owned(),
-            Self::Infeasible(Infeasible::PartNode { .. }) => "nodes would be part filled".to_owned(),
-            Self::Infeasible(Infeasible::Topology(_)) => "the network cannot be built".to_owned(),
-            Self::Infeasible(Infeasible::Endless { .. }) => "failures leave no progress".to_owned(),
-            Self::Infeasible(_) => "it cannot be built or run".to_owned(),
-            Self::Mistake(message) => (*message).to_owned(),
+            Self::Infeasible(infeasible) => match infeasible {
+                Infeasible::NoLayout(_) => "no layout works",
+                Infeasible::Memory { .. } => "a stage does not fit in memory",
+                Infeasible::Layout(_) => "the layout cannot be spread",
+                Infeasible::PartNode { .. } => "nodes would be part filled",
+                Infeasible::Topology(_) => "the network cannot be built",
+                Infeasible::Endless { .. } => "failures leave no progress",
+                Infeasible::NoRequestFits { .. } | Infeasible::NoForwardPass { .. } | Infeasible::Prefill(_) => {
+                    "a replica does not hold a request"
+                }
+                Infeasible::Overload { .. } => "more requests come than are served",
+                Infeasible::Limit { .. } => "a request by itself misses a limit",
+                Infeasible::PartReplica { .. }
+                | Infeasible::PartPools { .. }
+                | Infeasible::PartPool { .. }
+                | Infeasible::NoReplicaLeft { .. }
+                | Infeasible::NoWorker { .. } => "the accelerators make no whole replicas",
+                _ => "it cannot be built or run",
+            },
+            Self::Mistake(message) => message,
         }
     }
 }
@@ -70,5 +83,23 @@ impl Row<'_> {
     /// A figure of the row, by its place.
     pub fn figure(&self, figure: usize) -> Option<f64> {
         self.outcome.ok().and_then(|evaluation| (self.figures[figure].extract)(evaluation))
+    }
+
+    /// The first limit of a latency that it misses.
+    pub fn missed(&self) -> Option<MissedLimit> {
+        self.outcome.ok()?.missed_limits().next()
+    }
+
+    /// How it serves.
+    pub fn served(&self) -> Option<Deployment> {
+        self.outcome.ok()?.scenario.serving.as_ref().map(Deployment::given)
+    }
+
+    /// Why it has no figures, or misses its limits.
+    pub fn reason(&self) -> Option<String> {
+        match &self.outcome {
+            Err(reason) => Some(reason.to_string()),
+            Ok(_) => self.missed().map(|missed| missed.to_string()),
+        }
     }
 }

@@ -25,7 +25,7 @@ fn what_is_kept_is_what_all_rows_say() {
     let bench = Bench::new();
     let path = bench.scenario(GPT, AXES);
     let path = path.to_str().unwrap();
-    let all = rows(&stdout(&["sweep", path]));
+    let all = rows(&stdout(&["sweep", path, "--format", "csv"]));
     let cost = |row: &BTreeMap<String, String>| row["cost.usd_per_run"].parse::<f64>().unwrap();
     let days = |row: &BTreeMap<String, String>| row["training.effective_days"].parse::<f64>().unwrap();
     let feasible: Vec<_> = all.iter().filter(|row| row["feasible"] == "true").collect();

@@ -4,6 +4,7 @@
 
 mod axes;
 mod kept;
+mod limits;
 mod points;
 
 use std::collections::BTreeMap;

@@ -75,7 +75,7 @@ axes = [{ key = "serving.max_model_len", values = [1024, 3072, 8192, 16384] }]
 
 /// Holds every row of a sweep against `eval` of its point; how many can be, and how many not.
 fn against_eval(path: &Path, keys: &[&str]) -> (usize, usize) {
-    let found = rows(&stdout(&["sweep", path.to_str().unwrap(), "--figures", "all"]));
+    let found = rows(&stdout(&["sweep", path.to_str().unwrap(), "--format", "csv", "--figures", "all"]));
     let (mut feasible, mut not) = (0, 0);
     for row in &found {
         let mut arguments =
@@ -135,7 +135,7 @@ fn what_may_not_be_together_is_refused_by_the_row() {
     let bench = Bench::new();
     assert_eq!(against_eval(&bench.scenario(SERVED, TENANTS), &TENANT_KEYS), (7, 1));
     let path = bench.scenario(SERVED, CONTEXT);
-    let found = rows(&stdout(&["sweep", path.to_str().unwrap()]));
+    let found = rows(&stdout(&["sweep", path.to_str().unwrap(), "--format", "csv"]));
     assert_eq!(found.iter().filter(|row| row["feasible"] == "true").count(), 3);
     assert!(found[0]["reason"].contains("are longer than `serving.max_model_len`, 1024 tokens"), "{:?}", found[0]);
 }
@@ -148,7 +148,8 @@ fn threads_change_nothing() {
         let with = |threads: &str| {
             let small = ["--set", "cluster.accelerators=64", "--set", "training.layout.micro_batch=1"];
             let small: &[&str] = if name == SEARCHED { &small } else { &[] };
-            let arguments = [&["sweep", path.to_str().unwrap(), "--max-points", "10000000"], small].concat();
+            let arguments =
+                [&["sweep", path.to_str().unwrap(), "--format", "csv", "--max-points", "10000000"], small].concat();
             let output = clusterplan(&arguments).env("RAYON_NUM_THREADS", threads).output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             output.stdout

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use clusterplan::report::{Unit, metric};
+use clusterplan::report::{Unit, layout_toml, metric};
 use clusterplan::sweep::{ABSENT, AxisColumn, LayoutKey, LayoutValue, Row, Sweep};
 use datafusion::arrow::array::{
     ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray, StructArray, UInt32Array, UInt64Array,
@@ -120,9 +120,11 @@ const fn kind_of(key: LayoutKey) -> DataType {
     }
 }
 
-/// The answers of some rows, beside the values of their axes: the layout where it is searched, whether and why not, figures.
+/// The answers of some rows, beside the values of their axes: the layout where it is searched, and of serving, whether and why
+/// not, figures.
 pub(crate) struct Answers {
     layouts: Vec<LayoutKey>,
+    serves: bool,
     fields: Fields,
     columns: Vec<Column>,
     present: Vec<bool>,
@@ -140,11 +142,12 @@ impl Answers {
         let fields: Fields = layouts
             .iter()
             .map(|key| Field::new(key.word(), kind_of(*key), true))
+            .chain(sweep.serves.then(|| Field::new("layout", DataType::Utf8, true)))
             .chain([Field::new("feasible", DataType::Boolean, true), Field::new("reason", DataType::Utf8, true)])
             .chain(sweep.figures.iter().map(|found| figure(found.key)))
             .collect();
         let columns = fields.iter().map(|field| Column::with(field.data_type(), rows)).collect();
-        Self { layouts, fields, columns, present: vec![false; rows] }
+        Self { layouts, serves: sweep.serves, fields, columns, present: vec![false; rows] }
     }
 
     /// The columns.
@@ -160,10 +163,16 @@ impl Answers {
                 column.set_layout(at, key.of(&layout, overlap));
             }
         }
-        for (place, column) in self.columns.iter_mut().skip(self.layouts.len()).enumerate() {
+        let mut columns = self.columns.iter_mut().skip(self.layouts.len());
+        if self.serves
+            && let Some(Column::Word(ways)) = columns.next()
+        {
+            ways[at] = row.served().map(|way| layout_toml(&way));
+        }
+        for (place, column) in columns.enumerate() {
             match (place, column) {
                 (0, Column::Flag(feasible)) => feasible[at] = Some(row.outcome.is_ok()),
-                (_, Column::Word(reasons)) => reasons[at] = row.outcome.err().map(|reason| reason.to_string()),
+                (_, Column::Word(reasons)) => reasons[at] = row.reason(),
                 (place, Column::Flag(flags)) => flags[at] = row.figure(place - 2).map(|value| value > 0.0),
                 (place, Column::Number(numbers)) => numbers[at] = row.figure(place - 2),
                 (_, Column::Degree(_)) => {}

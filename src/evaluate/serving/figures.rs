@@ -5,6 +5,24 @@ use crate::inference::{Latencies, SteadyState};
 use crate::scenario::Limits;
 use crate::units::{RequestRate, Seconds, TokenRate};
 
+/// A limit of a latency that is not kept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MissedLimit {
+    /// Its key in `serving.limits`.
+    pub key: &'static str,
+    /// The limit.
+    pub limit: Seconds,
+    /// What the latency comes to.
+    pub got: Seconds,
+}
+
+impl std::fmt::Display for MissedLimit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { key, limit, got } = self;
+        write!(f, "serving.limits.{key} of {limit} is missed: it comes to {got}")
+    }
+}
+
 impl ServingPoint {
     /// Requests that end in a second, in all replicas; at the peak of a day.
     pub fn request_rate(&self) -> RequestRate {
@@ -33,6 +51,12 @@ impl ServingPoint {
     /// The first limit that is not kept: its key, the limit, and what it comes to.
     pub fn missed(&self, limits: &Limits) -> Option<(&'static str, Seconds, Seconds)> {
         missed(&self.state, &self.latencies, limits)
+    }
+
+    /// All limits that are not kept.
+    pub fn all_missed(&self, limits: &Limits) -> impl Iterator<Item = MissedLimit> {
+        let beyond = held(&self.state, &self.latencies, limits).filter(|(_, limit, got)| got > limit);
+        beyond.map(|(key, limit, got)| MissedLimit { key, limit, got })
     }
 
     /// The worst latency over its limit; none at all without limits.

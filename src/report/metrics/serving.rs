@@ -81,7 +81,7 @@ figures! {
         "requests a second / caches handed over at most" from ["serving.requests_per_s", "serving.kv_transfer_most_requests_per_s"]
         => |e| { let point = e.serving?; point.request_rate() / point.pool?.handed_over };
     "serving.limits_kept": Flag, "Limits kept", "Whether every limit of a latency is.";
-        "each latency <= its limit" from ["serving.limits", "serving.ttft_s", "serving.tpot_s"]
+        "each latency that has a limit <= that" from ["serving.limits", "serving.ttft_s", "serving.ttft_p95_s", "serving.ttft_p99_s", "serving.tpot_s", "serving.tpot_p95_s", "serving.tpot_p99_s", "serving.e2e_p95_s"]
         => |e| limits_kept(e)?;
     "serving.prefill_s": Seconds, "Prefill of a request", "The prompt's tokens that are not cached, alone.";
         "matrix multiplications + attention + messages + time of layers" from ["serving.model", "serving.input_tokens", "serving.prefix_hit", "accelerators.peak_dense"]
@@ -274,8 +274,8 @@ fn bound_word(bound: BatchBound) -> &'static str {
 
 /// Whether all limits of latencies are kept, where there are any.
 fn limits_kept(e: &Evaluation) -> Option<bool> {
-    let (limits, point) = (e.scenario.serving.as_ref()?.limits, e.serving?);
-    limits.named().iter().any(|(_, limit)| limit.is_some()).then(|| point.missed(&limits).is_none())
+    let limits = e.serving.and(e.scenario.serving.as_ref())?.limits;
+    limits.named().iter().any(|(_, limit)| limit.is_some()).then(|| e.missed_limits().next().is_none())
 }
 
 /// Hits of a tier beyond the accelerators' memory, where there is one.
