@@ -227,7 +227,8 @@ pub(super) fn notes(evaluations: &[(&str, &Evaluation)]) -> Vec<String> {
         }
     }
     let told = |(note, names): (String, Vec<&str>)| {
-        if names.len() == evaluations.len() { note } else { format!("{}: {note}", names.join(", ")) }
+        let said = names.len() == evaluations.len() || matches!(names[..], [one] if note.contains(one));
+        if said { note } else { format!("{}: {note}", names.join(", ")) }
     };
     notes.into_iter().map(told).collect()
 }

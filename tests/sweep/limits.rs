@@ -136,7 +136,7 @@ fn rows_are_a_table_or_csv_or_json_by_what_is_asked() {
     let table = with(&[]);
     assert_eq!(table, with(&["--format", "table"]));
     assert!(table.contains("tensor 4") && table.contains("────"), "{table}");
-    assert!(with(&["--format", "md"]).contains("|---"));
+    assert!(with(&["--format", "md"]).contains("| --- |"));
     // A file's ending is the format where none is named; one that says nothing gets rows.
     for (name, same) in [("rows.csv", &csv), ("rows", &csv), ("rows.md", &with(&["--format", "md"]))] {
         let file = bench.path(name);
