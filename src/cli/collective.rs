@@ -5,9 +5,9 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
+use super::eval::no;
 use super::network::{Network, NetworkArguments, gpus};
 use super::options::Format;
-use super::session::message;
 use super::{Answer, Session};
 use crate::catalog::collective_efficiency::UNMEASURED;
 use crate::catalog::fabric::{Encapsulation, Transport};
@@ -16,7 +16,7 @@ use crate::catalog::{Accelerator, CollectiveEfficiency, Fabric};
 use crate::collectives::{ALGORITHMS, Algorithm, Collective, IntraNode, Library};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::evaluate::Infeasible;
-use crate::report::{Beside, CallTitle, call_grid, call_json, call_page, infeasible_page};
+use crate::report::{Beside, CallTitle, call_grid, call_json, call_page};
 use crate::scenario::{BoundFabric, Communication};
 use crate::study::{Call, CallAnswer, call, calls_together};
 use crate::units::{Bytes, Factor, Quantity, Ranged};
@@ -167,9 +167,7 @@ impl CollectiveCommand {
                 data: None,
                 message: format!("None of the allowed algorithms can carry out {} here.\n", self.kind),
             },
-            Err(infeasible) => {
-                Answer::No { data: None, message: message(&infeasible_page("The network", &infeasible, None)) }
-            }
+            Err(infeasible) => no("The network", &infeasible, None, &session),
         };
         (answer, session)
     }

@@ -2,13 +2,13 @@
 
 use clap::Args;
 
+use super::eval::no;
 use super::network::{NetworkArguments, gpus};
 use super::options::Format;
-use super::session::message;
 use super::{Answer, Session};
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Diagnostic, Span};
-use crate::report::{infeasible_json, infeasible_page, quote_csv, quote_json, quote_page};
+use crate::report::{quote_csv, quote_json, quote_page};
 use crate::scenario::{
     BoundSideNetwork, FABRIC_SPARES, NetworksFile, check_fabric_prices, check_side_prices, check_site_prices,
 };
@@ -109,10 +109,7 @@ impl Fabric {
                 Format::Csv => quote_csv(&quote, session.options.bom),
                 Format::Table | Format::Md => session.page(&quote_page(title, &quote)),
             }),
-            Err(infeasible) => Answer::No {
-                data: (session.format == Format::Json).then(|| infeasible_json(&title, &infeasible, None).into_bytes()),
-                message: message(&infeasible_page(&title, &infeasible, None)),
-            },
+            Err(infeasible) => no(&title, &infeasible, None, &session),
         };
         (answer, session)
     }

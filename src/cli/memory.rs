@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
+use super::eval::no;
 use super::model::{CacheArguments, find, number_format};
 use super::options::Format;
-use super::session::message;
 use super::{Answer, Session};
 use crate::catalog::Catalog;
 use crate::catalog::engine_version::EngineVersion;
@@ -19,8 +19,8 @@ use crate::memory::serving::{
 };
 use crate::memory::{Software, TrainingFit};
 use crate::report::{
-    Block, Page, Section, ServingMemory, infeasible_json, infeasible_page, serving_memory_json, serving_memory_page,
-    training_memory_json, training_memory_page,
+    Block, Page, Section, ServingMemory, serving_memory_csv, serving_memory_json, serving_memory_page,
+    training_memory_csv, training_memory_json, training_memory_page,
 };
 use crate::scenario::{Cluster, MemoryJob, Scenario, ScenarioFile, Serving};
 use crate::search;
@@ -208,7 +208,8 @@ impl Memory {
             vocabulary: (layout.padded_vocabulary(&model), layout.padding(&model)),
         };
         let page = serving_memory_page(&answer);
-        Some(reply(session, answer.is_enough(), &page, || serving_memory_json(&answer)))
+        let csv = || serving_memory_csv(&answer, session.options.bom);
+        Some(reply(session, answer.is_enough(), &page, || serving_memory_json(&answer), csv))
     }
 
     /// Tokens of a request at its longest; none where the engine takes fewer, which is told.
@@ -263,7 +264,8 @@ impl Memory {
         };
         let fit = TrainingFit::new(&training.transformer, &training.job, &layout, &software, usable);
         let page = training_memory_page(&scenario.title, &fit);
-        Some(reply(session, fit.fits(), &page, || training_memory_json(&scenario.title, &fit)))
+        let csv = || training_memory_csv(&scenario.title, &fit, session.options.bom);
+        Some(reply(session, fit.fits(), &page, || training_memory_json(&scenario.title, &fit), csv))
     }
 
     /// What a rank of a replica holds; of pools, one of decode.
@@ -294,7 +296,8 @@ impl Memory {
             vocabulary: (layout.padded_vocabulary(model), layout.padding(model)),
         };
         let page = serving_memory_page(&answer);
-        reply(session, answer.is_enough(), &page, || serving_memory_json(&answer))
+        let csv = || serving_memory_csv(&answer, session.options.bom);
+        reply(session, answer.is_enough(), &page, || serving_memory_json(&answer), csv)
     }
 
     /// Training of a model of several kinds of layers.
@@ -314,7 +317,8 @@ impl Memory {
             let note = "The model's file does not give the order of its layers: those of each kind are spread evenly.";
             page.sections.push(Section::new("Assumed", Block::List(vec![note.to_owned()])));
         }
-        reply(session, fit.fits(), &page, || training_memory_json(&wanted.title, &fit))
+        let csv = || training_memory_csv(&wanted.title, &fit, session.options.bom);
+        reply(session, fit.fits(), &page, || training_memory_json(&wanted.title, &fit), csv)
     }
 
     fn engine(&self, catalog: &Catalog, (device, capacity): (&str, Bytes), session: &Session) -> Option<Engine> {
@@ -371,31 +375,15 @@ fn requantise(model: &mut Model, format: NumberFormat) {
     model.formats.modules = Formats::LINEAR.into_iter().map(|module| (module, format)).collect();
 }
 
-/// A layout that cannot be, or none that can.
-fn no(title: &str, infeasible: &Infeasible, nearest: Option<&search::Nearest>, session: &Session) -> Answer {
-    let json = session.format == Format::Json;
-    Answer::No {
-        data: json.then(|| infeasible_json(title, infeasible, nearest).into_bytes()),
-        message: message(&infeasible_page(title, infeasible, nearest)),
-    }
-}
-
 /// The answer; one that is "no" goes to stderr for people, and to stdout for programs.
-fn reply(session: &Session, yes: bool, page: &Page, json: impl Fn() -> String) -> Answer {
+fn reply(session: &Session, yes: bool, page: &Page, json: impl Fn() -> String, csv: impl Fn() -> Vec<u8>) -> Answer {
     let data = match session.format {
         Format::Json => json().into_bytes(),
-        Format::Csv => session.grid("", first_grid(page)),
+        Format::Csv => csv(),
         Format::Table | Format::Md => session.page(page),
     };
     if yes {
         return Answer::Yes(data);
     }
     Answer::No { data: Some(data), message: "does not fit\n".to_owned() }
-}
-
-/// The components, for a spreadsheet.
-fn first_grid(page: &Page) -> crate::report::Grid {
-    let blocks = page.sections.iter().flat_map(|section| &section.blocks);
-    let grids = blocks.filter_map(|block| if let Block::Grid(grid) = block { Some(grid.clone()) } else { None });
-    grids.into_iter().next().unwrap_or_default()
 }

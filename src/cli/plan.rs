@@ -10,9 +10,7 @@ use super::{Answer, Session};
 use crate::catalog::Catalog;
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::Node;
-use crate::report::{
-    grid_csv, plan_grid, plan_json, plan_page, training_plan_grid, training_plan_json, training_plan_page,
-};
+use crate::report::{plan_csv, plan_json, plan_page, training_plan_csv, training_plan_json, training_plan_page};
 use crate::scenario::ScenarioFile;
 use crate::search;
 use crate::study::training_plan;
@@ -39,7 +37,7 @@ impl Plan {
         let Some(plan) = plan else { return (Answer::Mistaken, session) };
         let data = match session.format {
             Format::Json => plan_json(&plan).into_bytes(),
-            Format::Csv => grid_csv(&plan_grid(&plan), session.options.bom),
+            Format::Csv => plan_csv(&plan, session.options.bom),
             Format::Table | Format::Md => session.page(&plan_page(&plan)),
         };
         let answer = if plan.answers.is_empty() {
@@ -68,7 +66,7 @@ fn training(document: &Node, file: &ScenarioFile, catalog: &Catalog, session: &S
     let Some(plan) = training_plan(document, wanted, catalog, &session.sink) else { return Answer::Mistaken };
     let data = match session.format {
         Format::Json => training_plan_json(&plan).into_bytes(),
-        Format::Csv => grid_csv(&training_plan_grid(&plan), session.options.bom),
+        Format::Csv => training_plan_csv(&plan, session.options.bom),
         Format::Table | Format::Md => session.page(&training_plan_page(&plan)),
     };
     if plan.choices.is_empty() {

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::eval::no;
 use super::options::Format;
-use super::session::message;
 use super::{Answer, Session};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::{Node, Value};
 use crate::load;
-use crate::report::{infeasible_page, uncertain_figures, uncertainty_grid, uncertainty_json, uncertainty_page};
+use crate::report::{uncertain_figures, uncertainty_grid, uncertainty_json, uncertainty_page};
 use crate::scenario::{MOST_SAMPLES, ScenarioFile, UncertaintyFile};
 use crate::sweep::uncertain::{Candidate, uncertainty};
 
@@ -51,7 +51,7 @@ impl UncertaintyCommand {
             None => Answer::Mistaken,
             Some(Err((name, infeasible))) => {
                 let title = if name.is_empty() { file.title } else { format!("{}: {name}", file.title) };
-                Answer::No { data: None, message: message(&infeasible_page(&title, infeasible, None)) }
+                no(&title, infeasible, None, &session)
             }
             Some(Ok(found)) => {
                 let data = match session.format {

@@ -1,5 +1,7 @@
 //! Reports for spreadsheets: RFC 4180, numbers bare in the unit that their header names.
 
+use serde_json::{Map, Value as Json};
+
 use super::figure::Value;
 use super::infeasible::footprint_values;
 use super::metrics::METRICS;
@@ -51,6 +53,30 @@ pub fn comparison_csv(comparison: &Comparison, bom: bool) -> Vec<u8> {
             Err(_) => METRICS.iter().map(|_| String::new()).collect(),
         };
         sheet.row(start.into_iter().chain(rest));
+    }
+    sheet.finish()
+}
+
+/// Answers, a line each: what was chosen under its keys, and all figures.
+pub(super) fn answers_csv(answers: &[(Vec<(String, String)>, &Evaluation)], bom: bool) -> Vec<u8> {
+    let chosen = answers.first().map(|(chosen, _)| chosen.iter().map(|(key, _)| key.as_str()));
+    let keys = chosen.into_iter().flatten().chain(METRICS.iter().map(|metric| metric.key));
+    let mut sheet = Sheet::new(keys, bom);
+    for (chosen, evaluation) in answers {
+        sheet.row(chosen.iter().map(|(_, value)| text(value)).chain(values(evaluation)));
+    }
+    sheet.finish()
+}
+
+/// Objects of the same keys, a line each.
+pub(super) fn objects_csv(objects: &[Map<String, Json>], bom: bool) -> Vec<u8> {
+    let mut sheet = Sheet::new(objects.first().into_iter().flat_map(|first| first.keys().map(String::as_str)), bom);
+    for object in objects {
+        sheet.row(object.values().map(|value| match value {
+            Json::Null => String::new(),
+            Json::String(words) => text(words),
+            bare => bare.to_string(),
+        }));
     }
     sheet.finish()
 }

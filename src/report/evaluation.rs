@@ -228,7 +228,7 @@ pub(super) fn notes(evaluations: &[(&str, &Evaluation)]) -> Vec<String> {
     }
     let told = |(note, names): (String, Vec<&str>)| {
         let said = names.len() == evaluations.len() || matches!(names[..], [one] if note.contains(one));
-        if said { note } else { format!("{}: {note}", names.join(", ")) }
+        if said { note } else { format!("For {}: {note}", names.join(", ")) }
     };
     notes.into_iter().map(told).collect()
 }
@@ -425,7 +425,7 @@ fn missed(evaluation: &Evaluation) -> Option<String> {
     let point = evaluation.serving?;
     let missed: Vec<MissedLimit> = evaluation.missed_limits().collect();
     let first = missed.first()?;
-    let most = evaluation.most_served()?.told_as_most();
+    let most = served_within(evaluation)?;
     let most = if most > RequestRate::ZERO { format!("{most} at most") } else { "no number of requests".to_owned() };
     // The mean of what others make a first token wait for, where that is more than both what is its own and other waits.
     let state = &point.state;
@@ -437,6 +437,13 @@ fn missed(evaluation: &Evaluation) -> Option<String> {
     };
     let missed: Vec<String> = missed.iter().map(MissedLimit::to_string).collect();
     Some(format!("{}. With all limits kept, {most} would be served.{links}", missed.join("; ")))
+}
+
+/// The most that the replicas that serve, without those to spare, serve with limits kept.
+fn served_within(evaluation: &Evaluation) -> Option<RequestRate> {
+    let point = evaluation.serving?;
+    let at_work = point.replicas as f64 / (point.replicas + point.spares) as f64;
+    Some((evaluation.most_served()? * at_work).told_as_most())
 }
 
 /// Links of tiers that have no time for all that is found there, or for all that falls to them.

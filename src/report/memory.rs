@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use super::csv::objects_csv;
+use super::json::pretty;
 use super::number::whole_or_finite;
 use super::page::{Block, Grid, Page, Section};
 use crate::memory::serving::{Engine, Fits, ServingLayout};
@@ -91,6 +93,38 @@ fn memory_object(footprint: &MemoryFootprint, usable: Bytes, fits: bool) -> Map<
 
 /// The memory of a training layout, for programs.
 pub fn training_memory_json(title: &str, fit: &TrainingFit) -> String {
+    pretty(&training_object(title, fit))
+}
+
+/// The same for a spreadsheet, a line a stage.
+pub fn training_memory_csv(title: &str, fit: &TrainingFit, bom: bool) -> Vec<u8> {
+    let whole = training_object(title, fit);
+    let line = |stage: &Json| {
+        let mut line = whole.clone();
+        line["stage"] = stage["stage"].clone();
+        line["memory"] = stage.clone();
+        flat(&line)
+    };
+    objects_csv(&whole["stages"].as_array().into_iter().flatten().map(line).collect::<Vec<_>>(), bom)
+}
+
+/// An object's figures, those of its memory under the keys that they have elsewhere; lists are left out.
+fn flat(object: &Json) -> Map<String, Json> {
+    let mut line = Map::new();
+    for (key, value) in object.as_object().into_iter().flatten() {
+        match value {
+            Json::Object(memory) => {
+                let own = memory.iter().filter(|(name, _)| *name != "stage");
+                line.extend(own.map(|(name, value)| (format!("{key}.{name}"), value.clone())));
+            }
+            Json::Array(_) => {}
+            value => _ = line.insert(key.clone(), value.clone()),
+        }
+    }
+    line
+}
+
+fn training_object(title: &str, fit: &TrainingFit) -> Json {
     let stages: Vec<Json> = fit
         .stages
         .iter()
@@ -101,7 +135,7 @@ pub fn training_memory_json(title: &str, fit: &TrainingFit) -> String {
             Json::Object(object)
         })
         .collect();
-    let object = json!({
+    json!({
         "title": title,
         "memory": memory_object(&fit.worst(), fit.usable, fit.fits()),
         "worst_stage": fit.worst_stage,
@@ -109,16 +143,24 @@ pub fn training_memory_json(title: &str, fit: &TrainingFit) -> String {
         "largest_micro_batch_count": fit.largest_micro_batch,
         "longest_sequence_tokens_count": fit.longest_sequence,
         "fewest_accelerators_count": fit.fewest.map(|layout| layout.accelerators()),
-    });
-    format!("{object:#}\n")
+    })
 }
 
 /// The memory of a serving replica, for programs.
 pub fn serving_memory_json(answer: &ServingMemory) -> String {
+    pretty(&serving_object(answer))
+}
+
+/// The same for a spreadsheet, one line.
+pub fn serving_memory_csv(answer: &ServingMemory, bom: bool) -> Vec<u8> {
+    objects_csv(&[flat(&serving_object(answer))], bom)
+}
+
+fn serving_object(answer: &ServingMemory) -> Json {
     let Fits { request, prefix, requests, tokens, .. } = answer.fits;
     let longest = answer.longest;
     let footprint = answer.footprint();
-    let object = json!({
+    json!({
         "model": answer.model,
         "accelerator": answer.accelerator,
         "accelerators_count": answer.layout.ranks(),
@@ -133,8 +175,7 @@ pub fn serving_memory_json(answer: &ServingMemory) -> String {
         "longest_context_tokens_count": longest,
         "fewest_tensor_ranks_count": answer.fewest,
         "padded_vocabulary_count": answer.vocabulary.0,
-    });
-    format!("{object:#}\n")
+    })
 }
 
 /// Decimal and binary, since tools print either and call both GB.

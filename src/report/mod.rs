@@ -51,11 +51,14 @@ pub use inventory::{entry_grid, entry_page, list_grid};
 use json::evaluation_object;
 pub use json::{comparison_json, evaluation_json, grid_json, infeasible_json};
 pub use markdown::markdown;
-pub use memory::{ServingMemory, serving_memory_json, serving_memory_page, training_memory_json, training_memory_page};
+pub use memory::{
+    ServingMemory, serving_memory_csv, serving_memory_json, serving_memory_page, training_memory_csv,
+    training_memory_json, training_memory_page,
+};
 pub use metrics::{METRICS, metric};
 pub use model::{ModelSheet, model_grid, model_json, model_page};
 pub use page::{Block, Grid, Page, Section};
-pub use plan::{plan_grid, plan_json, plan_page};
+pub use plan::{plan_csv, plan_json, plan_page};
 pub use pricing::{PricingRows, pricing_json, pricing_page, pricing_rows};
 pub use scaling::{scaling_grid, scaling_json, scaling_page};
 pub use settings::{Origin, Setting, settings};
@@ -63,5 +66,5 @@ pub use sweep::{BreakEvenOf, all_figures, sweep_csv, sweep_figures, sweep_json, 
 pub use sweep_rows::{SweepCsv, SweepLines, SweepRows};
 pub use sweep_words::layout_toml;
 pub use table::{Style, table};
-pub use training_plan::{training_plan_grid, training_plan_json, training_plan_page};
+pub use training_plan::{training_plan_csv, training_plan_json, training_plan_page};
 pub use uncertainty::{uncertain_figures, uncertainty_grid, uncertainty_json, uncertainty_page};

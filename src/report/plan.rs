@@ -2,15 +2,17 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use super::csv::answers_csv;
 use super::evaluation_object;
 use super::figure::{grouped, percent};
 use super::metrics::metric;
 use super::page::{Block, Grid, Page, Section};
 use super::planned_tenants::{apart_json, tenant_blocks};
 use super::settings::settings;
+use super::sweep_words::layout_toml;
 use crate::evaluate::Evaluation;
 use crate::scenario::{Cluster, TopologyChoice};
-use crate::search::{Binding, Plan, PlanAnswer, PlanSize, Sizing};
+use crate::search::{Binding, Deployment, Plan, PlanAnswer, PlanSize, Sizing};
 use crate::units::significant;
 
 /// The figures of an answer's row, with their heads.
@@ -165,8 +167,31 @@ fn topology(cluster: &Cluster) -> String {
     if thinned { format!("{kind}, oversubscribed [1, {leaf}, {spine}]") } else { kind.to_string() }
 }
 
+/// The answers for a spreadsheet, the best first: what was chosen, what binds, and all figures.
+pub fn plan_csv(plan: &Plan, bom: bool) -> Vec<u8> {
+    let chosen = |answer: &PlanAnswer| -> Vec<(String, String)> {
+        let scenario = &answer.evaluation.scenario;
+        let cluster = &scenario.cluster;
+        let own = cluster.own_nodes_of_prefill();
+        let bound: Vec<String> = answer.binding.iter().map(subject).collect();
+        [
+            ("cluster.node", cluster.node.id.clone()),
+            ("cluster.accelerators", cluster.accelerators.to_string()),
+            ("cluster.prefill.node", own.map(|own| own.node.id.clone()).unwrap_or_default()),
+            ("cluster.prefill.accelerators", own.map(|own| own.accelerators.to_string()).unwrap_or_default()),
+            ("cluster.fabric", cluster.fabric.entry.id.clone()),
+            ("cluster.topology", topology(cluster)),
+            ("layout", scenario.serving.as_ref().map(|of| layout_toml(&Deployment::given(of))).unwrap_or_default()),
+            ("binding", bound.join("; ")),
+        ]
+        .map(|(key, value)| (key.to_owned(), value))
+        .into()
+    };
+    answers_csv(&plan.answers.iter().map(|answer| (chosen(answer), &*answer.evaluation)).collect::<Vec<_>>(), bom)
+}
+
 /// The answers as a table, the best first.
-pub fn plan_grid(plan: &Plan) -> Grid {
+fn plan_grid(plan: &Plan) -> Grid {
     let heads: Vec<&str> = ["Node", "On"]
         .into_iter()
         .chain(plan.topologies.then_some("Topology"))

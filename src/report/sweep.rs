@@ -252,25 +252,15 @@ pub fn sweep_json(sweep: &Sweep<'_>, reduced: &Reduced, break_even: Option<&Brea
     }))
 }
 
-/// Rows that were kept, for spreadsheets.
+/// Rows that were kept, for spreadsheets, and as what they were.
 pub fn sweep_csv(sweep: &Sweep<'_>, reduced: &Reduced, bom: bool) -> Vec<u8> {
-    let rows = |kept: &str, rows: &[Kept]| {
-        rows.iter()
-            .map(|row| (kept.to_owned(), kept_object(sweep, row)))
-            .collect::<Vec<(String, serde_json::Map<String, Json>)>>()
+    let rows = |kept: &'static str, rows: &[Kept]| {
+        let line = |row: &Kept| {
+            let first = std::iter::once(("kept".to_owned(), kept.into()));
+            first.chain(kept_object(sweep, row)).collect::<serde_json::Map<String, Json>>()
+        };
+        rows.iter().map(line).collect::<Vec<_>>()
     };
     let all = [rows("top", &reduced.top), rows("pareto", &reduced.front), rows("group", &reduced.groups)].concat();
-    let mut grid = Grid::default();
-    for (kept, row) in &all {
-        if grid.header.is_empty() {
-            grid.header = ["kept"].into_iter().chain(row.keys().map(String::as_str)).map(str::to_owned).collect();
-        }
-        let cell = |key: &String| match row.get(key) {
-            None | Some(Json::Null) => String::new(),
-            Some(Json::String(text)) => text.clone(),
-            Some(value) => value.to_string(),
-        };
-        grid.rows.push([kept.clone()].into_iter().chain(grid.header.iter().skip(1).map(cell)).collect());
-    }
-    super::csv::grid_csv(&grid, bom)
+    super::csv::objects_csv(&all, bom)
 }

@@ -211,10 +211,9 @@ pub(super) fn kept_object(sweep: &Sweep<'_>, row: &Kept) -> Map<String, Json> {
         };
         object.insert(column.key.clone(), value);
     }
-    if let Some((layout, overlap)) = row.layout.filter(|_| sweep.layouts) {
-        for layout_key in LayoutKey::ALL {
-            object.insert(layout_key.word().to_owned(), layout_key.of(&layout, overlap).to_string().into());
-        }
+    for layout_key in LayoutKey::ALL.iter().filter(|_| sweep.layouts) {
+        let value = row.layout.map(|(layout, overlap)| layout_key.of(&layout, overlap).to_string());
+        object.insert(layout_key.word().to_owned(), value.into());
     }
     if sweep.serves {
         object.insert("layout".to_owned(), row.served.as_ref().map(layout_toml).into());

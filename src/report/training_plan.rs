@@ -2,12 +2,15 @@
 
 use serde_json::{Value as Json, json};
 
+use super::csv::answers_csv;
 use super::evaluation_object;
 use super::figure::{change, grouped, percent};
 use super::json::pretty;
 use super::number::finite;
 use super::page::{Block, Grid, Page, Section};
+use crate::evaluate::Evaluation;
 use crate::study::{BindingLimit, TrainingChoice, TrainingPlan};
+use crate::sweep::LayoutKey;
 
 /// For people.
 pub fn training_plan_page(plan: &TrainingPlan) -> Page {
@@ -51,9 +54,19 @@ pub fn training_plan_page(plan: &TrainingPlan) -> Page {
     Page { title: plan.title.clone(), sections }
 }
 
-/// As a table: the best and those after it.
-pub fn training_plan_grid(plan: &TrainingPlan) -> Grid {
-    grid(&plan.choices)
+/// For a spreadsheet, the best and those after it: what was chosen, the layout, and all figures.
+pub fn training_plan_csv(plan: &TrainingPlan, bom: bool) -> Vec<u8> {
+    let chosen = |choice: &TrainingChoice| {
+        let Evaluation { scenario, point, .. } = &*choice.evaluation;
+        let mut chosen = choice.settings.clone();
+        if let (Some(training), Some(point)) = (&scenario.training, point) {
+            let keys = LayoutKey::ALL.iter().filter(|key| choice.settings.iter().all(|(known, _)| known != key.word()));
+            let value = |key: &LayoutKey| key.of(&point.layout, training.software.overlap).to_string();
+            chosen.extend(keys.map(|key| (key.word().to_owned(), value(key))));
+        }
+        chosen
+    };
+    answers_csv(&plan.choices.iter().map(|choice| (chosen(choice), &*choice.evaluation)).collect::<Vec<_>>(), bom)
 }
 
 fn grid(choices: &[TrainingChoice]) -> Grid {
