@@ -4,8 +4,8 @@ use super::day_shares::DayShares;
 use super::most_served::most_within;
 use super::token_costs::prefill_share;
 use super::{
-    AgentsPoint, Bases, BuiltCluster, Evidence, Failures, Found, Infeasible, MissedLimit, NodesBought, Point, Prepared,
-    Run, ServingPoint, TokenCosts, serving_point,
+    AgentsPoint, Bases, BuiltCluster, Evidence, Failures, Found, FoundWays, Infeasible, MissedLimit, NodesBought,
+    Point, Prepared, Run, ServingPoint, TokenCosts, serving_point,
 };
 use crate::memory::MemoryFootprint;
 use crate::scenario::{Assumption, NodeGroup, Scenario, Training};
@@ -53,6 +53,8 @@ pub struct Evaluation {
     pub usable_memory: Bytes,
     /// What the search of the layout came to, where it was searched.
     pub found: Option<Found>,
+    /// The same of the way to serve.
+    pub ways: Option<FoundWays>,
     /// The most that is served with limits kept; none where it is worked out as it is asked for, which takes as long as some tens
     /// of answers.
     pub(super) most: Option<RequestRate>,
@@ -246,6 +248,7 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
         unit_costs,
         usable_memory,
         found: None,
+        ways: None,
         most,
         most_of_tenants: None,
         day,

@@ -1,6 +1,6 @@
 //! What a search of layouts came to.
 
-use super::{Infeasible, Point};
+use super::{Infeasible, Point, ServingPoint};
 use crate::document::choices;
 use crate::memory::MemoryFootprint;
 use crate::parallelism::{Layout, LayoutError, Objective};
@@ -134,6 +134,19 @@ pub struct Found {
     pub best: Vec<Candidate>,
     /// Those that no other beats in both time and memory, the fastest first.
     pub front: Vec<Candidate>,
+}
+
+/// What a search of ways to serve came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundWays {
+    /// Ways that were tried: no other beats them on as few nodes as hold them.
+    pub considered: u64,
+    /// Those that serve what is asked.
+    pub feasible: u64,
+    /// Those of them that keep all limits of latencies.
+    pub kept: u64,
+    /// The best, in order; those that miss a limit come after all that keep theirs, the nearest to it first.
+    pub best: Vec<ServingPoint>,
 }
 
 /// Why a search found nothing.

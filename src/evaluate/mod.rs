@@ -33,7 +33,7 @@ pub use cluster::{BuiltCluster, NodesBought};
 pub use evaluation::{Evaluation, FabricCounts, evaluate};
 pub use failures::Failures;
 pub use footprint::{ByToken, Footprint};
-pub use found::{Candidate, Found, NoLayout, Reason, Tally};
+pub use found::{Candidate, Found, FoundWays, NoLayout, Reason, Tally};
 pub use infeasible::{Infeasible, Pool};
 pub use line_evidence::LineEvidence;
 pub use most_served::most_of_one_replica;

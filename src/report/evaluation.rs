@@ -10,6 +10,7 @@ use super::settings::{Origin, Setting, settings};
 use super::stages::stage_grid;
 use super::tenants::tenant_grid;
 use super::uneven_experts::uneven_experts;
+use super::ways_search;
 use super::work_words::work_in_words;
 use crate::catalog::Entry;
 use crate::evaluate::{Bases, BatchBound, Evaluation, MissedLimit, PartLine};
@@ -70,6 +71,7 @@ pub fn evaluation_page(evaluation: &Evaluation) -> Page {
             .collect(),
     }];
     sections.extend(layout_search::section(evaluation));
+    sections.extend(ways_search::section(evaluation));
     for &group in Group::ALL {
         let grid = figures(labelled(group), evaluation);
         if grid.rows.is_empty() {

@@ -15,6 +15,7 @@ use super::page::Grid;
 use super::settings::{Origin, settings};
 use super::stages::stage_objects;
 use super::tenants::tenant_objects;
+use super::ways_search;
 use crate::evaluate::{Evaluation, Infeasible, PartLine, SideBill};
 use crate::search::Nearest;
 use crate::study::{BreakEven, Comparison, Turn, Variable, Variant};
@@ -82,6 +83,7 @@ pub(super) fn evaluation_object(evaluation: &Evaluation) -> Json {
         .map(|setting| Json::from(setting.key));
     object.insert("assumed".to_owned(), assumed.collect());
     object.extend(evaluation.found.as_ref().map(|found| ("layout_search".to_owned(), layout_search::object(found))));
+    object.extend(ways_search::object(evaluation).map(|ways| ("serving_layout_search".to_owned(), ways)));
     let bases = evaluation.bases();
     for &group in Group::ALL {
         let values =

@@ -36,6 +36,7 @@ mod tenants;
 mod training_plan;
 mod uncertainty;
 mod uneven_experts;
+mod ways_search;
 mod work_words;
 
 pub use calibration::{CalibrationTitle, calibration_grid, calibration_json, calibration_page, calibration_toml};

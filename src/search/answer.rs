@@ -11,9 +11,10 @@ use crate::scenario::Scenario;
 /// # Errors
 /// As `evaluate::evaluate`, and when no layout works.
 pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
-    let (scenario, found) = settle(scenario)?;
+    let (scenario, ways) = settle_serving(scenario)?;
+    let (scenario, found) = settle_training(scenario)?;
     let mut evaluation = evaluate_as_it_is(scenario)?;
-    evaluation.found = found;
+    (evaluation.found, evaluation.ways) = (found, ways);
     Ok(evaluation)
 }
 
@@ -23,7 +24,11 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
 /// # Errors
 /// When the cluster cannot be built, or no layout works.
 pub fn settle(scenario: Scenario) -> Result<(Scenario, Option<Found>), Infeasible> {
-    let scenario = settle_serving(scenario)?;
+    settle_training(settle_serving(scenario)?.0)
+}
+
+/// The same of training alone.
+fn settle_training(scenario: Scenario) -> Result<(Scenario, Option<Found>), Infeasible> {
     let Some((training, wanted)) = scenario.training.as_ref().and_then(|training| Some((training, training.search?)))
     else {
         return Ok((scenario, None));

@@ -4,7 +4,8 @@ use super::rejected::Rejection;
 use super::tried::on_any_number;
 use crate::catalog::model::Model;
 use crate::evaluate::{
-    Infeasible, ReplicaPoint, ServingPoint, WorkerPoint, prefill_worker, replica_alone, served_point, serving_point,
+    FoundWays, Infeasible, ReplicaPoint, ServingPoint, WorkerPoint, prefill_worker, replica_alone, served_point,
+    serving_point,
 };
 use crate::parallelism::ServingLayout;
 use crate::scenario::{Arrivals, Cluster, Limits, PrefillPool, Scenario, Serving};
@@ -51,11 +52,12 @@ impl Deployment {
         Self::tried(self.layout, self.prefill.map(|pool| pool.layout))
     }
 
-    /// The same with the split that it came to on nodes that both pools share, and accelerators idle only where some were.
-    fn settled(self, point: &ServingPoint, cluster: &Cluster) -> Self {
-        let split = u32::try_from(point.prefill_accelerators()).ok().filter(|_| cluster.prefill.is_none());
-        let prefill = self.prefill.map(|pool| PrefillPool { accelerators: split, ..pool });
-        Self { prefill, left_over: point.left_over() > 0, ..self }
+    /// That which came to a point: with the split that it came to on nodes that both pools share, and accelerators idle only where
+    /// some were.
+    pub fn of_point(point: &ServingPoint, cluster: &Cluster) -> Self {
+        let accelerators = u32::try_from(point.prefill_accelerators()).ok().filter(|_| cluster.prefill.is_none());
+        let prefill = point.pool.map(|pool| PrefillPool { layout: pool.layout, accelerators });
+        Self { layout: point.layout, prefill, left_over: point.left_over() > 0 }
     }
 }
 
@@ -255,14 +257,19 @@ pub(super) fn around_replica(cluster: &Cluster, layout: ServingLayout) -> Option
     Some(cluster.with_accelerators(accelerators.checked_add(prefill)?, prefill))
 }
 
-/// The scenario with the best way to serve on its accelerators where that is left to a search.
+/// So many of the best ways are told.
+const MOST_WAYS: usize = 6;
+
+/// The scenario with the best way to serve on its accelerators where that is left to a search, and what the search came to.
 ///
 /// # Errors
 /// As [`best_deployment`].
-pub(super) fn settle_serving(scenario: Scenario) -> Result<Scenario, Infeasible> {
-    let Some(serving) = scenario.serving.as_ref().filter(|serving| serving.search) else { return Ok(scenario) };
-    let serving = best_deployment(serving, &scenario.cluster)?.of(serving);
-    Ok(Scenario { serving: Some(serving), ..scenario })
+pub(super) fn settle_serving(scenario: Scenario) -> Result<(Scenario, Option<FoundWays>), Infeasible> {
+    let Some(serving) = scenario.serving.as_ref().filter(|serving| serving.search) else { return Ok((scenario, None)) };
+    let found = best_ways(serving, &scenario.cluster, MOST_WAYS)?;
+    let best = found.best.first().map(|point| Deployment::of_point(point, &scenario.cluster));
+    let serving = best.unwrap_or_else(|| Deployment::given(serving)).of(serving);
+    Ok((Scenario { serving: Some(serving), ..scenario }, Some(found)))
 }
 
 /// The best way to serve on a cluster's accelerators: of those that keep the limits the one that answers soonest where requests come
@@ -271,28 +278,41 @@ pub(super) fn settle_serving(scenario: Scenario) -> Result<Scenario, Infeasible>
 /// # Errors
 /// That of the way that comes nearest, where none works.
 pub fn best_deployment(serving: &Serving, cluster: &Cluster) -> Result<Deployment, Infeasible> {
+    let best = best_ways(serving, cluster, 1)?.best;
+    Ok(best.first().map_or_else(|| Deployment::given(serving), |point| Deployment::of_point(point, cluster)))
+}
+
+/// The same and so many of those that come after it, in order; none where nothing is tried.
+fn best_ways(serving: &Serving, cluster: &Cluster, most: usize) -> Result<FoundWays, Infeasible> {
     let ways = deployments(serving, cluster, cluster.accelerators);
-    let mut best: Option<(bool, f64, Deployment)> = None;
+    let (mut feasible, mut kept) = (0, 0);
+    let mut best: Vec<((bool, f64), ServingPoint)> = Vec::with_capacity(most + 1);
     let mut nearest: Option<Infeasible> = None;
     for deployment in &ways {
         match served_point(&deployment.of(serving), cluster) {
             Ok(point) => {
-                let kept = point.missed(&serving.limits).is_none();
-                let merit = if kept { merit(serving, &point) } else { -point.over_limits(&serving.limits) };
-                if best.is_none_or(|(was_kept, was, _)| (kept, merit) > (was_kept, was)) {
-                    best = Some((kept, merit, deployment.settled(&point, cluster)));
+                let keeps = point.missed(&serving.limits).is_none();
+                (feasible, kept) = (feasible + 1, kept + u64::from(keeps));
+                let merit = if keeps { merit(serving, &point) } else { -point.over_limits(&serving.limits) };
+                // What is no number comes last.
+                let rank = (keeps, merit.max(f64::NEG_INFINITY));
+                // Of equals the first stays first.
+                let place = best.partition_point(|(other, _)| *other >= rank);
+                if place < most {
+                    best.insert(place, (rank, point));
+                    best.truncate(most);
                 }
             }
             Err(infeasible) => nearest = Some(nearer(nearest, infeasible)),
         }
     }
-    match (best, nearest) {
-        (Some((_, _, deployment)), _) => Ok(deployment),
-        (None, Some(roughly)) if serving.sessions.is_some() => {
-            Err(nearest_of(&ways, serving, cluster).unwrap_or(roughly))
-        }
-        (None, Some(infeasible)) => Err(infeasible),
-        (None, None) => no_worker(serving, cluster).map_or_else(|| Ok(Deployment::given(serving)), Err),
+    let best: Vec<ServingPoint> = best.into_iter().map(|(_, point)| point).collect();
+    let found = FoundWays { considered: ways.len() as u64, feasible, kept, best };
+    match nearest {
+        _ if feasible > 0 => Ok(found),
+        Some(roughly) if serving.sessions.is_some() => Err(nearest_of(&ways, serving, cluster).unwrap_or(roughly)),
+        Some(infeasible) => Err(infeasible),
+        None => no_worker(serving, cluster).map_or(Ok(found), Err),
     }
 }
 
