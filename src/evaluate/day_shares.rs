@@ -6,13 +6,11 @@ use crate::inference::Scratch;
 use crate::scenario::{Arrivals, Cluster, PrefillPool, Serving};
 use crate::workload::loads_of_a_day;
 
-/// Shares of time on the mean of a day.
+/// Shares of a replica's time on the mean of a day.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct DayShares {
-    /// Of a replica's time.
+    /// The shares.
     pub time: TimeShares,
-    /// Prefill's share of the time of all accelerators.
-    pub prefill: f64,
 }
 
 impl DayShares {
@@ -22,7 +20,7 @@ impl DayShares {
     /// # Errors
     /// As [`super::serving_point`].
     pub(super) fn of(serving: &Serving, cluster: &Cluster, point: &ServingPoint) -> Result<Self, Infeasible> {
-        let at_peak = Self { time: point.shares, prefill: point.prefill_share() };
+        let at_peak = Self { time: point.shares };
         let peak = match serving.arrivals {
             Arrivals::Rate(peak) if point.peak_to_mean > 1.0 => peak,
             _ => return Ok(at_peak),
@@ -33,15 +31,13 @@ impl DayShares {
             serving.prefill.map(|pool| PrefillPool { accelerators: accelerators.or(pool.accelerators), ..pool });
         let mut serving = Serving { prefill, ..serving.clone() };
         let (mut bound, mut scratch) = (BoundServing::new(&serving, cluster)?, Scratch::default());
-        let mut day = Self { time: TimeShares::IDLE, prefill: 0.0 };
+        let mut day = Self { time: TimeShares::IDLE };
         for (load, time) in loads_of_a_day(point.peak_to_mean) {
             serving.arrivals = Arrivals::Rate(peak * load);
             let then = serving_point_of(&serving, cluster, &mut bound, &mut scratch)?;
             day.time = day.time.filled(then.shares, time);
-            day.prefill += then.prefill_share() * time;
         }
-        // A pool is prefill's at all hours.
-        Ok(if point.pool.is_some() { Self { prefill: at_peak.prefill, ..day } } else { day })
+        Ok(day)
     }
 }
 

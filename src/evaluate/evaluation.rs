@@ -2,7 +2,6 @@
 
 use super::day_shares::DayShares;
 use super::most_served::most_within;
-use super::token_costs::prefill_share;
 use super::{
     AgentsPoint, Bases, BuiltCluster, Evidence, Failures, Found, FoundWays, Infeasible, MissedLimit, NodesBought,
     Point, Prepared, Run, ServingPoint, TokenCosts, serving_point,
@@ -236,7 +235,7 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
         |point| point.unit_costs,
     );
     check_finite(&built, point.as_ref(), &unit_costs)?;
-    let agents = agents_point(&scenario, serving.as_ref(), day, (&built, &unit_costs))?;
+    let agents = agents_point(&scenario, serving.as_ref(), &built, &unit_costs);
     let mut evaluation = Evaluation {
         scenario,
         built,
@@ -257,21 +256,15 @@ pub fn evaluate(scenario: Scenario) -> Result<Evaluation, Infeasible> {
     Ok(evaluation)
 }
 
-/// The agents' tasks that are served, where there are any; with the shares of a day's time where they are known.
-///
-/// # Errors
-/// As [`serving_point`], at the loads of a day.
+/// The agents' tasks that are served, where there are any.
 pub(super) fn agents_point(
     scenario: &Scenario,
     serving: Option<&ServingPoint>,
-    day: Option<DayShares>,
-    (built, unit_costs): (&BuiltCluster, &UnitCosts),
-) -> Result<Option<AgentsPoint>, Infeasible> {
-    let (Some(agents), Some(served), Some(point)) = (&scenario.agents, &scenario.serving, serving) else {
-        return Ok(None);
-    };
-    let day = day.map_or_else(|| DayShares::of(served, &scenario.cluster, point), Ok)?;
-    let share = prefill_share(&scenario.cluster, built, &day);
-    let costs = TokenCosts::new(point, unit_costs.per_useful_gpu_hour, share);
-    Ok(Some(AgentsPoint::new(agents, served, point, &costs)))
+    built: &BuiltCluster,
+    unit_costs: &UnitCosts,
+) -> Option<AgentsPoint> {
+    let (agents, served, point) = (scenario.agents.as_ref()?, scenario.serving.as_ref()?, serving?);
+    let of_prefill = built.shares_of_prefill().cost;
+    let costs = TokenCosts::new(point, unit_costs.per_useful_gpu_hour, &scenario.cluster, of_prefill);
+    Some(AgentsPoint::new(agents, served, point, &costs))
 }

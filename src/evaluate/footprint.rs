@@ -82,12 +82,14 @@ impl Evaluation {
     /// Useful hours of an accelerator that a million tokens take, where anything is served.
     pub fn token_hours(&self) -> Option<ByToken<f64>> {
         // What they cost at a dollar an hour are hours.
-        self.token_hours_of(self.day_shares()?.prefill)
+        let cluster = &self.scenario.cluster;
+        let own = cluster.own_nodes_of_prefill().map(|own| f64::from(own.accelerators));
+        self.token_hours_of(own.map_or(0.0, |own| own / f64::from(cluster.accelerators)))
     }
 
-    /// The same where so large a share of what hours take is prefill's.
-    fn token_hours_of(&self, prefill: f64) -> Option<ByToken<f64>> {
-        let costs = TokenCosts::new(&self.serving?, UsdPerHour::new(1.0), prefill);
+    /// The same where so large a share of what hours take is that of prefill's own nodes.
+    fn token_hours_of(&self, of_prefill: f64) -> Option<ByToken<f64>> {
+        let costs = TokenCosts::new(&self.serving?, UsdPerHour::new(1.0), &self.scenario.cluster, of_prefill);
         let of = |cost: Usd| cost / Usd::new(1.0);
         Some(ByToken {
             input: of(costs.input),
@@ -100,9 +102,7 @@ impl Evaluation {
     /// Of a million tokens.
     pub fn token_footprint(&self) -> Option<ByToken<Footprint>> {
         let hour = self.useful_hour();
-        let own = self.scenario.cluster.prefill.as_ref();
-        let prefill = own.map_or(self.day_shares()?.prefill, |_| self.built.shares_of_prefill().energy);
-        Some(self.token_hours_of(prefill)?.map(|hours| hour.times(hours)))
+        Some(self.token_hours_of(self.built.shares_of_prefill().energy)?.map(|hours| hour.times(hours)))
     }
 
     /// Of a task of agents on average, runs that fail among them: its tokens, not its tools and machines.

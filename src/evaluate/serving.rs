@@ -60,6 +60,8 @@ pub struct ServingPoint {
     /// The most that all replicas would serve, spares too: with limits kept where they choose how many they take at once, else
     /// whatever latencies that takes.
     pub most: RequestRate,
+    /// Share of a replica's time that is prefill's where it serves as many as it can; of none where prefill has a pool of its own.
+    pub prefilling: f64,
     /// What is served at the peak over the mean of a day.
     pub peak_to_mean: f64,
     /// Prefill's own pool.
@@ -268,7 +270,7 @@ fn answered(
         .at_most(places, BatchBound::Adapters)
         .at_most(reuse.at_most, BatchBound::Sessions);
     let (mut pool, mut joined_prefill, mut takes_in) = (None, None, replica);
-    let (replicas, most, batch_bound, mut state, latencies) =
+    let (replicas, (most, prefilling), batch_bound, mut state, latencies) =
         if let Some((wanted, between)) = serving.prefill.as_ref().zip(bound.between) {
             worker::fits(serving, cluster, wanted.layout)?;
             let hardware = joined_prefill.insert(bound.prefill.after(wait));
@@ -293,16 +295,16 @@ fn answered(
             pool = Some(PoolPoint::new(wanted.layout, workers, &pools, &request));
             let replicas = all - spares;
             let most = sides.pools(workers, all).most_at_a_rate(&request).over(Seconds::new(1.0));
-            (replicas, most, largest.in_pools(serving.arrivals, &pools, &request, &state), state, latencies)
+            (replicas, (most, 0.0), largest.in_pools(serving.arrivals, &pools, &request, &state), state, latencies)
         } else {
             let all = site.whole(layout);
             if !serving.left_over && all * each != accelerators {
                 return Err(Infeasible::Straddling { accelerators, each, domain: site.domain, whole: all });
             }
             let replicas = all.checked_sub(spares).filter(|replicas| *replicas > 0).ok_or(too_few)?;
-            let (most, bound, (state, latencies)) =
+            let ((most, prefilling), bound, (state, latencies)) =
                 together(&replica, serving, &request, largest, (replicas, busiest), (&coming, scratch))?;
-            (replicas, most.over(Seconds::new(1.0)) * all as f64, bound, state, latencies)
+            (replicas, (most.over(Seconds::new(1.0)) * all as f64, prefilling), bound, state, latencies)
         };
     let busy = state.requests_per_second * (replicas + spares) as f64 / most;
     let shares = TimeShares::of(&request, &state, (serving.arrivals, busy)).beside_idle(busiest);
@@ -316,6 +318,7 @@ fn answered(
         spares,
         accelerators: cluster.accelerators.into(),
         most: RequestRate::new(most / busiest),
+        prefilling,
         peak_to_mean: serving.peak_to_mean,
         pool,
         memory,

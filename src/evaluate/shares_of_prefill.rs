@@ -20,6 +20,9 @@ impl BuiltCluster {
     /// The shares of prefill's own nodes; none where it has none.
     pub fn shares_of_prefill(&self) -> SharesOfPrefill {
         let kinds = self.kinds.len();
+        if kinds < 2 {
+            return SharesOfPrefill { cost: 0.0, energy: 0.0 };
+        }
         let nodes = |count: fn(&NodesBought) -> f64| second_of(|kind| self.kinds.get(kind).map_or(0.0, count));
         let drawn = |power: fn(&Load) -> Watts| {
             let of_kind = |kind| self.loads.iter().take(2 * kinds).skip(kind).step_by(kinds.max(1));

@@ -206,7 +206,7 @@ impl StagedServing {
         };
         self.totals.clone()?;
         check_finite_hour(unit_costs)?;
-        let agents = agents_point(scenario, Some(&point), None, (built, unit_costs))?;
+        let agents = agents_point(scenario, Some(&point), built, unit_costs);
         let evaluation = &mut self.evaluation;
         evaluation.usable_memory = point.usable;
         (evaluation.serving, evaluation.agents) = (Some(point), agents);

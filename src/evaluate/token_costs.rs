@@ -1,15 +1,14 @@
 //! What a million tokens cost.
 
-use super::day_shares::DayShares;
-use super::{BuiltCluster, Evaluation, ServingPoint};
+use super::{Evaluation, ServingPoint};
 use crate::catalog::pricebook::Driver;
-use crate::scenario::Cluster;
+use crate::scenario::{Cluster, PrefillNodes};
 use crate::tco::{TokenPrices, TokenSales};
 use crate::units::{Joules, Seconds, Tokens, Usd, UsdPerHour, UsdPerToken};
 
 const MILLION: f64 = 1e6;
 
-/// Costs of a million tokens by kind; they add up to what the replicas cost.
+/// Costs of a million tokens by kind; at the mix that is served they add up to what the replicas cost, idle or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TokenCosts {
     /// Of prompts, computed.
@@ -31,14 +30,24 @@ impl Evaluation {
     /// The same at another cost of an accelerator's hour, on the mean of all accelerators, and where prefill has nodes of another
     /// kind at their share of it, which is that of owning them where none is given.
     pub fn token_costs_at(&self, gpu: UsdPerHour, of_prefill: Option<f64>) -> Option<TokenCosts> {
-        let owned = || Some(prefill_share(&self.scenario.cluster, &self.built, &self.day_shares()?));
-        Some(TokenCosts::new(&self.serving?, gpu, of_prefill.or_else(owned)?))
+        let of_prefill = of_prefill.unwrap_or_else(|| self.built.shares_of_prefill().cost);
+        Some(TokenCosts::new(&self.serving?, gpu, &self.scenario.cluster, of_prefill))
+    }
+
+    /// Share of the cost that prompts bear.
+    pub fn share_of_prompts(&self) -> Option<f64> {
+        let of_prefill = self.built.shares_of_prefill().cost;
+        Some(self.serving?.share_of_prompts(dearer(&self.scenario.cluster, of_prefill)))
     }
 }
 
-/// Prefill's share of what serving costs: of the accelerators' time on the mean of a day, or of their cost where prefill has nodes of another kind.
-pub(super) fn prefill_share(cluster: &Cluster, built: &BuiltCluster, day: &DayShares) -> f64 {
-    cluster.prefill.as_ref().map_or(day.prefill, |_| built.shares_of_prefill().cost)
+/// What an accelerator of prefill's own nodes takes over one that decodes, where so large a share of all is theirs.
+fn dearer(cluster: &Cluster, of_prefill: f64) -> f64 {
+    let of = |own: &PrefillNodes| {
+        let decode = f64::from(cluster.main_nodes().accelerators) / f64::from(own.accelerators);
+        of_prefill / (1.0 - of_prefill) * decode
+    };
+    cluster.prefill.as_ref().map_or(1.0, of)
 }
 
 /// What a million tokens of answers cost by what the time goes into, and the energy that they take.
@@ -56,7 +65,7 @@ pub struct CostElements {
     pub waiting: Usd,
     /// Of all of these together, power and the building that brings it.
     pub power: Usd,
-    /// Energy that the facility takes meanwhile.
+    /// Energy that the facility takes meanwhile, in hours that nobody uses too.
     pub energy: Joules,
 }
 
@@ -90,10 +99,12 @@ impl Evaluation {
             second * (MILLION * point.peak_to_mean / (point.state.requests_per_second * point.request.output));
         let day = self.day_shares()?;
         let shares = &day.time;
-        let tokens = point.mean_rate().over(Seconds::new(1.0)) * point.request.output;
+        let request = &point.request;
         // What stands by waits.
         let at_work = point.serving_share();
-        let share = prefill_share(&self.scenario.cluster, &self.built, &day);
+        // What a pool of prefill costs, busy or not.
+        let own = self.scenario.cluster.prefill.as_ref().map(|_| self.built.shares_of_prefill().cost);
+        let share = own.unwrap_or(point.prefill_accelerators() as f64 / point.accelerators as f64);
         let (prefill, busy) = point.pool.map_or((0.0, 0.0), |pool| (share, (point.mean_rate() / pool.most).min(1.0)));
         let of = |share: f64| million * (share * at_work * (1.0 - prefill));
         let of_prefill = |share: f64| million * (share * at_work * prefill);
@@ -104,7 +115,7 @@ impl Evaluation {
             network: of(shares.network),
             waiting: of(shares.idle) + of_prefill(1.0 - busy) + million * (1.0 - at_work),
             power: million * self.power_share(),
-            energy: self.built.facility.average_total * Seconds::new(MILLION / tokens),
+            energy: self.token_footprint()?.blended.energy * (request.tokens() / request.output),
         })
     }
 
@@ -153,11 +164,14 @@ impl Evaluation {
 }
 
 impl TokenCosts {
-    /// A replica's time is prefill's while decode waits for it, and decode's else; prefill's is the prompt's own tokens'
-    /// but for what attention to cached ones adds.
+    /// All that is paid, for idle hours too, is shared out by what a request's prompt and its answer take where as much is served
+    /// as can be ([`ServingPoint::share_of_prompts`]), so that their prices stand to each other as they do at any load and
+    /// whatever pools there are; a prompt's part is its own tokens' but for what attention to cached ones adds.
     ///
-    /// `gpu` is the cost of an accelerator's hour on the mean of all, of which so large a share is prefill's through a day.
-    pub fn new(point: &ServingPoint, gpu: UsdPerHour, prefill: f64) -> Self {
+    /// `gpu` is the cost of an accelerator's hour on the mean of all; where prefill has nodes of another kind so large a share of
+    /// all cost is theirs.
+    pub fn new(point: &ServingPoint, gpu: UsdPerHour, cluster: &Cluster, of_prefill: f64) -> Self {
+        let prefill = point.share_of_prompts(dearer(cluster, of_prefill));
         let second = gpu.over(Seconds::new(1.0)) * point.accelerators_per_replica();
         let (request, state) = (&point.request, &point.state);
         let rate = state.requests_per_second / point.peak_to_mean;
@@ -167,7 +181,7 @@ impl TokenCosts {
             input: of(prefill - to_cached, request.input.max(f64::MIN_POSITIVE)),
             cached: (request.cached > 0.0).then(|| of(to_cached, request.cached)),
             output: of(1.0 - prefill, request.output),
-            blended: of(1.0, request.input + request.cached + request.output),
+            blended: of(1.0, request.tokens()),
         }
     }
 

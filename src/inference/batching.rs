@@ -34,6 +34,11 @@ pub struct Request {
 }
 
 impl Request {
+    /// All tokens, of its prompt and its answer.
+    pub fn tokens(&self) -> f64 {
+        self.input + self.cached + self.output
+    }
+
     /// Tokens in the cache of a sequence in decode, on average.
     pub fn context(&self) -> f64 {
         self.input + self.cached + self.output / 2.0 + self.beyond

@@ -18,6 +18,8 @@ pub struct Filled {
     pub room: Room,
     /// The most that it serves: as many as end where it is full, or prompts in chunks find steps for.
     pub most: RequestRate,
+    /// Share of its time that is prefill's then.
+    pub prefilling: f64,
     /// Sequences in decode beside which prompts still find as many steps as their chunks share; as many as there is room for,
     /// where they always do.
     pub beside_chunks: f64,
@@ -61,9 +63,10 @@ impl Replica<'_> {
         } else {
             room.requests
         };
-        let most = ends(&token(beside_chunks), beside_chunks);
+        let full = token(beside_chunks);
+        let (most, prefilling) = (ends(&full, beside_chunks), full.stall / full.total());
         let turns = self.rate_with_turns(request, room, &prefills, alone);
-        Filled { room, most, beside_chunks, turns, prefills, alone }
+        Filled { room, most, prefilling, beside_chunks, turns, prefills, alone }
     }
 
     /// The rate at which as many are in the engine on average as leave each adapter its turn.

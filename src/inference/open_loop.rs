@@ -97,7 +97,7 @@ impl Replica<'_> {
         filled: &Filled,
         scratch: &mut Scratch,
     ) -> Result<(SteadyState, Latencies), Overload> {
-        let Filled { room, most, beside_chunks, turns, prefills: together, alone: prefill } = *filled;
+        let Filled { room, most, beside_chunks, turns, prefills: together, alone: prefill, .. } = *filled;
         let served = scratch.over_prompts(|timed| timed.served);
         let least = served.mean;
         // Prefills of the others hold a token up, and none of its own.

@@ -10,13 +10,14 @@ use super::page::{Block, Grid, Page, Section};
 use super::planned_tenants::{apart_json, tenant_blocks};
 use super::settings::settings;
 use super::sweep_words::layout_toml;
+use super::work_words::tokens_in_words;
 use crate::evaluate::Evaluation;
 use crate::scenario::{Cluster, TopologyChoice};
 use crate::search::{Binding, Deployment, Plan, PlanAnswer, PlanSize, Sizing};
 use crate::units::significant;
 
 /// The figures of an answer's row, with their heads.
-const COLUMNS: [(&str, &str); 10] = [
+const COLUMNS: [(&str, &str); 11] = [
     ("Replicas", "serving.replicas_count"),
     ("Open in each", "serving.open_per_replica_count"),
     ("Open in all", "serving.open_count"),
@@ -25,6 +26,7 @@ const COLUMNS: [(&str, &str); 10] = [
     ("Fabric", "fabric.capex_usd"),
     ("Power", "facility.total_kw"),
     ("Cost over the horizon", "cost.total_usd"),
+    ("Mtok", "cost.usd_per_mtok_blended"),
     ("Mtok of prompts", "cost.usd_per_mtok_input"),
     ("Mtok of answers", "cost.usd_per_mtok_output"),
 ];
@@ -75,8 +77,8 @@ fn sized(sizing: &Sizing) -> String {
 }
 
 /// What people look for first, and the rest: all of it side by side is wider than a screen.
-const FIGURES: [&str; 6] =
-    ["GPUs", "Replicas", "Open in all", "Cost over the horizon", "Mtok of prompts", "Mtok of answers"];
+const FIGURES: [&str; 7] =
+    ["GPUs", "Replicas", "Open in all", "Cost over the horizon", "Mtok", "Mtok of prompts", "Mtok of answers"];
 const MORE: [&str; 5] = ["TTFT, P95", "TPOT, P95", "Open in each", "Fabric", "Power"];
 
 /// Some columns of a table, those of words before those of figures, with the places of rows before them.
@@ -115,6 +117,7 @@ pub fn plan_page(plan: &Plan) -> Page {
             Block::Text(format!("What binds: {}.", bound.join("; "))),
             Block::Text(best.sizing.as_ref().map_or_else(String::new, sized)),
         ];
+        blocks.extend(tokens_in_words(&best.evaluation).map(Block::Text));
         blocks.extend([
             Block::Grid(part(&whole, &[&["Node", "On", "Topology"], &FIGURES[..]])),
             Block::Grid(part(&whole, &[&["Layout", "What binds"], &MORE[..]])),

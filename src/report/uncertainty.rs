@@ -31,13 +31,13 @@ const HEADLINES: [(&str, bool); 21] = [
     ("cost.capex_usd", false),
     ("cost.opex_per_year_usd", false),
     ("cost.usd_per_gpu_hour", false),
+    ("cost.usd_per_mtok_blended", false),
     ("cost.usd_per_mtok_input", false),
     ("cost.usd_per_mtok_output", false),
-    ("cost.usd_per_mtok_blended", false),
     ("cost.usd_per_run", false),
 ];
 /// What a figure hangs on is shown for the last of these that a scenario has.
-const MAIN: [&str; 3] = ["cost.usd_per_gpu_hour", "cost.usd_per_mtok_output", "cost.usd_per_run"];
+const MAIN: [&str; 3] = ["cost.usd_per_gpu_hour", "cost.usd_per_mtok_blended", "cost.usd_per_run"];
 /// So many inputs are shown; programs get all.
 const WIDEST: usize = 12;
 

@@ -1,6 +1,6 @@
 //! What is asked of a cluster, in sentences.
 
-use super::figure::grouped;
+use super::figure::{grouped, percent};
 use super::settings::limit_key;
 use crate::evaluate::{BatchBound, Evaluation, ServingPoint};
 use crate::parallelism::Layout;
@@ -18,7 +18,22 @@ pub(super) fn work_in_words(evaluation: &Evaluation) -> Vec<String> {
         .zip(evaluation.serving)
         .map(|(serving, point)| serving_in_words(serving, &point, scenario.cluster.prefill.as_ref()));
     let batch = evaluation.serving.and_then(|point| batch_in_words(&point));
-    trained.into_iter().chain(served).chain(batch).collect()
+    trained.into_iter().chain(served).chain(batch).chain(tokens_in_words(evaluation)).collect()
+}
+
+/// What a million tokens cost as they come, and then by kind.
+pub(super) fn tokens_in_words(evaluation: &Evaluation) -> Option<String> {
+    let (costs, request) = (evaluation.token_costs()?, evaluation.serving?.request);
+    let (prompt, answers) = (request.input + request.cached, costs.output);
+    let mix = significant(prompt / request.output, 3);
+    let mix = if request.cached > 0.0 {
+        format!("{mix}:1 of prompts to answers, {} of prompts cached", percent(request.cached / prompt))
+    } else {
+        format!("{mix}:1 of prompts to answers")
+    };
+    let cached = costs.cached.map_or_else(String::new, |cached| format!(", {cached} of cached ones"));
+    let fresh = if request.input > 0.0 { format!("{} of prompts{cached}, ", costs.input) } else { String::new() };
+    Some(format!("{} a million tokens ({mix}): {fresh}{answers} of answers.", costs.blended))
 }
 
 /// How many sequences are in decode at once and what keeps them from being more, where that is neither those that come nor those

@@ -17,6 +17,7 @@ pub(crate) fn is_conditional(metric: &Metric) -> bool {
         "cost.break_even_utilisation",
         "cost.memory_tiers",
         "cost.prefill_share",
+        "cost.prompts_share",
     ];
     let kept_by_hosts = metric.key == "training.other_host_s";
     let asked_for = ["facility.budget_", "_per_task", "_per_success"].iter().any(|part| metric.key.contains(part));

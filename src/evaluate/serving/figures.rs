@@ -92,12 +92,22 @@ impl ServingPoint {
         (self.layout.ranks() * self.replicas + workers) as f64 / (self.accelerators as f64 * f64::from(self.slices))
     }
 
-    /// Share of the accelerators' time that is prefill's; the rest is decode's.
-    pub fn prefill_share(&self) -> f64 {
-        if self.pool.is_some() {
-            return self.prefill_accelerators() as f64 / (self.accelerators_per_replica() * self.replicas as f64);
+    /// Share of what a request takes that is its prompt's, with everything as full as it can be: of a replica's time, or of pools
+    /// the time of their accelerators for a request where each serves its own most, one of prefill's costing so many times one of
+    /// decode's.
+    ///
+    /// By this a cost is split that is paid whatever is served (practical capacity; Kaplan and Anderson, Time-driven activity-based
+    /// costing, Harvard Business Review, November 2004): what stands idle is nobody's, and so both kinds' in proportion. A pool
+    /// that is larger than it need be, because nodes are whole or a peak is to come, does not make its own tokens dearer than those
+    /// of the other.
+    pub fn share_of_prompts(&self, dearer: f64) -> f64 {
+        if !self.request.decodes() {
+            return 1.0;
         }
-        if self.request.decodes() { self.state.stall / self.state.tpot } else { 1.0 }
+        let Some(pool) = self.pool else { return self.prefilling };
+        let of = |engines: u64, ranks: u64, most: RequestRate| (engines * ranks) as f64 / most.value();
+        let prompt = of(pool.workers - self.spares, pool.layout.ranks(), pool.most) * dearer;
+        prompt / (prompt + of(self.replicas, self.layout.ranks(), pool.finished))
     }
 }
 

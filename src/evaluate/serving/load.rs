@@ -10,7 +10,8 @@ use crate::scenario::{Arrivals, Serving};
 use crate::units::{RequestRate, Seconds};
 
 /// Replicas that prefill and decode, each its part of what is asked; figures are of the one to which most requests come, so many
-/// times the mean. The most requests a second that one serves, what bounds its batch, and what it comes to.
+/// times the mean. The most requests a second that one serves, the share of its time that is prefill's then, what bounds its batch, and
+/// what it comes to.
 pub(super) fn together(
     replica: &Replica<'_>,
     serving: &Serving,
@@ -18,7 +19,7 @@ pub(super) fn together(
     largest: Largest,
     (replicas, busiest): (u64, f64),
     (coming, scratch): (&Coming<'_>, &mut Scratch),
-) -> Result<(RequestRate, BatchBound, Served), Infeasible> {
+) -> Result<((RequestRate, f64), BatchBound, Served), Infeasible> {
     let filled = replica.filled(request, largest.room, coming, scratch);
     // A benchmark's requests of one length, all there at the start, go on in step. In a queue that does not empty places come free one
     // by one, so that a step takes in no more than have just ended however many wait.
@@ -95,7 +96,7 @@ pub(super) fn together(
         _ if matches!(serving.arrivals, Arrivals::Concurrency(_)) && !full() => BatchBound::Open,
         _ => BatchBound::Prefill,
     };
-    Ok((most, bound, served))
+    Ok(((most, filled.prefilling), bound, served))
 }
 
 /// Pools of prefill and decode.

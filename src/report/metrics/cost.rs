@@ -43,18 +43,21 @@ figures! {
     "cost.prefill_share_ratio": Ratio, "Prefill's share of the cost", "Where it has nodes of another kind: their own lines, and of all others its share of power, price or number, whichever they are paid by.";
         "annualised lines x share of prefill's nodes / annualised" from ["cluster.prefill.node", "cluster.prefill.accelerators", "cost.annualised_per_year_usd"]
         => |e| { e.scenario.cluster.prefill.as_ref()?; e.built.shares_of_prefill().cost };
-    "cost.usd_per_mtok_input": Usd, "Million tokens of prompts", "That are not cached: their part of prefill's share of the time, or of the cost where it has nodes of another kind.";
-        "useful hour of a GPU x prefill's share of the time x share of the prompt's work / tokens an hour"
-        from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "cost.prefill_share_ratio", "serving.requests_per_s", "serving.input_tokens", "serving.prefill_stall_s"] => |e| e.token_costs()?.input;
-    "cost.usd_per_mtok_cached": Usd, "Million cached tokens of prompts", "Their part of prefill's share of the time: attention to them.";
-        "useful hour of a GPU x prefill's share of the time x share of attention to cached tokens / tokens an hour"
-        from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "cost.prefill_share_ratio", "serving.requests_per_s", "serving.prefix_hit", "serving.prefill_stall_s"] => |e| e.token_costs()?.cached?;
-    "cost.usd_per_mtok_output": Usd, "Million tokens of answers", "Decode's share of the time, idle time too.";
-        "useful hour of a GPU x decode's share of the time / tokens an hour"
-        from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "cost.prefill_share_ratio", "serving.requests_per_s", "serving.output_tokens", "serving.tpot_s"] => |e| e.token_costs()?.output;
-    "cost.usd_per_mtok_blended": Usd, "Million tokens, prompts and answers", "All tokens alike.";
+    "cost.prompts_share_ratio": Ratio, "Prompts' share of the cost", "What a prompt takes of a request where as much is served as can be, of a replica's time or of both pools'; hours that stand idle are shared out alike.";
+        "prompt's time / (prompt's + answer's), each at the most that is served; times the cost of their own nodes where these are of another kind"
+        from ["serving.most_requests_per_s", "serving.prefill_most_requests_per_s", "serving.decode_most_requests_per_s", "cost.prefill_share_ratio"] => |e| e.share_of_prompts()?;
+    "cost.usd_per_mtok_blended": Usd, "Million tokens, prompts and answers", "All tokens alike: all that is paid, idle hours too, over all that are served; comparable between layouts, pools and loads at one mix.";
         "useful hour of a GPU / tokens of prompts and answers an hour"
         from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.input_tokens", "serving.output_tokens"] => |e| e.token_costs()?.blended;
+    "cost.usd_per_mtok_input": Usd, "Million tokens of prompts", "That are not cached: their part of what prompts bear.";
+        "useful hour of a GPU x prompts' share of the cost x share of the prompt's work / tokens an hour"
+        from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "cost.prompts_share_ratio", "serving.requests_per_s", "serving.input_tokens"] => |e| e.token_costs()?.input;
+    "cost.usd_per_mtok_cached": Usd, "Million cached tokens of prompts", "Their part of what prompts bear: attention to them.";
+        "useful hour of a GPU x prompts' share of the cost x share of attention to cached tokens / tokens an hour"
+        from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "cost.prompts_share_ratio", "serving.requests_per_s", "serving.prefix_hit"] => |e| e.token_costs()?.cached?;
+    "cost.usd_per_mtok_output": Usd, "Million tokens of answers", "What prompts do not bear.";
+        "useful hour of a GPU x (1 - prompts' share of the cost) / tokens an hour"
+        from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "cost.prompts_share_ratio", "serving.requests_per_s", "serving.output_tokens"] => |e| e.token_costs()?.output;
     "cost.usd_per_mtok_used": Usd, "  of it capacity used", "Of all tokens alike: what they would cost by use alone.";
         "million tokens x capacity used" from ["cost.usd_per_mtok_blended", "serving.capacity.used_ratio"] => |e| e.cost_of_capacity()?.used;
     "cost.usd_per_mtok_off_peak": Usd, "  there for the peak", "The same: reserved for the peak of a day, and idle on its mean.";
@@ -84,8 +87,8 @@ figures! {
     "cost.usd_per_mtok_output_power": Usd, "  of all these, power", "Electricity, and the building or colocation that is paid by the kilowatt.";
         "the elements together x share of a year's cost that is paid by the kilowatt or kilowatt-hour" from ["cost.usd_per_mtok_output_weights", "cost.annualised_per_year_usd", "sites.electricity", "sites.colocation"]
         => |e| e.cost_elements()?.power;
-    "cost.energy_per_mtok_output_kwh": KilowattHours, "Energy of a million tokens of answers", "What the facility takes meanwhile; its price is in the costs above.";
-        "average facility power / answers' tokens an hour" from ["facility.average_total_kw", "serving.requests_per_s", "serving.output_tokens"]
+    "cost.energy_per_mtok_output_kwh": KilowattHours, "Energy of a million tokens of answers, with prompts", "What the facility takes while they are made, for their prompts too; its price is in the costs above. Of answers alone: `facility.energy_kwh_per_mtok_output`.";
+        "energy of a million tokens, all alike x tokens of prompts and answers / answers'" from ["facility.energy_kwh_per_mtok_blended", "serving.input_tokens", "serving.output_tokens"]
         => |e| e.cost_elements()?.energy;
     "cost.price_usd_per_mtok_input": Usd, "Million tokens of prompts, at the margin", "The price that leaves the wanted share of itself.";
         "cost / (1 - margin)" from ["cost.usd_per_mtok_input", "finance.margin"] => |e| of_million(e.prices_at_margin()?.input);

@@ -68,7 +68,7 @@ figures! {
         "emissions of a useful GPU-hour x cost of a million / cost of a useful GPU-hour"
         from ["facility.emissions_gco2e_per_useful_gpu_hour", "cost.usd_per_mtok_cached", "cost.usd_per_useful_gpu_hour"]
         => |e| e.token_footprint()?.cached?.emissions;
-    "facility.energy_kwh_per_mtok_output": KilowattHours, "Energy of a million tokens of answers", "The same, idle time too.";
+    "facility.energy_kwh_per_mtok_output": KilowattHours, "Energy of a million tokens of answers", "Without their prompts: their part of the useful hours.";
         "energy of a useful GPU-hour x cost of a million / cost of a useful GPU-hour"
         from ["facility.energy_kwh_per_useful_gpu_hour", "cost.usd_per_mtok_output", "cost.usd_per_useful_gpu_hour"]
         => |e| e.token_footprint()?.output.energy;

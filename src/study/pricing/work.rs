@@ -53,8 +53,7 @@ impl Work {
         // Tokens of the hours in use, in millions; base numbers, because they are counted.
         let served = evaluation.serving.filter(|_| evaluation.point.is_none());
         let millions = served.map(|serving| {
-            let tokens = serving.request.input + serving.request.cached + serving.request.output;
-            serving.mean_rate().value() * (self.useful / Seconds::new(1.0)) * tokens / 1e6
+            serving.mean_rate().value() * (self.useful / Seconds::new(1.0)) * serving.request.tokens() / 1e6
         });
         Reading {
             hour: self.per_useful_hour(total),
