@@ -17,6 +17,7 @@ mod most_served;
 mod network;
 mod parts;
 mod prepared;
+mod rounded_spares;
 mod run;
 mod serving;
 mod shares_of_prefill;

@@ -18,9 +18,9 @@ pub struct TenantShare {
     pub busiest: f64,
     /// The same on the mean of a day.
     pub mean: f64,
-    /// Its part of what all cost.
+    /// Its part of what all cost, of an hour of calendar time.
     pub cost: UsdPerHour,
-    /// The same over its tokens, of prompts and answers.
+    /// The same over its tokens, of prompts and answers, in the share of hours that are in use.
     pub price: UsdPerToken,
     /// How its requests are answered while a replica has most to do; none where that is as much as it serves with no latency to keep.
     pub latencies: Option<Latencies>,
@@ -76,9 +76,11 @@ fn shared_out(all: UsdPerHour, parts: &[Part]) -> Vec<UsdPerHour> {
 }
 
 impl Evaluation {
-    /// Cost of so many accelerators, owned.
+    /// Cost of so many accelerators at work for an hour of calendar time, with their part of the spares: all at work cost what the
+    /// cluster does.
     pub fn cost_of_tenants(&self, accelerators: f64) -> UsdPerHour {
-        self.unit_costs.per_gpu_hour * accelerators
+        let bought = self.built.drivers.accelerators as f64 / f64::from(self.scenario.cluster.accelerators);
+        self.unit_costs.per_gpu_hour * (accelerators * bought)
     }
 
     /// The bill of one tenant of each class. What an arrangement costs is shared out by what each takes: the replicas that are its own,
@@ -141,8 +143,9 @@ impl Evaluation {
             })
             .collect();
         let costs = shared_out(self.cost_of_tenants(accelerators), &parts);
+        let used = self.scenario.finance.utilisation.get();
         let share = |((class, taken), cost): ((&TenantClass, Taken), UsdPerHour)| {
-            let price = cost.over(HOUR) / (tokens * class.mean.over(HOUR));
+            let price = cost.over(HOUR) / (tokens * (class.mean.over(HOUR) * used));
             let latencies = self.latencies_at(serving, taken.load);
             TenantShare { busiest: taken.busiest, mean: taken.mean, cost, price, latencies }
         };

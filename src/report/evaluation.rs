@@ -6,9 +6,10 @@ use super::figure::{Group, Metric, Value, grouped, percent};
 use super::layout_search;
 use super::metrics::{metric, of_group};
 use super::page::{Block, Grid, Page, Section};
+use super::rounded_spares::rounded_spares;
 use super::settings::{Origin, Setting, settings};
 use super::stages::stage_grid;
-use super::tenants::tenant_grid;
+use super::tenants::{billed, tenant_grid};
 use super::uneven_experts::uneven_experts;
 use super::ways_search;
 use super::work_words::work_in_words;
@@ -82,7 +83,10 @@ pub fn evaluation_page(evaluation: &Evaluation) -> Page {
         let mut blocks = vec![Block::Grid(grid)];
         match group {
             Group::Training => blocks.extend(evaluation.run.as_ref().and_then(stage_grid).map(Block::Grid)),
-            Group::Serving => blocks.extend(tenant_grid(evaluation).map(Block::Grid)),
+            Group::Serving => {
+                blocks.extend(tenant_grid(evaluation).map(Block::Grid));
+                blocks.extend(billed(evaluation).map(Block::Text));
+            }
             Group::Fabric => {
                 blocks.push(Block::Grid(parts(&evaluation.built.parts)));
                 for network in evaluation.built.side.iter().filter(|network| !network.parts.is_empty()) {
@@ -250,6 +254,7 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
         price_note(evaluation),
         "Bases, best first: datasheet, quote, measured, secondary (a text that restates one of these), derived, assumed. A figure is no better than the weakest of its inputs.".to_owned(),
     ]);
+    notes.extend(rounded_spares(evaluation));
     notes.extend(padding(evaluation));
     notes.extend(uncalibrated(evaluation));
     notes.extend(shared(evaluation));

@@ -24,6 +24,7 @@ mod page;
 mod plan;
 mod planned_tenants;
 mod pricing;
+mod rounded_spares;
 mod scaling;
 mod settings;
 mod stages;

@@ -8,6 +8,7 @@ use super::figure::{grouped, percent};
 use super::metrics::metric;
 use super::page::{Block, Grid, Page, Section};
 use super::planned_tenants::{apart_json, tenant_blocks};
+use super::rounded_spares::rounded_spares;
 use super::settings::settings;
 use super::sweep_words::layout_toml;
 use super::work_words::tokens_in_words;
@@ -118,6 +119,7 @@ pub fn plan_page(plan: &Plan) -> Page {
             Block::Text(best.sizing.as_ref().map_or_else(String::new, sized)),
         ];
         blocks.extend(tokens_in_words(&best.evaluation).map(Block::Text));
+        blocks.extend(rounded_spares(&best.evaluation).map(Block::Text));
         blocks.extend([
             Block::Grid(part(&whole, &[&["Node", "On", "Topology"], &FIGURES[..]])),
             Block::Grid(part(&whole, &[&["Layout", "What binds"], &MORE[..]])),

@@ -54,6 +54,24 @@ pub(super) fn tenant_grid(evaluation: &Evaluation) -> Option<Grid> {
     Some(grid)
 }
 
+/// What bills come to, and what of the cluster is in none.
+pub(super) fn billed(evaluation: &Evaluation) -> Option<String> {
+    let (tenants, at_work) = (evaluation.tenants()?, f64::from(evaluation.scenario.cluster.accelerators));
+    let (bills, all) = (evaluation.cost_of_tenants(tenants.pooled), evaluation.cost_of_tenants(at_work));
+    let left = at_work - tenants.pooled;
+    let beside = if left > 0.0 {
+        let rest = evaluation.cost_of_tenants(left);
+        format!("; the {} GPUs that they do not need together cost {rest} and are in no bill", significant(left, 4))
+    } else if left < 0.0 {
+        format!("; they need {} GPUs more than there are", significant(-left, 4))
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "Bills are of hours of calendar time with their part of the spares, and what a million tokens cost is of hours in use, as above. Pooled, all bills are {bills} of the cluster's {all}{beside}."
+    ))
+}
+
 /// The same for programs.
 pub(super) fn tenant_objects(evaluation: &Evaluation) -> Option<Json> {
     let share = |share: TenantShare| {

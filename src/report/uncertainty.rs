@@ -74,6 +74,7 @@ pub fn uncertainty_page(answer: &Uncertainty, aims: &[Aim]) -> Page {
     for variant in variants {
         let heading = if variant.name.is_empty() { "How figures spread".to_owned() } else { variant.name.clone() };
         let mut blocks = vec![Block::Grid(spread(variant, aims))];
+        blocks.extend(beside(variant, aims).map(Block::Text));
         if variant.feasible < *samples as usize {
             blocks.push(Block::Text(format!("{} of {samples} samples can be.", variant.feasible)));
         }
@@ -115,6 +116,28 @@ fn spread(variant: &Uncertain, aims: &[Aim]) -> Grid {
         }
     }
     grid
+}
+
+/// Figures whose typical value is outside P10 to P90, and why that can be.
+fn beside(variant: &Uncertain, aims: &[Aim]) -> Option<String> {
+    let outside = |figure: &Spreading| {
+        let (typical, [low, _, high]) = (figure.typical?, figure.quantiles?);
+        // A figure that none of the inputs moves is the same in all samples, but for rounding.
+        let rounding = typical.abs() * 1e-9;
+        Some(typical < low - rounding || typical > high + rounding)
+    };
+    let named: Vec<String> = aims
+        .iter()
+        .zip(&variant.figures)
+        .filter(|(_, figure)| outside(figure).unwrap_or(false))
+        .map(|(aim, _)| label(aim))
+        .collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "Typical values outside P10 to P90: {}. Each input lies as often above its typical value as below, but ranges reach further to one side, and that all inputs are typical at once is rare.",
+            named.join("; ")
+        )
+    })
 }
 
 fn tornado(answer: &Uncertainty, aim: &Aim, figure: &Spreading) -> Grid {

@@ -33,7 +33,8 @@ pub(super) fn tokens_in_words(evaluation: &Evaluation) -> Option<String> {
     };
     let cached = costs.cached.map_or_else(String::new, |cached| format!(", {cached} of cached ones"));
     let fresh = if request.input > 0.0 { format!("{} of prompts{cached}, ", costs.input) } else { String::new() };
-    Some(format!("{} a million tokens ({mix}): {fresh}{answers} of answers.", costs.blended))
+    let used = percent(evaluation.scenario.finance.utilisation.get());
+    Some(format!("{} a million tokens ({mix}; {used} of hours in use): {fresh}{answers} of answers.", costs.blended))
 }
 
 /// How many sequences are in decode at once and what keeps them from being more, where that is neither those that come nor those

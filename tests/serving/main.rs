@@ -4,6 +4,7 @@
 
 mod benchmark;
 mod context;
+mod costs;
 mod days;
 mod engine;
 mod open;

@@ -206,7 +206,10 @@ fn each_tenant_has_a_bill_and_a_latency_in_each_arrangement() {
     let bills = json["serving"]["tenants"].as_array().unwrap();
     assert_eq!(bills.len(), 2);
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
-    let gpu = json["cost"]["usd_per_gpu_hour"].as_f64().unwrap();
+    // 72 GPUs are bought for 64 at work, and four fifths of the hours are in use.
+    let gpu = json["cost"]["usd_per_gpu_hour"].as_f64().unwrap() * 72.0 / 64.0;
+    let cluster = json["cost"]["annualised_per_year_usd"].as_f64().unwrap() / 8_760.0;
+    assert!((gpu * 64.0 / cluster - 1.0).abs() < 1e-9);
     for how in ["apart", "reallocated", "pooled"] {
         // Bills add up to what the arrangement costs, and prices to what tokens of a request take.
         let all: f64 = bills.iter().map(|bill| number(&bill["count"]) * number(&bill[how]["usd_per_hour"])).sum();
@@ -214,7 +217,7 @@ fn each_tenant_has_a_bill_and_a_latency_in_each_arrangement() {
         assert!((all / (gpus * gpu) - 1.0).abs() < 1e-9, "{how}");
         assert!((all / figure(&json, &format!("tenants_{how}_usd_per_hour")) - 1.0).abs() < 1e-9);
         for bill in bills {
-            let tokens = number(&bill["mean_requests_per_s"]) * 3_600.0 * 2_560.0;
+            let tokens = number(&bill["mean_requests_per_s"]) * 3_600.0 * 2_560.0 * 0.8;
             let price = number(&bill[how]["usd_per_hour"]) / tokens * 1e6;
             assert!((number(&bill[how]["usd_per_mtok"]) / price - 1.0).abs() < 1e-9);
             assert!((number(&bill[how]["usd_per_month"]) / number(&bill[how]["usd_per_hour"]) - 730.0).abs() < 1e-9);
@@ -238,6 +241,16 @@ fn each_tenant_has_a_bill_and_a_latency_in_each_arrangement() {
             assert!(cost(how) <= cost("apart") * (1.0 + 1e-9), "{how}: {} of {}", cost(how), cost("apart"));
         }
     }
+    // Where their requests are what is served, all tokens at their prices and the hours of the GPUs that they do not need are what the
+    // cluster costs, and on all of it what a million tokens cost is the same as without tenants.
+    let tenants = format!("[{office}, {night}]");
+    let served = of(&tenants, &["serving.arrivals=\"tenants\""]);
+    let bills = served["serving"]["tenants"].as_array().unwrap();
+    let mean = |bill: &Value| number(&bill["count"]) * number(&bill["mean_requests_per_s"]);
+    let paid: f64 = bills.iter().map(|bill| mean(bill) * number(&bill["pooled"]["usd_per_mtok"])).sum();
+    let all: f64 = bills.iter().map(mean).sum::<f64>() * served["cost"]["usd_per_mtok_blended"].as_f64().unwrap();
+    let pooled = figure(&served, "tenants_pooled_count");
+    assert!((paid / all - pooled / 64.0).abs() < 1e-9, "{paid} of {all} on {pooled}");
     let saved = |how: &str| figure(&json, &format!("tenants_{how}_saves_ratio"));
     assert!(saved("pooling") > saved("reallocation") && saved("reallocation") > 0.05, "{}", saved("reallocation"));
     assert!(

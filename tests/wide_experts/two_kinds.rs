@@ -174,8 +174,15 @@ fn parts_of_both_kinds_are_counted_powered_and_paid() {
     let owned = of(&json, "cost", "usd_per_useful_gpu_hour") * 272.0 / 3_600.0 * 1e6;
     assert!((rate * tokens / owned - 1.0).abs() < 1e-9);
     let share = of(&json, "cost", "prefill_share_ratio");
+    assert!(share > 144.0 / 272.0, "{share}");
+    // Prompts and answers pay for both pools by what each takes of its own where it is full: so much of a year's cost over so
+    // many a second.
+    let [taken_in, finished] =
+        ["prefill_most_requests_per_s", "decode_most_requests_per_s"].map(|key| of(&json, "serving", key));
+    let by_capacity = share / taken_in / (share / taken_in + (1.0 - share) / finished);
     let prompts = rate * 1_024.0 * of(&json, "cost", "usd_per_mtok_input") / owned;
-    assert!((prompts / share - 1.0).abs() < 1e-9 && share > 144.0 / 272.0, "{prompts} and {share}");
+    assert!((prompts / by_capacity - 1.0).abs() < 1e-9, "{prompts} and {by_capacity}");
+    assert!((of(&json, "cost", "prompts_share_ratio") / by_capacity - 1.0).abs() < 1e-9);
 }
 
 #[test]

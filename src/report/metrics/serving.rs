@@ -134,14 +134,14 @@ figures! {
     "serving.tenants_pooled_count": Count, "GPUs with tenants pooled", "Where all share replicas: at their busiest hour together, or where hours are not known, as if busiest times were independent.";
         "most, over a day's hours, of all requests; or tenants x mean + sqrt(tenants) x (peak - mean), / most that a replica serves, in whole replicas" from ["serving.tenants.mean", "serving.tenants.peak", "serving.tenants.count", "serving.tenants.busiest_hour", "serving.slice"]
         => |e| e.tenants()?.pooled;
-    "serving.tenants_apart_usd_per_hour": UsdPerHour, "All tenants apart", "What their GPUs cost, owned.";
-        "GPUs x a GPU for an hour, owned" from ["serving.tenants_apart_count", "cost.usd_per_gpu_hour"]
+    "serving.tenants_apart_usd_per_hour": UsdPerHour, "All tenants apart", "What their GPUs cost for an hour of calendar time, with their part of the spares.";
+        "GPUs x a GPU for an hour, owned x GPUs bought / at work" from ["serving.tenants_apart_count", "cost.usd_per_gpu_hour", "cluster.spares"]
         => |e| e.cost_of_tenants(e.tenants()?.apart);
     "serving.tenants_reallocated_usd_per_hour": UsdPerHour, "  with parts given by the hour", "The same.";
-        "GPUs x a GPU for an hour, owned" from ["serving.tenants_reallocated_count", "cost.usd_per_gpu_hour"]
+        "GPUs x a GPU for an hour, owned x GPUs bought / at work" from ["serving.tenants_reallocated_count", "cost.usd_per_gpu_hour", "cluster.spares"]
         => |e| e.cost_of_tenants(e.tenants()?.reallocated?);
     "serving.tenants_pooled_usd_per_hour": UsdPerHour, "  pooled", "The same.";
-        "GPUs x a GPU for an hour, owned" from ["serving.tenants_pooled_count", "cost.usd_per_gpu_hour"]
+        "GPUs x a GPU for an hour, owned x GPUs bought / at work" from ["serving.tenants_pooled_count", "cost.usd_per_gpu_hour", "cluster.spares"]
         => |e| e.cost_of_tenants(e.tenants()?.pooled);
     "serving.tenants_reallocation_saves_ratio": Ratio, "Saved by giving parts by the hour", "Share of what tenants apart cost.";
         "1 - reallocated / apart" from ["serving.tenants_reallocated_usd_per_hour", "serving.tenants_apart_usd_per_hour"]

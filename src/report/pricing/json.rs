@@ -12,7 +12,7 @@ use crate::provenance::Basis;
 use crate::scenario::Amortisation;
 use crate::study::pricing::{Answer, OfferTurn, PricedOffer, PricingStudy, Reading};
 use crate::tco::{ProForma, Year};
-use crate::units::{Quantity, SECONDS_PER_DAY, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
+use crate::units::{Quantity, SECONDS_PER_DAY, SECONDS_PER_YEAR, Seconds, Tokens, Usd, UsdPerHour};
 
 /// A study as JSON.
 pub fn pricing_json(study: &PricingStudy) -> String {
@@ -49,10 +49,11 @@ pub(super) fn figures(offer: &PricedOffer) -> Vec<(&'static str, Option<f64>)> {
         ),
         ("usd_per_useful_gpu_hour", of(|answer| Some(answer.per_useful_gpu_hour.value()))),
         ("usd_per_run", of(|answer| Some(answer.total.value()))),
-        ("usd_per_mtok_input", of(|answer| answer.tokens.map(|tokens| tokens.input.value()))),
-        ("usd_per_mtok_cached", of(|answer| answer.tokens?.cached.map(Usd::value))),
-        ("usd_per_mtok_output", of(|answer| answer.tokens.map(|tokens| tokens.output.value()))),
-        ("usd_per_mtok_blended", of(|answer| answer.tokens.map(|tokens| tokens.blended.value()))),
+        ("tokens_count", of(|answer| answer.work.tokens(&answer.evaluation).map(|tokens| tokens / Tokens::new(1.0)))),
+        ("usd_per_mtok_blended", of(|answer| answer.million_tokens().map(Usd::value))),
+        ("usd_per_mtok_input", of(|answer| answer.by_kind().map(|tokens| tokens.input.value()))),
+        ("usd_per_mtok_cached", of(|answer| answer.by_kind()?.cached.map(Usd::value))),
+        ("usd_per_mtok_output", of(|answer| answer.by_kind().map(|tokens| tokens.output.value()))),
         ("usd_per_pflop_day", of(|answer| answer.pflop_day().map(Usd::value))),
         ("usd_per_task", of(|answer| answer.task().map(|(task, _)| task.value()))),
         ("usd_per_success", of(|answer| answer.task().map(|(_, success)| success.value()))),
@@ -231,7 +232,9 @@ pub(super) fn turn(turn: OfferTurn) -> (&'static str, Option<f64>) {
     match turn {
         OfferTurn::Utilisation(share) => ("finance.utilisation", (share <= 1.0).then_some(share)),
         OfferTurn::Whatever(less) => ("finance.utilisation", less.then_some(0.0)),
-        OfferTurn::Time(time) => ("held_months", time.map(|time| time / Seconds::new(SECONDS_PER_YEAR / 12.0))),
+        OfferTurn::Time { after, .. } => {
+            ("held_months", after.map(|time| time / Seconds::new(SECONDS_PER_YEAR / 12.0)))
+        }
     }
 }
 

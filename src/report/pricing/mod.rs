@@ -147,12 +147,14 @@ fn break_even(study: &PricingStudy) -> Vec<String> {
                 "\"{own}\" costs {} than \"{rent}\" whatever share of the hours is in use: all are paid for either way.",
                 if less { "less" } else { "more" }
             ),
-            OfferTurn::Time(Some(time)) => {
+            OfferTurn::Time { after: Some(time), .. } => {
                 format!(
                     "What is paid for \"{own}\" is less than for \"{rent}\" after {time}, at the job's utilisation."
                 )
             }
-            OfferTurn::Time(None) => format!("What is paid for \"{own}\" never falls below that for \"{rent}\"."),
+            OfferTurn::Time { after: None, life } => format!(
+                "What is paid for \"{own}\" never falls below that for \"{rent}\" within its accelerators' life of {life}."
+            ),
         }
     };
     study.break_even.iter().map(text).collect()
@@ -235,6 +237,7 @@ fn notes(study: &PricingStudy) -> Vec<String> {
          nobody uses; rented ones the time that is paid for."
             .to_owned(),
     );
+    notes.extend(answered(study).find_map(|(_, answer)| tokens_note(answer)));
     notes.push(
         "What an offer hangs on are the ranges of the catalog, what software reaches among them, of the study and of money, one \
          after the other; `uncertainty` samples all of them together."
@@ -244,6 +247,17 @@ fn notes(study: &PricingStudy) -> Vec<String> {
         notes.push(format!("Other amounts are dollars at a fixed rate: {}.", currency.rate()));
     }
     notes
+}
+
+/// How many tokens offers are compared by, where anything is served.
+fn tokens_note(answer: &Answer) -> Option<String> {
+    answer.work.tokens(&answer.evaluation)?;
+    let finance = &answer.evaluation.scenario.finance;
+    Some(format!(
+        "Every offer is for the tokens of the hours in use, {} of a year by the job's `finance.utilisation` unless an offer says another: APIs \
+         and hours that are rented are paid for these alone, owners pay for all hours. With 1 the rate is served all year.",
+        percent(finance.utilisation.get())
+    ))
 }
 
 /// Why an offer has no return, in full.

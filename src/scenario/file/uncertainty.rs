@@ -77,6 +77,17 @@ pub enum Spread {
         /// The most.
         high: f64,
     },
+    /// As often below a number as above it, nearer to it than to two others on either side (the double triangle that estimators of
+    /// costs take where ranges reach further to one side; AACE International, Recommended Practice 41R-08, 2008): how a value of
+    /// the catalog spreads over its range.
+    DoubleTriangular {
+        /// The least.
+        low: f64,
+        /// As often below as above.
+        median: f64,
+        /// The most.
+        high: f64,
+    },
     /// Its logarithm is normal.
     LogNormal {
         /// As often below as above.
@@ -186,7 +197,9 @@ impl Spread {
     pub(super) fn mistake(&self) -> Option<(&'static str, &'static str)> {
         let spreads = match self {
             Self::Uniform { low, high } => low < high,
-            Self::Triangular { low, mode, high } => low <= mode && mode <= high && low < high,
+            Self::Triangular { low, mode: between, high } | Self::DoubleTriangular { low, median: between, high } => {
+                low <= between && between <= high && low < high
+            }
             Self::LogNormal { median, p90 } => *median > 0.0 && p90 > median,
             Self::Empirical(values) => !values.is_empty(),
         };
@@ -198,7 +211,9 @@ impl Spread {
         }
         let reckons = |numbers: &[f64]| numbers.iter().all(|number| number.abs() <= LARGEST);
         let within = match self {
-            Self::Uniform { low, high } | Self::Triangular { low, high, .. } => reckons(&[*low, *high]),
+            Self::Uniform { low, high }
+            | Self::Triangular { low, high, .. }
+            | Self::DoubleTriangular { low, high, .. } => reckons(&[*low, *high]),
             Self::LogNormal { median, p90 } => {
                 reckons(&[*p90]) && *median >= LARGEST.recip() && p90 / median <= MOST_LOGNORMAL
             }

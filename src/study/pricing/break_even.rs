@@ -12,9 +12,13 @@ pub enum OfferTurn {
     Utilisation(f64),
     /// Hours that are not in use are paid for either way, so that no share of them turns the order: whether owning costs less.
     Whatever(bool),
-    /// What has been paid for owning, from the beginning on, is less than for renting after this time; at the job's
-    /// utilisation, not discounted. None where it never is.
-    Time(Option<Seconds>),
+    /// What has been paid for owning, from the beginning on, against what renting comes to; at the job's utilisation, not discounted.
+    Time {
+        /// After this it is less; none where accelerators do not live as long.
+        after: Option<Seconds>,
+        /// How long they live.
+        life: Seconds,
+    },
 }
 
 /// Where the order of two offers turns.
@@ -46,7 +50,9 @@ pub(super) fn all(offers: &[PricedOffer]) -> Vec<OfferBreakEven> {
                 _ => OfferTurn::Utilisation(utilisation(own, price)),
             };
             found.push(OfferBreakEven { between: between.clone(), turn });
-            found.push(OfferBreakEven { between, turn: OfferTurn::Time(time(own, price)) });
+            let life = own.evaluation.scenario.finance.accelerator_life;
+            let after = time(own, price).filter(|after| *after <= life);
+            found.push(OfferBreakEven { between, turn: OfferTurn::Time { after, life } });
         }
     }
     found
@@ -59,7 +65,7 @@ fn utilisation(own: &Answer, price: crate::units::UsdPerHour) -> f64 {
     (own.evaluation.unit_costs.per_gpu_hour * (bought / at_work) / price).max(0.0)
 }
 
-/// When owning has cost less altogether. Parts that wear out before are not bought again in this.
+/// When owning has cost less altogether, if nothing wears out before.
 fn time(own: &Answer, price: crate::units::UsdPerHour) -> Option<Seconds> {
     let costs = &own.evaluation.built.costs;
     let (_, at_work) = counts(own);

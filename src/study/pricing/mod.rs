@@ -26,7 +26,7 @@ use crate::evaluate::{Evaluation, Footprint, Infeasible, TokenCosts};
 use crate::scenario::{Scenario, ScenarioFile};
 use crate::search::evaluate;
 use crate::sweep::{catalog_has, catalog_unused};
-use crate::units::{Factor, Fraction, SECONDS_PER_DAY, Seconds, Usd, UsdPerHour};
+use crate::units::{Factor, Fraction, SECONDS_PER_DAY, Seconds, Tokens, Usd, UsdPerHour, UsdPerToken};
 use file::{DPUS, DpusFile, FREED, OfferFile};
 use rent::Rent;
 
@@ -79,6 +79,19 @@ impl Answer {
     /// What 10^15 model FLOPs a second for a day cost, where anything is trained.
     pub fn pflop_day(&self) -> Option<Usd> {
         Some(self.per_useful_gpu_hour.over(self.evaluation.pflop_day()?))
+    }
+
+    /// What a million tokens cost, all alike, where anything is served and nothing trained.
+    pub fn million_tokens(&self) -> Option<Usd> {
+        self.work.tokens(&self.evaluation).map(|_| self.typical.headline)
+    }
+
+    /// The same by kind, or what is asked for each where they are bought.
+    pub fn by_kind(&self) -> Option<TokenCosts> {
+        let Bought::Api(Metered { prices, .. }) = &self.bought else { return self.tokens };
+        let of = |price: UsdPerToken| price * Tokens::new(1e6);
+        let cached = (self.evaluation.serving?.request.cached > 0.0).then(|| of(prices.cached));
+        Some(TokenCosts { input: of(prices.input), cached, output: of(prices.output), blended: self.typical.headline })
     }
 
     /// What a task and a success of agents cost, where there are agents.

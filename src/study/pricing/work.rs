@@ -3,7 +3,7 @@
 use super::Reading;
 use crate::evaluate::Evaluation;
 use crate::tco::ProForma;
-use crate::units::{SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
+use crate::units::{SECONDS_PER_YEAR, Seconds, Tokens, Usd, UsdPerHour};
 
 /// What is paid for: a training run, or a year of serving.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,17 +50,21 @@ impl Work {
 
     /// What an offer comes to that costs so much, and whose project has these years where it is owned.
     pub(super) fn reading(self, evaluation: &Evaluation, total: Usd, years: Option<&ProForma>) -> Reading {
-        // Tokens of the hours in use, in millions; base numbers, because they are counted.
-        let served = evaluation.serving.filter(|_| evaluation.point.is_none());
-        let millions = served.map(|serving| {
-            serving.mean_rate().value() * (self.useful / Seconds::new(1.0)) * serving.request.tokens() / 1e6
-        });
+        let million = Tokens::new(1e6);
         Reading {
             hour: self.per_useful_hour(total),
-            headline: millions.map_or(total, |millions| total / millions),
+            headline: self.tokens(evaluation).map_or(total, |tokens| total * (million / tokens)),
             present_value: years.map(|years| years.net_present_value),
             owners_return: years.and_then(|years| years.levered_return.as_ref().ok().copied()),
         }
+    }
+
+    /// Tokens of prompts and answers that are served in it, none where it trains: those of the hours in use, which are as many
+    /// however they are paid for.
+    pub fn tokens(self, evaluation: &Evaluation) -> Option<Tokens> {
+        let serving = evaluation.serving.filter(|_| evaluation.point.is_none())?;
+        // The base number, because they are counted.
+        Some(Tokens::new(serving.mean_rate().value() * (self.useful / Seconds::new(1.0)) * serving.request.tokens()))
     }
 
     /// What an accelerator's hour of useful work costs.

@@ -212,7 +212,9 @@ fn walk(node: &Node, key: &str, present: Present<'_>, inputs: &mut Vec<Input>) {
     }
 }
 
-/// A value with its range: most often near the value, never beyond the range.
+/// A value with its range: as often above the value as below, nearer to it than to the ends, and never beyond the range. A triangle
+/// about the value would have most of a range that reaches far to one side beyond it, so that what many such values add up to
+/// is hardly ever as small as where each is as it is stated.
 fn of_range(node: &Node, key: &str) -> Option<Input> {
     let texts = ["low", "value", "high"].map(|part| node.at_path(part).map(Node::to_string));
     let [Some(low), Some(value), Some(high)] = texts else { return None };
@@ -227,7 +229,7 @@ fn of_range(node: &Node, key: &str) -> Option<Input> {
         return None;
     }
     let around = [before.to_owned(), after.to_owned()];
-    Some(Input { key: key.to_owned(), spread: Spread::Triangular { low, mode: number, high }, around })
+    Some(Input { key: key.to_owned(), spread: Spread::DoubleTriangular { low, median: number, high }, around })
 }
 
 /// What stands before a number, the number, and what stands after it.
@@ -252,7 +254,7 @@ mod tests {
         }
         let node = Node { value: Value::Table(table), ..Node::default() };
         let input = of_range(&node, "k").unwrap();
-        assert_eq!(input.spread, Spread::Triangular { low: 5.0, mode: 30.0, high: 300.0 });
+        assert_eq!(input.spread, Spread::DoubleTriangular { low: 5.0, median: 30.0, high: 300.0 });
         assert_eq!(input.text(0.0), "5 s");
     }
 

@@ -32,6 +32,13 @@ pub(in crate::sweep) fn quantile(spread: &Spread, share: f64) -> f64 {
                 high - ((1.0 - share) * width * (high - mode)).sqrt()
             }
         }
+        Spread::DoubleTriangular { low, median, high } => {
+            if share < 0.5 {
+                low + (median - low) * (2.0 * share).sqrt()
+            } else {
+                high - (high - median) * (2.0 * (1.0 - share)).sqrt()
+            }
+        }
         Spread::LogNormal { median, p90 } => {
             let normal = Normal::standard();
             let deviation = (p90 / median).ln() / normal.inverse_cdf(P90);
@@ -68,6 +75,14 @@ mod tests {
         assert!((quantile(&triangular, 0.05) - 1.0).abs() < 1e-12);
         assert!((quantile(&triangular, 0.2) - 2.0).abs() < 1e-12);
         assert!((quantile(&triangular, 0.5) - 3.675_44).abs() < 1e-5);
+        // Half of all lie on either side of the median, nearer to it than to the ends: 0 + 2 sqrt(0.25) at an eighth.
+        let double = Spread::DoubleTriangular { low: 0.0, median: 2.0, high: 10.0 };
+        for (share, expected) in [(0.0, 0.0), (0.125, 1.0), (0.5, 2.0), (0.875, 6.0), (1.0, 10.0)] {
+            assert!((quantile(&double, share) - expected).abs() < 1e-12, "{share}");
+        }
+        // As often there as above.
+        let from = Spread::DoubleTriangular { low: 0.0, median: 0.0, high: 10.0 };
+        assert!(quantile(&from, 0.49).abs() < 1e-12 && quantile(&from, 0.51) > 0.0);
         let lognormal = Spread::LogNormal { median: 2.0, p90: 6.0 };
         assert!((quantile(&lognormal, 0.5) - 2.0).abs() < 1e-9);
         assert!((quantile(&lognormal, 0.9) - 6.0).abs() < 1e-6);
