@@ -46,9 +46,9 @@ pub const HEADLINES: &[(&str, &str)] = &[
     ("Opex a year", "cost.opex_per_year_usd"),
     ("A GPU for an hour, owned", "cost.usd_per_gpu_hour"),
     ("Cost of the run", "cost.usd_per_run"),
-    ("Million tokens, all alike", "cost.usd_per_mtok_blended"),
+    ("Million tokens, prompts and answers", "cost.usd_per_mtok_blended"),
     ("Million tokens of prompts", "cost.usd_per_mtok_input"),
-    ("Million cached tokens", "cost.usd_per_mtok_cached"),
+    ("Million cached tokens of prompts", "cost.usd_per_mtok_cached"),
     ("Million tokens of answers", "cost.usd_per_mtok_output"),
 ];
 

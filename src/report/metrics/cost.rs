@@ -49,6 +49,14 @@ figures! {
     "cost.usd_per_mtok_blended": Usd, "Million tokens, prompts and answers", "All tokens alike: all that is paid, idle hours too, over all that are served; comparable between layouts, pools and loads at one mix.";
         "useful hour of a GPU / tokens of prompts and answers an hour"
         from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.input_tokens", "serving.output_tokens"] => |e| e.token_costs()?.blended;
+    "cost.usd_per_mtok_used": Usd, "  of it capacity used", "Of all tokens alike: what they would cost by use alone.";
+        "million tokens x capacity used" from ["cost.usd_per_mtok_blended", "serving.capacity.used_ratio"] => |e| e.cost_of_capacity()?.used;
+    "cost.usd_per_mtok_off_peak": Usd, "  there for the peak", "The same: reserved for the peak of a day, and idle on its mean.";
+        "million tokens x capacity there for the peak" from ["cost.usd_per_mtok_blended", "serving.capacity.off_peak_ratio"] => |e| e.cost_of_capacity()?.off_peak;
+    "cost.usd_per_mtok_headroom": Usd, "  left free at the peak", "The same: reserved so that latencies are what they are.";
+        "million tokens x capacity left free" from ["cost.usd_per_mtok_blended", "serving.capacity.headroom_ratio"] => |e| e.cost_of_capacity()?.headroom;
+    "cost.usd_per_mtok_standby": Usd, "  to spare", "The same: replicas that stand by.";
+        "million tokens x capacity to spare" from ["cost.usd_per_mtok_blended", "serving.capacity.standby_ratio"] => |e| e.cost_of_capacity()?.standby;
     "cost.usd_per_mtok_input": Usd, "Million tokens of prompts", "That are not cached: their part of what prompts bear.";
         "useful hour of a GPU x prompts' share of the cost x share of the prompt's work / tokens an hour"
         from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "cost.prompts_share_ratio", "serving.requests_per_s", "serving.input_tokens"] => |e| e.token_costs()?.input;
@@ -58,14 +66,6 @@ figures! {
     "cost.usd_per_mtok_output": Usd, "Million tokens of answers", "What prompts do not bear.";
         "useful hour of a GPU x (1 - prompts' share of the cost) / tokens an hour"
         from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "cost.prompts_share_ratio", "serving.requests_per_s", "serving.output_tokens"] => |e| e.token_costs()?.output;
-    "cost.usd_per_mtok_used": Usd, "  of it capacity used", "Of all tokens alike: what they would cost by use alone.";
-        "million tokens x capacity used" from ["cost.usd_per_mtok_blended", "serving.capacity.used_ratio"] => |e| e.cost_of_capacity()?.used;
-    "cost.usd_per_mtok_off_peak": Usd, "  there for the peak", "The same: reserved for the peak of a day, and idle on its mean.";
-        "million tokens x capacity there for the peak" from ["cost.usd_per_mtok_blended", "serving.capacity.off_peak_ratio"] => |e| e.cost_of_capacity()?.off_peak;
-    "cost.usd_per_mtok_headroom": Usd, "  left free at the peak", "The same: reserved so that latencies are what they are.";
-        "million tokens x capacity left free" from ["cost.usd_per_mtok_blended", "serving.capacity.headroom_ratio"] => |e| e.cost_of_capacity()?.headroom;
-    "cost.usd_per_mtok_standby": Usd, "  to spare", "The same: replicas that stand by.";
-        "million tokens x capacity to spare" from ["cost.usd_per_mtok_blended", "serving.capacity.standby_ratio"] => |e| e.cost_of_capacity()?.standby;
     "cost.usd_per_mtok_output_with_prompts": Usd, "Million tokens of answers, with prompts", "All that is paid while they are made, for their prompts too.";
         "reading weights + reading caches + arithmetic + messages + waiting" from ["cost.usd_per_mtok_output_weights", "cost.usd_per_mtok_output_kv", "cost.usd_per_mtok_output_compute", "cost.usd_per_mtok_output_network", "cost.usd_per_mtok_output_waiting"]
         => |e| e.cost_elements()?.total();
