@@ -72,11 +72,11 @@ impl Evidence {
     /// Reads what stands behind a price, of a price book or of a study.
     pub fn read(reader: &mut Reader<'_>) -> Self {
         Self {
-            basis: reader.get("basis"),
-            source: reader.get("source"),
-            url: reader.optional("url"),
-            date: reader.get::<Date>("date").0,
-            note: reader.optional("note"),
+            basis: reader.about("how it was come by").get("basis"),
+            source: reader.about("title of the document, or the judgement").get("source"),
+            url: reader.about("where the document is").optional("url"),
+            date: reader.about("day that it is of").get::<Date>("date").0,
+            note: reader.about("what a reader must know to use it").optional("note"),
         }
     }
 }
@@ -95,7 +95,7 @@ pub struct Price {
 impl Price {
     /// Reads a price, of a price book or of a study.
     pub fn read(reader: &mut Reader<'_>) -> Self {
-        Self { part: reader.get("part"), usd: reader.get("usd"), evidence: Evidence::read(reader) }
+        Self { part: reader.about("id of the part").get("part"), usd: reader.about("price of one; that of a node is without its network cards").get("usd"), evidence: Evidence::read(reader) }
     }
 }
 
@@ -138,15 +138,15 @@ impl Line {
     /// Reads a line, of a price book or of a study.
     pub fn read(reader: &mut Reader<'_>) -> Self {
         let before = reader.sink().len();
-        let per = reader.get("per");
+        let per = reader.about("what the amount is multiplied by").get("per");
         let line = Self {
-            name: reader.get("name"),
-            category: reader.get("category"),
+            name: reader.about("what the line is called").get("name"),
+            category: reader.about("when it is paid").get("category"),
             per,
-            amount: reader.either("amount", per == Driver::CapexRatio, Amount::Money, Amount::ShareOfParts),
-            life: reader.optional("life"),
-            escalation: reader.or("escalation", Fraction::ZERO),
-            transports: reader.or("transports", Vec::new()),
+            amount: reader.about("what it costs for one of that; a share where it is per \"capex_ratio\"").either("amount", per == Driver::CapexRatio, Amount::Money, Amount::ShareOfParts),
+            life: reader.about("of what is paid once, the time over which it is written off").usually("that of the accelerators").such_as("10 years").optional("life"),
+            escalation: reader.about("of what is paid every year, its growth a year").usually("0").or("escalation", Fraction::ZERO),
+            transports: reader.about("transports that it is paid with").usually("all").or("transports", Vec::new()),
             evidence: Evidence::read(reader),
         };
         if reader.sink().len() == before {

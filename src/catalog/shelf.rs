@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::currency::{Rates, to_dollars};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean_one_of};
-use crate::document::{DIALECT, Date, Node, Reader, Value};
+use crate::document::{Date, Node, Reader, Value};
 use crate::provenance::{Basis, Source, weakest};
 
 /// A kind of catalog file.
@@ -169,10 +169,7 @@ pub(super) fn schema<T: Part>() -> serde_json::Value {
         reader.optional::<Vec<String>>("gaps");
         T::read(reader)
     };
-    let mut schema = Reader::describe(read).to_json();
-    schema["$schema"] = DIALECT.into();
-    schema["title"] = format!("A file of catalogs/{}: {}", T::FOLDER, T::WHAT).into();
-    schema
+    Reader::describe(read).document(&format!("A file of catalogs/{}: {}", T::FOLDER, T::WHAT))
 }
 
 /// Reports every field that has no source, or more than one.

@@ -8,6 +8,7 @@ use super::{Answer, Session};
 use crate::catalog::Catalog;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::scenario::ScenarioFile;
+use crate::study::pricing::StudyFile;
 
 /// `clusterplan schema`
 #[derive(Debug, Subcommand)]
@@ -17,15 +18,18 @@ pub(super) enum Schema {
         /// accelerators, nodes, switches, fabrics, models, sites, prices, ...
         folder: Option<String>,
     },
-    /// The file of a scenario
+    /// The file of a scenario, with its axes of a sweep
     Scenario,
+    /// The file of a study of prices
+    Study,
 }
 
 impl Schema {
     pub(super) fn run(&self, session: Session) -> (Answer, Session) {
         session.writes_json();
         let schema = match self {
-            Self::Scenario => ScenarioFile::schema(),
+            Self::Scenario => ScenarioFile::shape().document("A scenario"),
+            Self::Study => StudyFile::shape().document("A study of prices"),
             Self::Catalog { folder } => match folder.as_deref().map(folder_of) {
                 None => Value::Object(
                     Catalog::FOLDERS

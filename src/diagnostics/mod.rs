@@ -171,6 +171,15 @@ impl Sink {
         }
     }
 
+    /// Puts an example of a key's own into the mistakes since there were `before`, in place of its unit's.
+    pub fn reword(&self, before: usize, example: &str, own: &str) {
+        let (example, own) = (format!("\"{example}\""), format!("\"{own}\""));
+        for diagnostic in self.0.borrow_mut().iter_mut().skip(before) {
+            diagnostic.message = diagnostic.message.replace(&example, &own);
+            diagnostic.hint = diagnostic.hint.as_ref().map(|hint| hint.replace(&example, &own));
+        }
+    }
+
     /// Adds those of another sink that are not here yet.
     pub fn merge(&self, other: Self) {
         let mut all = self.0.borrow_mut();

@@ -12,9 +12,9 @@ mod value;
 mod write;
 
 pub use merge::SetError;
-pub use reader::{FromNode, Reader};
+pub use reader::{FromNode, KnownKeys, Reader};
 pub use rows::{Column, Rows};
-pub use schema::{DIALECT, Property, Schema};
+pub use schema::{About, Property, Schema};
 pub use value::{Date, Entry, Node, Table, Value};
 
 /// Declares an enum of words for a closed set: the field's own word in text, a variant in the program.

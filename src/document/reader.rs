@@ -1,9 +1,10 @@
 //! From tables to types, collecting every mistake on the way.
 
+use std::cell::OnceCell;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use super::schema::{Record, Schema};
+use super::schema::{About, Property, Record, Schema};
 use super::value::{Node, Table, Value};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
 use crate::units::brief;
@@ -19,6 +20,23 @@ pub trait FromNode: Default {
     /// The kind of value that it is read from.
     fn schema() -> Schema {
         Schema::Any
+    }
+}
+
+/// All keys of a kind of document by dotted path, worked out when they are first needed.
+pub struct KnownKeys {
+    of: fn() -> Vec<String>,
+    all: OnceCell<Vec<String>>,
+}
+
+impl KnownKeys {
+    /// Those that a function works out.
+    pub const fn new(of: fn() -> Vec<String>) -> Self {
+        Self { of, all: OnceCell::new() }
+    }
+
+    fn all(&self) -> &[String] {
+        self.all.get_or_init(self.of)
     }
 }
 
@@ -50,9 +68,14 @@ pub struct Reader<'a> {
     asked: Vec<&'static str>,
     /// Keys reported as missing, and the place of that report in the sink.
     missed: Vec<(&'static str, usize)>,
-    known: &'static [&'static str],
+    known: Option<&'a KnownKeys>,
     sink: &'a Sink,
     record: Option<&'a Record>,
+    /// What is said of the key that is asked for next, and of that which was asked for last.
+    next: Option<About>,
+    last: (&'static str, About),
+    /// Whether keys are described that are there only beside others.
+    sometimes: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -63,7 +86,10 @@ impl<'a> Reader<'a> {
             node.wrong_type(&path, "a table", sink);
             return None;
         };
-        Some(Self { table, at: &node.at, path, asked: Vec::new(), missed: Vec::new(), known: &[], sink, record: None })
+        let (asked, missed) = (Vec::new(), Vec::new());
+        let last = ("", About::default());
+        let (known, record, next, sometimes) = (None, None, None, false);
+        Some(Self { table, at: &node.at, path, asked, missed, known, sink, record, next, last, sometimes })
     }
 
     /// The shape of the table that `read` reads.
@@ -80,8 +106,40 @@ impl<'a> Reader<'a> {
 
     /// Names all keys of the document by dotted path, so that one at the wrong level is told where it belongs.
     #[must_use]
-    pub fn knowing(mut self, keys: &'static [&'static str]) -> Self {
-        self.known = keys;
+    pub fn knowing(mut self, keys: &'a KnownKeys) -> Self {
+        self.known = Some(keys);
+        self
+    }
+
+    /// Those keys.
+    pub fn known(&self) -> &'a [String] {
+        self.known.map_or(&[], KnownKeys::all)
+    }
+
+    /// A reader of a table that `node` is, of the same document.
+    pub fn inside(&self, node: &'a Node, path: impl Into<String>) -> Option<Self> {
+        let known = self.known;
+        Reader::new(node, path, self.sink).map(|mut reader| {
+            reader.known = known;
+            reader
+        })
+    }
+
+    /// Says what the key is that is asked for next, for the schema.
+    pub fn about(&mut self, says: &'static str) -> &mut Self {
+        self.next = Some(About { says, ..About::default() });
+        self
+    }
+
+    /// Says what is taken where that key is left out: a value as TOML writes it, or words.
+    pub fn usually(&mut self, usual: &'static str) -> &mut Self {
+        self.next = self.next.map(|about| About { usual, ..about });
+        self
+    }
+
+    /// Gives an example of that key's own scale, for the schema and for hints.
+    pub fn such_as(&mut self, example: &'static str) -> &mut Self {
+        self.next = self.next.map(|about| About { example, ..about });
         self
     }
 
@@ -95,6 +153,11 @@ impl<'a> Reader<'a> {
         self.sink
     }
 
+    /// The dotted path of the table.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
     /// The dotted path of a key of this table.
     pub fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
@@ -102,7 +165,12 @@ impl<'a> Reader<'a> {
 
     /// The value of a key, unread.
     pub fn node(&mut self, key: &'static str) -> Option<&'a Node> {
-        self.note(key, Schema::default, false);
+        self.node_of(key, Schema::default)
+    }
+
+    /// The value of a key, unread, of which whoever reads it says what it takes.
+    pub fn node_of(&mut self, key: &'static str, schema: impl FnOnce() -> Schema) -> Option<&'a Node> {
+        self.note(key, schema, false);
         self.asked.push(key);
         self.table.get(key)
     }
@@ -125,7 +193,8 @@ impl<'a> Reader<'a> {
         if let Some(value) = self.optional(key) {
             return value;
         }
-        self.missing(key, T::schema().in_words().map(|needed| format!("`{key}` takes {needed}")));
+        let example = self.about_of(key).example;
+        self.missing(key, T::schema().like(example).in_words().map(|needed| format!("`{key}` takes {needed}")));
         T::default()
     }
 
@@ -141,7 +210,19 @@ impl<'a> Reader<'a> {
     pub fn optional<T: FromNode>(&mut self, key: &'static str) -> Option<T> {
         self.note(key, T::schema, false);
         let path = self.path_of(key);
-        self.node(key).map(|node| T::from_node(node, &path, self.sink))
+        let node = self.node(key)?;
+        let before = self.sink.len();
+        let value = T::from_node(node, &path, self.sink);
+        let example = self.about_of(key).example;
+        if let Some(other) = T::schema().example().filter(|_| self.sink.len() > before && !example.is_empty()) {
+            self.sink.reword(before, other, example);
+        }
+        Some(value)
+    }
+
+    /// What is said of a key that has just been asked for.
+    fn about_of(&self, key: &str) -> About {
+        if self.last.0 == key { self.last.1 } else { About::default() }
     }
 
     /// A value with a documented default.
@@ -218,16 +299,30 @@ impl<'a> Reader<'a> {
     /// Whether the shape of the table is asked for and not its values; then what a key takes is written down.
     ///
     /// For keys whose reading depends on their value.
-    pub fn describes(&self, key: &'static str, schema: impl FnOnce() -> Schema, required: bool) -> bool {
+    pub fn describes(&mut self, key: &'static str, schema: impl FnOnce() -> Schema, required: bool) -> bool {
         self.note(key, schema, required);
         self.record.is_some()
     }
 
     /// Writes down what a key takes, where that is asked for.
-    fn note(&self, key: &'static str, schema: impl FnOnce() -> Schema, required: bool) {
-        if let Some(record) = self.record {
-            record.add(key, schema(), required);
+    fn note(&mut self, key: &'static str, schema: impl FnOnce() -> Schema, required: bool) {
+        if let Some(about) = self.next.take() {
+            self.last = (key, about);
         }
+        if let Some(record) = self.record {
+            let about = self.about_of(key);
+            let required = required && !self.sometimes;
+            record.add(Property { key, schema: schema().like(about.example), required, about });
+        }
+    }
+
+    /// What `read` reads where it `holds` that these keys are asked for; the shape of the table has them, and needs none.
+    pub fn when<T>(&mut self, holds: bool, read: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        let describes = self.record.is_some();
+        self.sometimes = describes;
+        let read = (holds || describes).then(|| read(self));
+        self.sometimes = false;
+        read
     }
 
     /// A table that may be there, read by `read`.
@@ -237,7 +332,8 @@ impl<'a> Reader<'a> {
             return None;
         }
         let path = self.path_of(key);
-        let mut reader = Reader::new(self.node(key)?, path, self.sink)?.knowing(self.known);
+        let node = self.node(key)?;
+        let mut reader = self.inside(node, path)?;
         Some(read(&mut reader))
     }
 
@@ -267,9 +363,7 @@ impl<'a> Reader<'a> {
             node.wrong_type(&path, "a list of tables", self.sink);
             return Vec::new();
         };
-        let known = self.known;
-        let reader = |item| Reader::new(item, path.clone(), self.sink).map(|reader| reader.knowing(known));
-        items.iter().filter_map(|item| reader(item).map(|mut reader| read(&mut reader))).collect()
+        items.iter().filter_map(|item| self.inside(item, path.clone()).map(|mut reader| read(&mut reader))).collect()
     }
 
     /// Adds a mistake at a key of this table.
@@ -288,8 +382,8 @@ impl<'a> Reader<'a> {
 
     /// What may have been meant by a key that this table does not have; `missing` are those asked for that are not here.
     fn hint(&self, typed: &str, missing: &[&str]) -> String {
-        let named = |path: &&&str| path.rsplit_once('.').map_or(**path, |(_, key)| key) == typed;
-        let homes: Vec<String> = self.known.iter().filter(named).map(|path| format!("`{path}`")).collect();
+        let named = |path: &&String| path.rsplit_once('.').map_or(path.as_str(), |(_, key)| key) == typed;
+        let homes: Vec<String> = self.known().iter().filter(named).map(|path| format!("`{path}`")).collect();
         if !homes.is_empty() {
             return format!("it belongs at {}", homes.join(" or "));
         }

@@ -172,7 +172,12 @@ impl FromNode for Factor {
 
 impl<Q: Quantity> FromNode for Q {
     fn schema() -> Schema {
-        Schema::Quantity { what: Q::WHAT, example: Q::EXAMPLE }
+        Schema::Quantity {
+            what: Q::WHAT,
+            example: Q::EXAMPLE,
+            units: Q::UNITS.iter().map(|unit| unit.word).collect(),
+            range: None,
+        }
     }
 
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {

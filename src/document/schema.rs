@@ -5,13 +5,14 @@
 //! drift apart.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value as Json, json};
 
 /// The dialect of JSON Schema that is written.
-pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// The kind of value that a key takes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,12 +26,18 @@ pub enum Schema {
     Text,
     /// A calendar date.
     Date,
+    /// A month, as text.
+    Month,
     /// A number with its unit, as text.
     Quantity {
         /// What it is, in words with an article.
         what: &'static str,
         /// A text that is one.
         example: &'static str,
+        /// The words of its units.
+        units: Vec<&'static str>,
+        /// The least and the most, where they are the key's own.
+        range: Option<[String; 2]>,
     },
     /// A whole number within a range.
     Integer {
@@ -58,6 +65,41 @@ pub enum Schema {
     Either(Box<Schema>, Box<Schema>),
 }
 
+/// What is said of a key where it is read; nothing of keys of the catalog, whose fields are told by `catalog show`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// What it is, in words that begin small.
+    pub says: &'static str,
+    /// What is taken where it is left out: a value as TOML writes it, or words; nothing where it must be there or means nothing
+    /// where it is not.
+    pub usual: &'static str,
+    /// A value of the key's own scale, where the example of its unit is of another.
+    pub example: &'static str,
+}
+
+impl About {
+    /// The default as a value, where it is one.
+    pub fn value(&self) -> Option<Json> {
+        serde_json::from_str(self.usual).ok()
+    }
+
+    /// What it is and what stands for it, in sentences.
+    fn sentences(&self, kind: Option<&str>) -> String {
+        let mut text = self.says.to_owned();
+        if let Some(first) = text.get(..1).map(str::to_uppercase) {
+            text.replace_range(..1, &first);
+        }
+        if let Some(kind) = kind {
+            text = if text.is_empty() { kind.to_owned() } else { format!("{text}: {kind}") };
+        }
+        if !self.usual.is_empty() && self.value().is_none() {
+            text.push_str(". By default ");
+            text.push_str(self.usual);
+        }
+        text
+    }
+}
+
 /// A key of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Property {
@@ -67,6 +109,8 @@ pub struct Property {
     pub schema: Schema,
     /// Whether it must be there.
     pub required: bool,
+    /// What is said of it.
+    pub about: About,
 }
 
 /// What a describing reader has been asked so far.
@@ -75,10 +119,10 @@ pub(super) struct Record(RefCell<Vec<Property>>);
 
 impl Record {
     /// Writes a question down; the first about a key counts.
-    pub(super) fn add(&self, key: &'static str, schema: Schema, required: bool) {
+    pub(super) fn add(&self, property: Property) {
         let mut properties = self.0.borrow_mut();
-        if properties.iter().all(|property| property.key != key) {
-            properties.push(Property { key, schema, required });
+        if properties.iter().all(|known| known.key != property.key) {
+            properties.push(property);
         }
     }
 
@@ -102,16 +146,75 @@ impl Schema {
                 (Ok(low), Ok(high)) => Self::Number { low: Some(low), high: Some(high) },
                 _ => self,
             },
+            Self::Quantity { what, example, units, .. } => {
+                Self::Quantity { what, example, units, range: Some([low, high]) }
+            }
             other => other,
+        }
+    }
+
+    /// The same with another example, where it has one.
+    #[must_use]
+    pub(super) fn like(self, example: &'static str) -> Self {
+        match self {
+            Self::Quantity { what, units, range, .. } if !example.is_empty() => {
+                Self::Quantity { what, example, units, range }
+            }
+            Self::Either(one, other) => Self::Either(Box::new(one.like(example)), other),
+            other => other,
+        }
+    }
+
+    /// The example that mistakes show.
+    pub(super) fn example(&self) -> Option<&'static str> {
+        match self {
+            Self::Quantity { example, .. } => Some(example),
+            Self::Either(one, _) => one.example(),
+            _ => None,
+        }
+    }
+
+    /// The dotted paths of all keys, tables too; what is in lists has no path.
+    pub fn paths(&self) -> Vec<String> {
+        match self {
+            Self::Either(one, other) => {
+                let mut paths = one.paths();
+                paths.extend(other.paths());
+                paths
+            }
+            Self::Table(properties) => {
+                let mut paths = Vec::new();
+                for property in properties {
+                    paths.push(property.key.to_owned());
+                    paths.extend(property.schema.paths().iter().map(|below| format!("{}.{below}", property.key)));
+                }
+                let mut seen = BTreeSet::new();
+                paths.retain(|path| seen.insert(path.clone()));
+                paths
+            }
+            _ => Vec::new(),
         }
     }
 
     /// A value, or a value with its range.
     #[must_use]
     pub fn ranged(self) -> Self {
-        let property = |key, required| Property { key, schema: self.clone(), required };
-        let range = Self::Table(vec![property("value", true), property("low", false), property("high", false)]);
+        let property = |key, says, required| {
+            let about = About { says, ..About::default() };
+            Property { key, schema: self.clone(), required, about }
+        };
+        let range = Self::Table(vec![
+            property("value", "the value that is reckoned with", true),
+            property("low", "the least that it may be", false),
+            property("high", "the most that it may be", false),
+        ]);
         Self::Either(Box::new(self), Box::new(range))
+    }
+
+    /// A list of such values.
+    #[must_use]
+    pub fn list(item: Self) -> Self {
+        Self::List(Box::new(item))
     }
 
     /// One word, or something else.
@@ -127,7 +230,8 @@ impl Schema {
             Self::Boolean => "true or false".to_owned(),
             Self::Text => "a text in quotes".to_owned(),
             Self::Date => "a date such as 2026-11-29, without quotes".to_owned(),
-            Self::Quantity { what, example } => format!("{what} such as \"{example}\""),
+            Self::Month => "a month such as \"2024-04\"".to_owned(),
+            Self::Quantity { what, example, .. } => format!("{what} such as \"{example}\""),
             Self::Integer { low, .. } => format!("a whole number from {low}"),
             Self::Number { low: Some(low), high: Some(high) } if *high <= 1.0 => {
                 format!("a number from {low} to {high}")
@@ -147,6 +251,14 @@ impl Schema {
         Some(words)
     }
 
+    /// As JSON Schema of a whole file with that title.
+    pub fn document(&self, title: &str) -> Json {
+        let mut schema = self.to_json();
+        schema["$schema"] = DIALECT.into();
+        schema["title"] = title.into();
+        schema
+    }
+
     /// As JSON Schema, draft 2020-12.
     pub fn to_json(&self) -> Json {
         match self {
@@ -159,8 +271,12 @@ impl Schema {
                 "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
                 "description": "a day as TOML writes it, without quotes: 2026-11-29",
             }),
-            Self::Quantity { what, example } => {
-                json!({ "type": "string", "description": format!("{what}, with its unit"), "examples": [example] })
+            Self::Month => json!({ "type": "string", "pattern": "^20[0-9]{2}-[0-9]{2}$", "examples": ["2024-04"] }),
+            Self::Quantity { what, example, units, range } => {
+                let units = units.join(", ");
+                let range = range.as_ref().map(|[low, high]| format!(", from {low} to {high}")).unwrap_or_default();
+                let words = format!("{what} with its unit ({units}){range}");
+                json!({ "type": "string", "description": words, "examples": [example] })
             }
             Self::Integer { low, high } => json!({ "type": "integer", "minimum": low, "maximum": high }),
             Self::Number { low, high } => {
@@ -176,7 +292,7 @@ impl Schema {
             Self::Table(properties) => {
                 let required: Vec<_> =
                     properties.iter().filter(|property| property.required).map(|property| property.key).collect();
-                let each = properties.iter().map(|property| (property.key.to_owned(), property.schema.to_json()));
+                let each = properties.iter().map(|property| (property.key.to_owned(), property.to_json()));
                 json!({
                     "type": "object",
                     "properties": each.collect::<Map<_, _>>(),
@@ -185,6 +301,21 @@ impl Schema {
                 })
             }
         }
+    }
+}
+
+impl Property {
+    /// The kind of its value with what is said of it.
+    fn to_json(&self) -> Json {
+        let mut json = self.schema.to_json();
+        let words = self.about.sentences(json["description"].as_str());
+        if !words.is_empty() {
+            json["description"] = words.into();
+        }
+        if let Some(usual) = self.about.value() {
+            json["default"] = usual;
+        }
+        json
     }
 }
 

@@ -161,15 +161,21 @@ impl std::fmt::Display for Recompute {
     }
 }
 
+impl Recompute {
+    fn of_table(reader: &mut Reader<'_>) -> (Option<u32>, Option<Vec<Module>>) {
+        let layers =
+            reader.about("layers of a stage that are computed again whole").optional_within("layers", &(1..=u32::MAX));
+        (layers, reader.about("modules that are, of every layer").optional("modules"))
+    }
+}
+
 impl FromNode for Recompute {
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         if !matches!(node.value, Value::Table(_)) {
             return node.one_of(path, Self::WORDS, Self::word, sink).unwrap_or_default();
         }
         let Some(mut reader) = Reader::new(node, path, sink) else { return Self::None };
-        let layers = reader.optional_within("layers", &(1..=u32::MAX));
-        let modules: Option<Vec<Module>> = reader.optional("modules");
-        match (layers, modules) {
+        match Self::of_table(&mut reader) {
             (Some(layers), None) => Self::Layers(layers),
             (None, Some(modules)) if !modules.is_empty() => Self::Modules(Modules::of(&modules)),
             (None, None) if !sink.is_empty() => Self::None,
@@ -184,11 +190,7 @@ impl FromNode for Recompute {
 
     fn schema() -> Schema {
         let words = Schema::Words(Self::WORDS.iter().map(|choice| choice.word()).collect());
-        let table = Reader::describe(|reader| {
-            reader.optional_within("layers", &(1..=u32::MAX));
-            reader.optional::<Vec<Module>>("modules");
-        });
-        Schema::Either(Box::new(words), Box::new(table))
+        Schema::Either(Box::new(words), Box::new(Reader::describe(Self::of_table)))
     }
 }
 

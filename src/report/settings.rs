@@ -5,7 +5,7 @@ use crate::catalog::side_network::Purpose;
 use crate::evaluate::Evaluation;
 use crate::parallelism::{Layout, ServingLayout};
 use crate::scenario::{
-    Agents, Balancing, ExpertImbalance, KEYS, Kept, Lengths, PrefixCaching, RunPlan, Scenario, Serving, Software,
+    Agents, Balancing, ExpertImbalance, Kept, Lengths, Limits, PrefixCaching, RunPlan, Scenario, Serving, Software,
     TierCount, TokenPricesFile, Training,
 };
 use crate::units::{Fraction, Tokens};
@@ -346,7 +346,7 @@ fn tiers_in_words(caching: &PrefixCaching) -> String {
 
 /// The dotted key of a limit.
 pub(super) fn limit_key(key: &str) -> Option<&'static str> {
-    KEYS.iter().copied().find(|dotted| dotted.strip_prefix("serving.limits.") == Some(key))
+    Limits::DOTTED.into_iter().find(|dotted| dotted.strip_prefix("serving.limits.") == Some(key))
 }
 
 fn agents(agents: &Agents) -> Vec<(&'static str, String)> {

@@ -16,7 +16,6 @@ pub use file::{
     signs_of_unit, written,
 };
 pub use fits::{MANAGER_PART, check_adapter, check_fabric_prices, check_kind, check_site_prices};
-pub use keys::KEYS;
 pub use resolve::{
     AdapterSet, Agents, Assumption, BoundFabric, BoundLongHaul, BoundSideNetwork, BoundTier, ByBook, Cluster,
     EngineFeatures, EvaluationPause, FABRIC_SPARES, Finance, GroupShare, Kept, LinkParts, MemoryJob, Money, NodeGroup,

@@ -1,7 +1,7 @@
 //! Number formats of weights, caches and activations, with the scales that go with them.
 
 use crate::diagnostics::{Code, Diagnostic, Sink};
-use crate::document::{FromNode, Node, Reader, choices};
+use crate::document::{FromNode, Node, Reader, Schema, choices};
 use crate::units::Bytes;
 
 choices! {
@@ -143,11 +143,27 @@ impl FromNode for Format {
                 Self::default()
             });
         }
-        Reader::new(node, path, sink).map_or_else(Self::default, |mut reader| Self {
-            number: reader.get("number"),
-            group: reader.optional_within("group", &(1..=1 << 20)).unwrap_or(0),
-            scale_bits: reader.optional("scale_bits").unwrap_or(0),
-        })
+        if node.as_table().is_none() {
+            node.wrong_type(path, "the name of a number format such as \"fp8\"", sink);
+            return Self::default();
+        }
+        Reader::new(node, path, sink).map_or_else(Self::default, |mut reader| Self::of_table(&mut reader))
+    }
+
+    fn schema() -> Schema {
+        Schema::Either(Box::new(Schema::Words(Self::words().collect())), Box::new(Reader::describe(Self::of_table)))
+    }
+}
+
+impl Format {
+    fn of_table(reader: &mut Reader<'_>) -> Self {
+        let group = reader.about("numbers that share a scale").usually("none");
+        let group = group.optional_within("group", &(1..=1 << 20)).unwrap_or(0);
+        Self {
+            number: reader.about("format of a number").get("number"),
+            group,
+            scale_bits: reader.about("bits of that scale").usually("none").optional("scale_bits").unwrap_or(0),
+        }
     }
 }
 

@@ -76,29 +76,70 @@ impl AgentsFile {
         let tokens = 0.0..=MOST_TOKENS;
         let before = r.sink().len();
         let read = Self {
-            users: r.optional("users"),
-            task_every: r.optional_within("task_every", &(shortest..=longest)),
-            agents: r.optional_within("agents", &(1..=MOST_WAYS)),
-            branches: r.optional_within("branches", &(1..=MOST_WAYS)),
-            retries: r.optional_within("retries", &(1.0..=MOST_STEPS)),
+            users: r.about("users who set tasks").optional("users"),
+            task_every: r
+                .about("time between two tasks of a user, on average over all hours")
+                .such_as("30 min")
+                .optional_within("task_every", &(shortest..=longest)),
+            agents: r
+                .about("agents that work on a task side by side")
+                .usually("1")
+                .optional_within("agents", &(1..=MOST_WAYS)),
+            branches: r
+                .about("ways that each agent tries at once")
+                .usually("1")
+                .optional_within("branches", &(1..=MOST_WAYS)),
+            retries: r
+                .about("attempts that a call takes on average, failed ones among them")
+                .usually("1")
+                .optional_within("retries", &(1.0..=MOST_STEPS)),
             run: RunFile {
-                steps: Some(r.within("steps", &(1.0..=MOST_STEPS))),
-                added_tokens: Some(r.within("added_tokens", &tokens)),
-                output_tokens: Some(r.within("output_tokens", &(1.0..=MOST_TOKENS))),
-                reasoning_tokens: r.optional_within("reasoning_tokens", &tokens),
+                steps: Some(
+                    r.about("calls of a run that succeeds, one after another").within("steps", &(1.0..=MOST_STEPS)),
+                ),
+                added_tokens: Some(
+                    r.about("tokens that tools or users add before each further step").within("added_tokens", &tokens),
+                ),
+                output_tokens: Some(
+                    r.about("tokens of an answer, reasoning among them").within("output_tokens", &(1.0..=MOST_TOKENS)),
+                ),
+                reasoning_tokens: r
+                    .about("tokens of an answer that the next prompt lacks")
+                    .usually("0")
+                    .optional_within("reasoning_tokens", &tokens),
             },
-            failed: r.optional_table("failed", RunFile::read).unwrap_or_default(),
-            shared_tokens: r.optional_within("shared_tokens", &tokens),
-            prompt_tokens: r.within("prompt_tokens", &(1.0..=MOST_TOKENS)),
-            success: r.optional("success"),
-            session_hit: r.optional("session_hit"),
-            shared_hit: r.optional("shared_hit"),
-            cache_block: r.optional_within("cache_block", &(1.0..=MOST_TOKENS)),
-            tool_time: r.optional("tool_time"),
-            tool_cost: r.optional("tool_cost"),
-            sandbox: r.optional("sandbox"),
-            approvals: r.optional_within("approvals", &(0.0..=MOST_STEPS)),
-            approval_time: r.optional("approval_time"),
+            failed: r
+                .about("what differs in a run that fails")
+                .optional_table("failed", RunFile::read)
+                .unwrap_or_default(),
+            shared_tokens: r
+                .about("tokens that the prompts of all tasks begin with")
+                .usually("0")
+                .optional_within("shared_tokens", &tokens),
+            prompt_tokens: r
+                .about("tokens of the first prompt beyond the shared ones")
+                .within("prompt_tokens", &(1.0..=MOST_TOKENS)),
+            success: r.about("share of runs that succeed").usually("1").optional("success"),
+            session_hit: r
+                .about("share of further steps that find their session in the cache")
+                .usually("what fits into the memory that running requests leave, or into `serving.cache`")
+                .optional("session_hit"),
+            shared_hit: r
+                .about("share of first steps that find the shared tokens in the cache")
+                .usually("1")
+                .optional("shared_hit"),
+            cache_block: r
+                .about("tokens of a block of the cache, whole ones of which are found again")
+                .usually("16")
+                .optional_within("cache_block", &(1.0..=MOST_TOKENS)),
+            tool_time: r.about("time that the tools of a step take").such_as("2 s").optional("tool_time"),
+            tool_cost: r.about("what the tools of a step cost").such_as("$0.002").optional("tool_cost"),
+            sandbox: r.about("price of the machine that a branch works in").such_as("$0.10/h").optional("sandbox"),
+            approvals: r
+                .about("approvals by a person that a run waits for")
+                .usually("0")
+                .optional_within("approvals", &(0.0..=MOST_STEPS)),
+            approval_time: r.about("time that an approval takes").such_as("5 min").optional("approval_time"),
             at: r.at().clone(),
         };
         // What is no share has been refused, and stands as none.
@@ -121,10 +162,22 @@ impl RunFile {
     fn read(r: &mut Reader<'_>) -> Self {
         let tokens = 0.0..=MOST_TOKENS;
         Self {
-            steps: r.optional_within("steps", &(1.0..=MOST_STEPS)),
-            added_tokens: r.optional_within("added_tokens", &tokens),
-            output_tokens: r.optional_within("output_tokens", &(1.0..=MOST_TOKENS)),
-            reasoning_tokens: r.optional_within("reasoning_tokens", &tokens),
+            steps: r
+                .about("calls of a run that fails")
+                .usually("those of one that succeeds")
+                .optional_within("steps", &(1.0..=MOST_STEPS)),
+            added_tokens: r
+                .about("tokens added before each further step of one that fails")
+                .usually("those of one that succeeds")
+                .optional_within("added_tokens", &tokens),
+            output_tokens: r
+                .about("tokens of an answer in a run that fails")
+                .usually("those of one that succeeds")
+                .optional_within("output_tokens", &(1.0..=MOST_TOKENS)),
+            reasoning_tokens: r
+                .about("tokens of such an answer that the next prompt lacks")
+                .usually("those of one that succeeds")
+                .optional_within("reasoning_tokens", &tokens),
         }
     }
 }

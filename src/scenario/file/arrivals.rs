@@ -52,6 +52,10 @@ impl Default for ArrivalTerms {
     }
 }
 
+/// The forms that it has.
+const EXPECTED: &str =
+    "\"max\", \"trace\", \"tenants\", { rate = \"40 request/s\" }, { concurrency = 64 } or { prompts = 3000 }";
+
 /// `serving.arrivals`
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ArrivalsFile {
@@ -63,8 +67,6 @@ pub(crate) struct ArrivalsFile {
 
 impl FromNode for ArrivalsFile {
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
-        const EXPECTED: &str =
-            "\"max\", \"trace\", \"tenants\", { rate = \"40 request/s\" }, { concurrency = 64 } or { prompts = 3000 }";
         let of = |kind| Self { kind, ..Self::default() };
         match node.as_str() {
             Some("max") => return of(Some(Arrivals::Most)),
@@ -80,23 +82,45 @@ impl FromNode for ArrivalsFile {
             node.wrong_type(path, EXPECTED, sink);
             return of(Some(Arrivals::Most));
         }
-        let Some(mut r) = Reader::new(node, path, sink) else { return of(Some(Arrivals::Most)) };
+        Reader::new(node, path, sink).map_or(of(Some(Arrivals::Most)), |mut r| Self::of_table(&mut r, node))
+    }
+
+    fn schema() -> Schema {
+        let table = Reader::describe(|r| Self::of_table(r, &Node::default()));
+        Schema::Either(Box::new(Schema::Words(vec!["max", "trace", "tenants"])), Box::new(table))
+    }
+}
+
+impl ArrivalsFile {
+    fn of_table(r: &mut Reader<'_>, node: &Node) -> Self {
+        let (path, sink) = (r.path().to_owned(), r.sink());
         let before = sink.len();
-        let rate: Option<RequestRate> = r.optional("rate");
+        let rate: Option<RequestRate> =
+            r.about("requests that come in a time by themselves, on the mean of a day").optional("rate");
         if sink.len() == before && rate == Some(RequestRate::ZERO) {
             let message = format!("`{path}.rate` is no request at all");
             r.report("rate", Code::OutOfRange, message, "such as \"40 request/s\", or leave serving out");
         }
-        let concurrency = r.optional_within("concurrency", &(1..=MOST_OPEN));
+        let concurrency = r
+            .about("requests that are open at once, each followed by another as it ends")
+            .optional_within("concurrency", &(1..=MOST_OPEN));
         let before = sink.len();
-        r.bounded::<Factor>("cv", &(0.0..=MOST_CV));
+        r.about("standard deviation over the mean of the times between two requests: 1 where they come at random")
+            .usually("1")
+            .bounded::<Factor>("cv", &(0.0..=MOST_CV));
         let cv: Option<Factor> = r.optional("cv");
         if sink.len() == before && cv.is_some_and(|cv| cv.get() > MOST_CV) {
             let message = format!("`{path}.cv` is above {MOST_CV}");
             r.report("cv", Code::OutOfRange, message, "1 where requests come at random, some more in bursts");
         }
-        let prompts = r.optional_within("prompts", &(1..=MOST_OPEN));
-        let replay: Option<bool> = r.optional("replay");
+        let prompts = r
+            .about("prompts that a benchmark sends in all")
+            .usually("without end")
+            .optional_within("prompts", &(1..=MOST_OPEN));
+        let replay: Option<bool> = r
+            .about("whether requests come when they did in the trace, its time stretched to the rate")
+            .usually("false")
+            .optional("replay");
         let kind = match (rate, concurrency) {
             (Some(rate), None) => Arrivals::Rate(rate),
             (None, Some(open)) => Arrivals::Concurrency(open),
@@ -128,17 +152,5 @@ impl FromNode for ArrivalsFile {
         }
         let (cv, replay) = (cv.map_or(1.0, Factor::get), replay.unwrap_or(false));
         Self { kind: Some(kind), terms: ArrivalTerms { cv, replay, prompts, tenants: false } }
-    }
-
-    fn schema() -> Schema {
-        let table = Reader::describe(|r| {
-            r.optional::<RequestRate>("rate");
-            r.optional_within("concurrency", &(1..=MOST_OPEN));
-            r.bounded::<Factor>("cv", &(0.0..=MOST_CV));
-            r.optional::<Factor>("cv");
-            r.optional::<bool>("replay");
-            r.optional_within("prompts", &(1..=MOST_OPEN));
-        });
-        Schema::Either(Box::new(Schema::Words(vec!["max", "trace", "tenants"])), Box::new(table))
     }
 }

@@ -50,7 +50,14 @@ pub(in crate::scenario) struct CacheTierFile {
 impl CacheTierFile {
     fn read(r: &mut Reader<'_>) -> Self {
         let before = r.sink().len();
-        let tier = Self { tier: r.get("tier"), capacity: r.optional("capacity") };
+        let tier = Self {
+            tier: r.about("id of a memory tier").get("tier"),
+            capacity: r
+                .about("what an accelerator has of it")
+                .usually("what is usual of the tier")
+                .such_as("2 TB")
+                .optional("capacity"),
+        };
         if r.sink().len() == before && tier.capacity == Some(Bytes::ZERO) {
             r.report("capacity", Code::OutOfRange, "a tier of no capacity", "leave the tier out");
         }
@@ -61,12 +68,22 @@ impl CacheTierFile {
 impl CacheFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         Self {
-            prefixes: r.optional_within("prefixes", &PREFIXES),
-            prefix_tokens: r.optional_within("prefix_tokens", &TOKENS),
-            popularity: r.optional("popularity"),
-            own_share: r.optional("own_share"),
-            tiers: r.tables("tiers", CacheTierFile::read),
-            routing: r.optional("routing"),
+            prefixes: r
+                .about("different beginnings that prompts have; sessions of agents are their own")
+                .optional_within("prefixes", &PREFIXES),
+            prefix_tokens: r.about("tokens of such a beginning").optional_within("prefix_tokens", &TOKENS),
+            popularity: r.about("exponent of Zipf's law of how often each is asked for").optional("popularity"),
+            own_share: r
+                .about("share of the engine's own cache that keeps prefixes")
+                .usually("0.2")
+                .optional("own_share"),
+            tiers: r
+                .about("memory beyond the accelerators' own that keeps prefixes, the nearest first")
+                .tables("tiers", CacheTierFile::read),
+            routing: r
+                .about("where a router sends requests")
+                .usually("\"balanced\", or \"cache-aware\" of agents")
+                .optional("routing"),
             at: r.at().clone(),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Sink, Span};
-use crate::document::{FromNode, Node, Reader, Value, choices};
+use crate::document::{FromNode, Node, Reader, Schema, Value, choices};
 use crate::units::{Bandwidth, Factor, Fraction, Meters, Watts};
 
 /// The most accelerators of a cluster, far above any announced.
@@ -105,8 +105,10 @@ pub struct PrefillFile {
 impl PrefillFile {
     fn read(r: &mut Reader<'_>) -> Self {
         Self {
-            node: r.get("node"),
-            accelerators: r.within("accelerators", &(1..=MOST_ACCELERATORS)),
+            node: r.about("id of the kind of node that prefill has to itself").get("node"),
+            accelerators: r
+                .about("of the accelerators at work, those on such nodes")
+                .within("accelerators", &(1..=MOST_ACCELERATORS)),
             accelerators_at: r.place("accelerators"),
             at: r.at().clone(),
         }
@@ -125,7 +127,9 @@ pub struct PowerBudget {
 impl PowerBudget {
     fn read(r: &mut Reader<'_>) -> Self {
         let [least, most] = BUDGETS;
-        r.bounded::<Factor>("headroom", &(1.0..=MOST_HEADROOM));
+        r.about("what is kept free of the budget: provisioned power times this stays within it")
+            .usually("1")
+            .bounded::<Factor>("headroom", &(1.0..=MOST_HEADROOM));
         let before = r.sink().len();
         let headroom = r.or("headroom", Factor::ONE);
         if r.sink().len() == before && !(1.0..=MOST_HEADROOM).contains(&headroom.get()) {
@@ -137,7 +141,13 @@ impl PowerBudget {
                 "provisioned power times this stays within the budget: 1.1",
             );
         }
-        Self { budget: r.within("budget", &(least..=most)), headroom }
+        Self {
+            budget: r
+                .about("power that the facility may be connected with, cooling and losses among it")
+                .such_as("20 MW")
+                .within("budget", &(least..=most)),
+            headroom,
+        }
     }
 }
 
@@ -189,10 +199,16 @@ pub struct SitesFile {
 impl SitesFile {
     fn read(r: &mut Reader<'_>) -> Self {
         Self {
-            count: r.within("count", &(2..=MOST_SITES)),
-            distance: r.within("distance", &(Meters::new(1.0)..=FARTHEST)),
-            bandwidth: r.within("bandwidth", &(LEAST_BETWEEN..=MOST_BETWEEN)),
-            link: r.optional("link"),
+            count: r.about("sites that share the cluster").within("count", &(2..=MOST_SITES)),
+            distance: r
+                .about("fibre from one site to another")
+                .such_as("80 km")
+                .within("distance", &(Meters::new(1.0)..=FARTHEST)),
+            bandwidth: r
+                .about("bandwidth of a site towards the others, each direction")
+                .such_as("50 Tbit/s")
+                .within("bandwidth", &(LEAST_BETWEEN..=MOST_BETWEEN)),
+            link: r.about("id of the long-haul link").usually("\"400g-zr\"").optional("link"),
             at: r.at().clone(),
         }
     }
@@ -211,38 +227,74 @@ pub enum TierCount {
 impl ClusterFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         Self {
-            node: r.get("node"),
-            accelerators: r.within("accelerators", &(1..=MOST_ACCELERATORS)),
+            node: r.about("id of the kind of node").get("node"),
+            accelerators: r
+                .about("accelerators at work; spares come on top")
+                .within("accelerators", &(1..=MOST_ACCELERATORS)),
             accelerators_at: r.place("accelerators"),
-            prefill: r.optional_table("prefill", PrefillFile::read),
-            spares: r.optional("spares"),
-            fabric: r.get("fabric"),
+            prefill: r
+                .about("nodes of another kind that prefill of serving has to itself")
+                .optional_table("prefill", PrefillFile::read),
+            spares: r
+                .about("share of accelerators bought on top, up to whole nodes")
+                .usually("0.03")
+                .optional("spares"),
+            fabric: r.about("id of the network between nodes").get("fabric"),
             topology: r
+                .about("how the fabric is built")
                 .optional_table("topology", TopologyFile::read)
                 .unwrap_or_else(|| TopologyFile { at: r.at().clone(), ..TopologyFile::default() }),
-            site: r.get("site"),
-            prices: r.get("prices"),
-            storage: r.optional("storage"),
-            storage_units: r.optional_within("storage_units", &(1..=MOST_ACCELERATORS)),
+            site: r.about("id of the place: its power, cooling, rent and tariff").get("site"),
+            prices: r.about("id of the price book").get("prices"),
+            storage: r.about("id of the storage of checkpoints").usually("\"parallel-flash\"").optional("storage"),
+            storage_units: r
+                .about("units of that storage")
+                .usually("as many as the accelerators need")
+                .optional_within("storage_units", &(1..=MOST_ACCELERATORS)),
             networks: r
+                .about("networks beside the fabric")
                 .optional_table("networks", |r| NetworksFile {
-                    storage: r.optional("storage"),
-                    in_band: r.optional("in_band"),
-                    out_of_band: r.optional("out_of_band"),
+                    storage: r
+                        .about("id of the network to storage, or \"none\"")
+                        .usually("that of the node's ports")
+                        .optional("storage"),
+                    in_band: r
+                        .about("id of the network for management, or \"none\"")
+                        .usually("\"in-band-100g\"")
+                        .optional("in_band"),
+                    out_of_band: r
+                        .about("id of the network of the boards that watch over servers, or \"none\"")
+                        .usually("\"out-of-band-1g\"")
+                        .optional("out_of_band"),
                 })
                 .unwrap_or_default(),
-            fabric_spares: r.optional("fabric_spares"),
-            power: r.optional_table("power", PowerBudget::read),
-            reliability: r.optional("reliability"),
-            network_reliability: r.optional("network_reliability"),
-            tenancy: r.optional("tenancy"),
+            fabric_spares: r
+                .about("share of switches, modules and cables bought on top")
+                .usually("0.02")
+                .optional("fabric_spares"),
+            power: r.about("what the facility may be connected with").optional_table("power", PowerBudget::read),
+            reliability: r
+                .about("id of the failure rates of accelerators")
+                .usually("those of their generation")
+                .optional("reliability"),
+            network_reliability: r
+                .about("id of the failure rates of the network")
+                .usually("\"usual\"")
+                .optional("network_reliability"),
+            tenancy: r
+                .about("who has the cluster: shared ones end jobs for reasons of their own too")
+                .usually("\"dedicated\"")
+                .optional("tenancy"),
         }
     }
 }
 
 impl TopologyFile {
     fn read(r: &mut Reader<'_>) -> Self {
-        let oversubscription: Vec<f64> = r.or("oversubscription", Vec::new());
+        let oversubscription: Vec<f64> = r
+            .about("downward over upward bandwidth at each boundary of tiers, lowest first")
+            .usually("1 at each")
+            .or("oversubscription", Vec::new());
         if let Some(low) = oversubscription.iter().find(|ratio| **ratio < 1.0) {
             let message = format!("an oversubscription of {low} gives a tier more bandwidth up than down");
             r.report("oversubscription", Code::OutOfRange, message, "1 is full bisection; 7 is a seventh of it");
@@ -256,18 +308,28 @@ impl TopologyFile {
             );
         }
         Self {
-            kind: r.or("kind", TopologyKind::RailFatTree),
-            tiers: r.or("tiers", TierCount::Auto),
-            pod: r.optional_within("pod", &(1..=MOST_ACCELERATORS)),
-            planes: r.optional_within("planes", &(1..=MOST_PLANES)),
+            kind: r.about("kind of topology").usually("\"rail-fat-tree\"").or("kind", TopologyKind::RailFatTree),
+            tiers: r.about("tiers of switches").usually("\"auto\"").or("tiers", TierCount::Auto),
+            pod: r
+                .about("accelerators of a pod; of a group, in a dragonfly")
+                .usually("as many as the switches reach")
+                .optional_within("pod", &(1..=MOST_ACCELERATORS)),
+            planes: r
+                .about("planes that each port is split into")
+                .usually("2 of \"multi-plane\", else 1")
+                .optional_within("planes", &(1..=MOST_PLANES)),
             oversubscription,
-            sites: r.optional_table("sites", SitesFile::read),
+            sites: r.about("sites that share the cluster").usually("one site").optional_table("sites", SitesFile::read),
             at: r.at().clone(),
         }
     }
 }
 
 impl FromNode for TierCount {
+    fn schema() -> Schema {
+        Schema::word_or("auto", Schema::Integer { low: 1, high: 3 })
+    }
+
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         match &node.value {
             Value::String(word) if word == "auto" => Self::Auto,

@@ -2,8 +2,7 @@
 
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Diagnostic, Sink, did_you_mean};
-use crate::document::{Entry, Node, Reader, Value};
-use crate::scenario::keys::KEYS;
+use crate::document::{Entry, Node, Reader, Schema, Value};
 
 /// `[compare]`
 #[derive(Clone, Debug, Default)]
@@ -16,12 +15,23 @@ pub struct CompareFile {
 
 impl CompareFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
-        let Some(node) = r.node("vary") else { return Self { vary: Vec::new(), baseline: r.optional("baseline") } };
+        let Some(node) = r
+            .about("keys of the scenario, each with the list of values that it takes in turn")
+            .node_of("vary", || Schema::Keyed(Box::new(Schema::list(Schema::Any))))
+        else {
+            return Self {
+                vary: Vec::new(),
+                baseline: r
+                    .about("the variant that the others are held against")
+                    .usually("the first")
+                    .optional("baseline"),
+            };
+        };
         let mut vary = Vec::new();
         match &node.value {
             Value::Table(table) => {
                 for entry in &table.entries {
-                    check_varied(entry, r.sink());
+                    check_varied(entry, r.known(), r.sink());
                     match &entry.node.value {
                         Value::Array(values) if !values.is_empty() => vary.push((entry.key.clone(), values.clone())),
                         _ => {
@@ -33,17 +43,20 @@ impl CompareFile {
             }
             _ => node.wrong_type("compare.vary", "a table of keys, each with its values", r.sink()),
         }
-        Self { vary, baseline: r.optional("baseline") }
+        Self {
+            vary,
+            baseline: r.about("the variant that the others are held against").usually("the first").optional("baseline"),
+        }
     }
 }
 
 /// Reports a varied key that a scenario does not have.
-fn check_varied(entry: &Entry, sink: &Sink) {
+fn check_varied(entry: &Entry, known: &[String], sink: &Sink) {
     let varies = |key: &str| key != "compare" && !key.starts_with("compare.");
-    if KEYS.contains(&entry.key.as_str()) && varies(&entry.key) {
+    if known.contains(&entry.key) && varies(&entry.key) {
         return;
     }
-    let hint = did_you_mean(&entry.key, KEYS.iter().copied().filter(|key| varies(key))).map_or_else(
+    let hint = did_you_mean(&entry.key, known.iter().map(String::as_str).filter(|key| varies(key))).map_or_else(
         || "name a key by its dotted path, such as \"cluster.fabric\"".to_owned(),
         |key| format!("did you mean \"{key}\"?"),
     );

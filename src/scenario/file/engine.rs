@@ -78,7 +78,9 @@ impl Default for GraphsFile {
 impl GraphsFile {
     fn read(r: &mut Reader<'_>) -> Self {
         let before = r.sink().len();
-        let sizes: Vec<u32> = r.get("batch_sizes");
+        let sizes: Vec<u32> = r
+            .about("sequences of an attention group that graphs are of, each more than the one before")
+            .get("batch_sizes");
         let report = |message: &str, hint: &str| r.report("batch_sizes", Code::OutOfRange, message, hint);
         if r.sink().len() > before {
             return Self::default();
@@ -168,7 +170,12 @@ pub(in crate::scenario) struct SharedFile {
 impl SharedFile {
     fn read(r: &mut Reader<'_>) -> Self {
         let before = r.sink().len();
-        let read = Self { share: r.get("share"), by: r.get("by"), memory: r.optional("memory"), at: r.at().clone() };
+        let read = Self {
+            share: r.about("share of an accelerator that a replica has").get("share"),
+            by: r.about("how replicas share it").get("by"),
+            memory: r.about("memory of each replica").usually("the same share").optional("memory"),
+            at: r.at().clone(),
+        };
         if r.sink().len() == before && read.sharers().is_none() {
             let message =
                 format!("`{}` is {}, and an accelerator takes 48 processes", r.path_of("share"), read.share.get());
@@ -246,13 +253,22 @@ pub(in crate::scenario) struct AdaptersFile {
 impl AdaptersFile {
     fn read(r: &mut Reader<'_>) -> Self {
         Self {
-            count: r.within("count", &ADAPTERS),
-            rank: r.within("rank", &RANKS),
-            resident: r.optional_within("resident", &ADAPTERS),
-            targets: r.optional("targets"),
-            popularity: r.optional("popularity"),
-            from: r.optional("from"),
-            routing: r.optional("routing"),
+            count: r.about("adapters that there are").within("count", &ADAPTERS),
+            rank: r.about("rank of each").within("rank", &RANKS),
+            resident: r
+                .about("adapters in the accelerators' memory at once")
+                .usually("all")
+                .optional_within("resident", &ADAPTERS),
+            targets: r.about("projections that they change").usually("\"attention\"").optional("targets"),
+            popularity: r
+                .about("exponent of Zipf's law of how often each is asked for: 0 is all alike")
+                .usually("0")
+                .optional("popularity"),
+            from: r
+                .about("id of the memory tier that the others wait in")
+                .usually("that of the hosts")
+                .optional("from"),
+            routing: r.about("where a router sends requests of an adapter").usually("\"balanced\"").optional("routing"),
             at: r.at().clone(),
         }
     }
@@ -302,27 +318,27 @@ impl FromNode for Acceptance {
 impl EngineFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         Self {
-            speculation: r.optional_table("speculation", |r| SpeculationFile {
-                draft: r.get("draft"),
-                tokens: r.within("tokens", &DRAFTED),
-                acceptance: r.get("acceptance"),
+            speculation: r.about("tokens that are drafted and then verified in one step").usually("none").optional_table("speculation", |r| SpeculationFile {
+                draft: r.about("id of the model that drafts; \"mtp\" for the checkpoint's own layer, \"eagle\" for a head that was trained apart").get("draft"),
+                tokens: r.about("tokens drafted for each sequence in a step").within("tokens", &DRAFTED),
+                acceptance: r.about("share of them that the model would have chosen too: of all, or of each in turn where those before were accepted").get("acceptance"),
                 at: r.at().clone(),
             }),
-            chunk_tokens: r.optional_within("chunk_tokens", &CHUNK),
-            max_num_seqs: r.optional_within("max_num_seqs", &SEQUENCES),
-            two_batch_overlap: r.optional("two_batch_overlap"),
-            cuda_graphs: r.optional("cuda_graphs"),
-            block_tokens: r.optional_within("block_tokens", &BLOCK),
-            prompt_logprobs: r.optional("prompt_logprobs"),
-            adapters: r.optional_table("adapters", AdaptersFile::read),
-            slice: r.optional("slice"),
-            tenants: r.optional("tenants"),
+            chunk_tokens: r.about("tokens of prompts in a step at most").usually("a prompt whole").optional_within("chunk_tokens", &CHUNK),
+            max_num_seqs: r.about("requests that an attention group takes at once at most").usually("the engine's own").optional_within("max_num_seqs", &SEQUENCES),
+            two_batch_overlap: r.about("whether two halves of a decode batch hide each other's exchange with experts").usually("false").optional("two_batch_overlap"),
+            cuda_graphs: r.about("whether steps of decode are replayed as graphs, or of which batches there are such").usually("true").optional("cuda_graphs"),
+            block_tokens: r.about("tokens of a block of the cache").usually("the engine's own").optional_within("block_tokens", &BLOCK),
+            prompt_logprobs: r.about("whether the probabilities of prompts' own tokens are asked for").usually("false").optional("prompt_logprobs"),
+            adapters: r.about("models fine-tuned by low-rank adapters (LoRA) that are served beside each other").usually("none").optional_table("adapters", AdaptersFile::read),
+            slice: r.about("part of an accelerator that each replica has, by the name of its profile or by its share").usually("all of it").optional("slice"),
+            tenants: r.about("classes of tenants that share the replicas").usually("none").optional("tenants"),
             overlap_at: r.place("two_batch_overlap"),
             graphs_at: r.place("cuda_graphs"),
             expert_imbalance: expert_imbalance(r),
-            attention_data_balance: r.optional_table("attention_data_balance", |r| r.within("wait_steps", &WAITED)),
+            attention_data_balance: r.about("how attention groups wait for each other's prompts").usually("they do not").optional_table("attention_data_balance", |r| r.about("steps that they wait at most").within("wait_steps", &WAITED)),
             balance_at: r.place("attention_data_balance"),
-            poll_steps: r.optional_within("poll_steps", &WAITED),
+            poll_steps: r.about("steps of decode from one look for new requests to the next").usually("before each step").optional_within("poll_steps", &WAITED),
             polls_at: r.place("poll_steps"),
             imbalance_at: r.place("expert_imbalance"),
         }

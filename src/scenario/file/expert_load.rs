@@ -44,7 +44,8 @@ pub(super) fn expert_imbalance(r: &mut Reader<'_>) -> Option<ExpertImbalance> {
         let number = Schema::Number { low: Some(*low), high: Some(*high) };
         Schema::Either(Box::new(number), Box::new(Schema::Words(vec![BY_PLACEMENT])))
     };
-    if r.describes(KEY, schema, false) {
+    let says = "tokens of the busiest of ranks that hold experts whole, over their mean";
+    if r.about(says).usually("\"by-placement\" where ranks hold experts whole").describes(KEY, schema, false) {
         return None;
     }
     match r.node(KEY) {

@@ -60,18 +60,38 @@ impl FinanceFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         let [shortest, longest] = LIVES.map(|days| Seconds::new(days * SECONDS_PER_DAY));
         let read = Self {
-            horizon: r.optional_within("horizon", &(shortest..=longest)),
-            accelerator_life: r.optional_within("accelerator_life", &(shortest..=longest)),
-            cost_of_capital: r.optional("cost_of_capital"),
-            method: r.optional("method"),
-            inflation: r.optional("inflation"),
-            hardware_age: r.optional_within("hardware_age", &(Seconds::ZERO..=longest)),
+            horizon: r
+                .about("time over which costs are added up")
+                .usually("5 years")
+                .such_as("5 years")
+                .optional_within("horizon", &(shortest..=longest)),
+            accelerator_life: r
+                .about("time over which accelerators are written off")
+                .usually("as the price book has it, else 5 years")
+                .such_as("5 years")
+                .optional_within("accelerator_life", &(shortest..=longest)),
+            cost_of_capital: r
+                .about("cost of capital a year, of debt and equity together")
+                .usually("as the price book has it, else 0.11")
+                .optional("cost_of_capital"),
+            method: r.about("how what is bought is spread over its years").usually("\"annuity\"").optional("method"),
+            inflation: r
+                .about("growth a year of what is paid every year and has none of its own")
+                .usually("0")
+                .optional("inflation"),
+            hardware_age: r
+                .about("time from the purchase to the first hour, by method \"epoch\"")
+                .usually("none")
+                .such_as("6 months")
+                .optional_within("hardware_age", &(Seconds::ZERO..=longest)),
             utilisation: None,
-            margin: r.optional("margin"),
-            token_prices: r.optional_table("token_prices", |r| TokenPricesFile {
-                input: r.get("input"),
-                cached: r.optional("cached"),
-                output: r.get("output"),
+            margin: r.about("share of the income that is to be left of tokens sold").optional("margin"),
+            token_prices: r.about("what the same tokens cost elsewhere").optional_table("token_prices", |r| {
+                TokenPricesFile {
+                    input: r.about("of prompts").get("input"),
+                    cached: r.about("of prompts that are in the cache").usually("as others").optional("cached"),
+                    output: r.about("of answers").get("output"),
+                }
             }),
         };
         if read.margin == Some(Fraction::ONE) {
@@ -82,7 +102,9 @@ impl FinanceFile {
             let message = "`finance.hardware_age` says nothing but with method = \"epoch\"";
             r.report("hardware_age", Code::Inconsistent, message, "remove it, or set finance.method = \"epoch\"");
         }
-        r.bounded::<Fraction>("utilisation", &(LEAST_UTILISATION..=1.0));
+        r.about("share of the hours owned that are sold or at work")
+            .usually("0.8")
+            .bounded::<Fraction>("utilisation", &(LEAST_UTILISATION..=1.0));
         let before = r.sink().len();
         let read = Self { utilisation: r.optional("utilisation"), ..read };
         if r.sink().len() == before && read.utilisation.is_some_and(|share| share.get() < LEAST_UTILISATION) {

@@ -24,6 +24,17 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// The dotted keys of limits of all requests, in the order of [`Limits::named`].
+    pub const DOTTED: [&'static str; 7] = [
+        "serving.limits.ttft",
+        "serving.limits.ttft_p95",
+        "serving.limits.ttft_p99",
+        "serving.limits.tpot",
+        "serving.limits.tpot_p95",
+        "serving.limits.tpot_p99",
+        "serving.limits.e2e_p95",
+    ];
+
     /// The least that bounds first tokens, of the mean or of a share; none where nothing does.
     pub fn of_first_token(&self) -> Option<Seconds> {
         [self.ttft, self.ttft_p95, self.ttft_p99].into_iter().flatten().reduce(Seconds::min)
@@ -37,13 +48,33 @@ impl Limits {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         let before = r.sink().len();
         let read = Self {
-            ttft: r.optional("ttft"),
-            ttft_p95: r.optional("ttft_p95"),
-            ttft_p99: r.optional("ttft_p99"),
-            tpot: r.optional("tpot"),
-            tpot_p95: r.optional("tpot_p95"),
-            tpot_p99: r.optional("tpot_p99"),
-            e2e_p95: r.optional("e2e_p95"),
+            ttft: r.about("mean time to the first token").usually("no limit").such_as("500 ms").optional("ttft"),
+            ttft_p95: r
+                .about("time to the first token of 95% of requests")
+                .usually("no limit")
+                .such_as("1 s")
+                .optional("ttft_p95"),
+            ttft_p99: r
+                .about("time to the first token of 99% of requests")
+                .usually("no limit")
+                .such_as("2 s")
+                .optional("ttft_p99"),
+            tpot: r.about("mean time between tokens").usually("no limit").such_as("40 ms").optional("tpot"),
+            tpot_p95: r
+                .about("time between tokens of 95% of them")
+                .usually("no limit")
+                .such_as("50 ms")
+                .optional("tpot_p95"),
+            tpot_p99: r
+                .about("time between tokens of 99% of them")
+                .usually("no limit")
+                .such_as("80 ms")
+                .optional("tpot_p99"),
+            e2e_p95: r
+                .about("time to the last token of 95% of requests")
+                .usually("no limit")
+                .such_as("30 s")
+                .optional("e2e_p95"),
         };
         for (key, limit) in read.named() {
             // What is no time has been refused, and stands as none.
@@ -84,14 +115,8 @@ impl Limits {
 
     /// Each limit under its key.
     pub fn named(&self) -> [(&'static str, Option<Seconds>); 7] {
-        [
-            ("ttft", self.ttft),
-            ("ttft_p95", self.ttft_p95),
-            ("ttft_p99", self.ttft_p99),
-            ("tpot", self.tpot),
-            ("tpot_p95", self.tpot_p95),
-            ("tpot_p99", self.tpot_p99),
-            ("e2e_p95", self.e2e_p95),
-        ]
+        let limits = [self.ttft, self.ttft_p95, self.ttft_p99, self.tpot, self.tpot_p95, self.tpot_p99, self.e2e_p95];
+        let mut keys = Self::DOTTED.iter().map(|dotted| dotted.rsplit('.').next().unwrap_or(dotted));
+        limits.map(|limit| (keys.next().unwrap_or_default(), limit))
     }
 }

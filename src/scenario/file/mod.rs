@@ -50,9 +50,9 @@ pub(super) use training::{LayoutFile, TrainingFile, sequences};
 pub use uncertainty::{CorrelationFile, MOST_SAMPLES, Spread, UncertainFile, UncertaintyFile};
 pub use varied::CatalogField;
 
-use super::keys::KEYS;
+use super::keys::keys;
 use crate::diagnostics::{Code, Diagnostic, Sink};
-use crate::document::{DIALECT, Node, Reader};
+use crate::document::{KnownKeys, Node, Reader, Schema};
 
 /// The longest title, in characters.
 const LONGEST_TITLE: usize = 200;
@@ -88,7 +88,8 @@ impl ScenarioFile {
     /// Reads a scenario; mistakes go to the sink.
     pub fn read(document: &Node, sink: &Sink) -> Self {
         let Some(reader) = Reader::new(document, "", sink) else { return Self::default() };
-        let file = Self::keys(&mut reader.knowing(KEYS));
+        let known = KnownKeys::new(keys);
+        let file = Self::keys(&mut reader.knowing(&known));
         if ["training", "serving"].iter().all(|work| document.at_path(work).is_none()) {
             sink.push(
                 Diagnostic::new(Code::MissingKey, "the scenario asks for nothing: `training` or `serving` is missing")
@@ -100,26 +101,33 @@ impl ScenarioFile {
     }
 
     /// The shape of a scenario's file.
-    pub fn schema() -> serde_json::Value {
-        let mut schema = Reader::describe(Self::keys).to_json();
-        schema["$schema"] = DIALECT.into();
-        schema["title"] = "A scenario".into();
-        schema
+    pub fn shape() -> Schema {
+        Reader::describe(Self::keys)
     }
 
     fn keys(reader: &mut Reader<'_>) -> Self {
         Self {
             title: title(reader),
-            cluster: reader.table("cluster", ClusterFile::read),
-            software: reader.optional_table("software", SoftwareFile::read).unwrap_or_default(),
-            training: reader.optional_table("training", TrainingFile::read),
-            serving: reader.optional_table("serving", ServingFile::read),
-            agents: reader.optional_table("agents", AgentsFile::read),
-            finance: reader.optional_table("finance", FinanceFile::read).unwrap_or_default(),
-            compare: reader.optional_table("compare", CompareFile::read),
-            sweep: reader.optional_table("sweep", SweepFile::read),
-            plan: reader.optional_table("plan", PlanFile::read),
-            uncertainty: reader.optional_table("uncertainty", UncertaintyFile::read),
+            cluster: reader.about("what is built, where, and at which prices").table("cluster", ClusterFile::read),
+            software: reader
+                .about("what the job runs on, and of which date")
+                .optional_table("software", SoftwareFile::read)
+                .unwrap_or_default(),
+            training: reader
+                .about("the training job and its layout; this or `serving` must be there")
+                .optional_table("training", TrainingFile::read),
+            serving: reader.about("what is served, and how").optional_table("serving", ServingFile::read),
+            agents: reader.about("agents whose tasks are what is served").optional_table("agents", AgentsFile::read),
+            finance: reader
+                .about("how long the cluster is held, what capital costs, how much of it is used")
+                .optional_table("finance", FinanceFile::read)
+                .unwrap_or_default(),
+            compare: reader.about("what `compare` varies").optional_table("compare", CompareFile::read),
+            sweep: reader.about("axes of `sweep`").optional_table("sweep", SweepFile::read),
+            plan: reader.about("what `plan` wants, and what it may choose").optional_table("plan", PlanFile::read),
+            uncertainty: reader
+                .about("what `uncertainty` takes as not known for certain")
+                .optional_table("uncertainty", UncertaintyFile::read),
         }
     }
 }
@@ -128,13 +136,14 @@ impl ScenarioFile {
     /// Reads `[finance]` alone.
     pub(super) fn read_finance(document: &Node, sink: &Sink) -> FinanceFile {
         let Some(reader) = Reader::new(document, "", sink) else { return FinanceFile::default() };
-        reader.knowing(KEYS).optional_table("finance", FinanceFile::read).unwrap_or_default()
+        let known = KnownKeys::new(keys);
+        reader.knowing(&known).optional_table("finance", FinanceFile::read).unwrap_or_default()
     }
 }
 
 /// The title, which is one line.
 fn title(r: &mut Reader<'_>) -> String {
-    let title: String = r.get("title");
+    let title: String = r.about("what is asked, in a line").get("title");
     if title.chars().any(char::is_control) {
         let message = "`title` has a line break or another control character";
         r.report("title", Code::OutOfRange, message, "write it in one line");

@@ -4,7 +4,7 @@ use super::cluster::TopologyKind;
 use super::varied::named_once;
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Diagnostic, Sink, did_you_mean};
-use crate::document::{Entry, FromNode, Node, Reader, Value, choices};
+use crate::document::{Entry, FromNode, Node, Reader, Schema, Value, choices};
 use crate::units::{Seconds, Usd, Watts};
 
 choices! {
@@ -83,11 +83,15 @@ const VARIED: [&str; 7] = [
 impl PlanFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         let mut read = Self {
-            minimise: r.optional("minimise"),
-            limits: r.optional_table("limits", PlanLimits::read).unwrap_or_default(),
+            minimise: r.about("what is to be as little as can be").usually("\"cost\"").optional("minimise"),
+            limits: r
+                .about("what the answer keeps to")
+                .usually("none")
+                .optional_table("limits", PlanLimits::read)
+                .unwrap_or_default(),
             ..Self::default()
         };
-        let Some(node) = r.node("vary") else { return read };
+        let Some(node) = r.about("keys that may be chosen, each with a list of values: cluster.node, cluster.prefill.node and cluster.fabric (or \"any\"), cluster.accelerators (or \"auto\"), cluster.topology, its kind and its oversubscription").node_of("vary", || Schema::Keyed(Box::default())) else { return read };
         let Value::Table(table) = &node.value else {
             node.wrong_type("plan.vary", "a table of keys, each with its choices", r.sink());
             return read;
@@ -138,9 +142,9 @@ fn lost_parts(varied: &[Entry], place: usize, sink: &Sink) {
 impl PlanLimits {
     fn read(r: &mut Reader<'_>) -> Self {
         Self {
-            deadline: above_zero(r, "deadline", &Seconds::ZERO),
-            budget: above_zero(r, "budget", &Usd::ZERO),
-            power: above_zero(r, "power", &Watts::ZERO),
+            deadline: above_zero(r.about("time of the work at most").such_as("60 days"), "deadline", &Seconds::ZERO),
+            budget: above_zero(r.about("money over the horizon at most").such_as("$50M"), "budget", &Usd::ZERO),
+            power: above_zero(r.about("power of the facility at most").such_as("20 MW"), "power", &Watts::ZERO),
         }
     }
 }

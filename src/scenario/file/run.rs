@@ -105,16 +105,21 @@ impl StageFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         let before = r.sink().len();
         let stage = Self {
-            name: r.get("name"),
-            kind: r.optional("kind"),
-            tokens: r.get("tokens"),
+            name: r.about("what the stage is called").get("name"),
+            kind: r.about("what it does").usually("\"pre-training\"").optional("kind"),
+            tokens: r.about("tokens of the stage").get("tokens"),
             tokens_at: r.place("tokens"),
-            sequence_length: r.optional("sequence_length"),
-            global_batch: r.optional("global_batch"),
+            sequence_length: r.about("tokens of a sequence").usually("that of the job").optional("sequence_length"),
+            global_batch: r.about("sequences or tokens of a step").usually("that of the job").optional("global_batch"),
             global_batch_at: r.place("global_batch"),
-            ramp: r.optional_table("ramp", RampFile::read),
-            layout: r.optional_table("layout", LayoutFile::read),
-            rollout_share: r.optional("rollout_share"),
+            ramp: r
+                .about("a batch that grows to the full one")
+                .usually("the full one from the start")
+                .optional_table("ramp", RampFile::read),
+            layout: r.about("what differs from the layout of the job").optional_table("layout", LayoutFile::read),
+            rollout_share: r
+                .about("share of the time of a stage of kind \"rl\" that writes what is rewarded")
+                .optional("rollout_share"),
             at: r.at().clone(),
         };
         if r.sink().len() != before {
@@ -168,9 +173,9 @@ impl StageFile {
 impl RampFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         Self {
-            from: r.within("from", &(1..=u32::MAX)),
-            step: r.within("step", &(1..=u32::MAX)),
-            tokens: r.get("tokens"),
+            from: r.about("sequences of the first steps").within("from", &(1..=u32::MAX)),
+            step: r.about("sequences that are added each time").within("step", &(1..=u32::MAX)),
+            tokens: r.about("tokens over which the batch grows").such_as("252 Gtoken").get("tokens"),
             at: r.at().clone(),
         }
     }
@@ -178,7 +183,10 @@ impl RampFile {
 
 impl EvaluationFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
-        Self { every: r.within("every", &(1..=u32::MAX)), time: r.get("time") }
+        Self {
+            every: r.about("steps between two evaluations").within("every", &(1..=u32::MAX)),
+            time: r.about("time that one takes").such_as("5 min").get("time"),
+        }
     }
 }
 
@@ -186,15 +194,37 @@ impl DataFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         let before = r.sink().len();
         let data = Self {
-            raw: r.optional("raw"),
-            cleaned: r.optional("cleaned"),
-            stored: r.optional("stored"),
-            token_size: r.optional("token_size"),
-            text_per_token: r.optional("text_per_token"),
-            clean_rate: r.optional("clean_rate"),
-            tokenise_rate: r.optional("tokenise_rate"),
-            cores: r.optional_within("cores", &(1..=MOST_CORES)),
-            loader_cores: r.optional_within("loader_cores", &(1..=MOST_CORES)),
+            raw: r.about("data that was gathered").such_as("1 PB").optional("raw"),
+            cleaned: r.about("what cleaning leaves of it").such_as("160 TB").optional("cleaned"),
+            stored: r.about("what loaders read").usually("\"tokens\"").optional("stored"),
+            token_size: r
+                .about("a token as it is stored")
+                .usually("as many bytes as the vocabulary needs")
+                .such_as("4 B")
+                .optional("token_size"),
+            text_per_token: r
+                .about("text of a token")
+                .usually("as the catalog has it")
+                .such_as("4 B")
+                .optional("text_per_token"),
+            clean_rate: r
+                .about("what a core cleans")
+                .usually("as the catalog has it")
+                .such_as("1 MB/s")
+                .optional("clean_rate"),
+            tokenise_rate: r
+                .about("what a core tokenises")
+                .usually("as the catalog has it")
+                .such_as("2 MB/s")
+                .optional("tokenise_rate"),
+            cores: r
+                .about("cores that prepare data")
+                .usually("as the catalog has it")
+                .optional_within("cores", &(1..=MOST_CORES)),
+            loader_cores: r
+                .about("cores that load data, by accelerator")
+                .usually("as the catalog has it")
+                .optional_within("loader_cores", &(1..=MOST_CORES)),
             prefetch: steps_ahead(r),
         };
         if r.sink().len() != before {
@@ -236,7 +266,9 @@ impl DataFile {
 
 /// Steps that loaders are ahead: a count that may be none.
 fn steps_ahead(r: &mut Reader<'_>) -> Option<u32> {
-    r.bounded::<f64>("prefetch", &(0.0..=MOST_AHEAD));
+    r.about("steps that loaders are ahead")
+        .usually("as the catalog has it")
+        .bounded::<f64>("prefetch", &(0.0..=MOST_AHEAD));
     let steps: f64 = r.optional("prefetch")?;
     if steps.fract() != 0.0 || !(0.0..=MOST_AHEAD).contains(&steps) {
         let message = format!("`training.data.prefetch` is {steps}, no count of steps from 0 to {MOST_AHEAD}");

@@ -123,23 +123,25 @@ pub struct Lengths {
     pub cv: f64,
 }
 
+impl Lengths {
+    fn read(r: &mut Reader<'_>) -> Self {
+        Self {
+            mean: r.about("their mean, in tokens").within("mean", &(1.0..=MOST_TOKENS)),
+            cv: r.about("standard deviation over the mean; they are lognormal").get::<Factor>("cv").get(),
+        }
+    }
+}
+
 impl FromNode for Lengths {
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         if node.as_table().is_none() {
             return Self { mean: f64::from(u32::from_node(node, path, sink)), cv: 0.0 };
         }
-        Reader::new(node, path, sink).map_or_else(Self::default, |mut r| Self {
-            mean: r.within("mean", &(1.0..=MOST_TOKENS)),
-            cv: r.get::<Factor>("cv").get(),
-        })
+        Reader::new(node, path, sink).map_or_else(Self::default, |mut r| Self::read(&mut r))
     }
 
     fn schema() -> Schema {
-        let spread = Reader::describe(|r| {
-            r.get::<f64>("mean");
-            r.get::<Factor>("cv");
-        });
-        Schema::Either(Box::new(u32::schema()), Box::new(spread))
+        Schema::Either(Box::new(u32::schema()), Box::new(Reader::describe(Self::read)))
     }
 }
 
@@ -175,7 +177,9 @@ fn layout(r: &mut Reader<'_>) -> ServingLayoutFile {
         let pools = Reader::describe(ServingLayoutFile::read_pools);
         Schema::word_or("auto", Schema::Either(Box::new(one), Box::new(pools)))
     };
-    if r.describes("layout", shape, true) {
+    if r.about("how replicas are spread: a table of degrees, tables of prefill and decode, or \"auto\"")
+        .describes("layout", shape, true)
+    {
         return ServingLayoutFile::default();
     }
     let node = r.node("layout");
@@ -196,24 +200,51 @@ fn layout(r: &mut Reader<'_>) -> ServingLayoutFile {
 impl ServingFile {
     pub(in crate::scenario) fn read(r: &mut Reader<'_>) -> Self {
         let mut read = Self {
-            model: r.get("model"),
-            engine: r.get("engine"),
-            engine_version: r.optional("engine_version"),
+            model: r.about("id of the model, or the path of a config.json beside the scenario").get("model"),
+            engine: r.about("family of serving engine").get("engine"),
+            engine_version: r
+                .about("its version")
+                .usually("the newest that is known")
+                .such_as("0.19")
+                .optional("engine_version"),
             memory_fraction: memory_fraction(r),
-            weights: r.optional("weights"),
-            kv_cache: r.optional("kv_cache"),
-            input_tokens: r.optional("input_tokens"),
-            output_tokens: r.optional("output_tokens"),
+            weights: r.about("number format of the projections").usually("the checkpoint's").optional("weights"),
+            kv_cache: r.about("number format of keys and values").usually("the checkpoint's").optional("kv_cache"),
+            input_tokens: r
+                .about("tokens of a prompt: a number, or a mean and how they scatter")
+                .optional("input_tokens"),
+            output_tokens: r
+                .about("tokens of an answer: a number, or a mean and how they scatter")
+                .optional("output_tokens"),
             max_model_len: max_model_len(r),
             lengths_at: r.place("input_tokens"),
-            trace: r.optional("trace"),
-            arrivals: r.optional("arrivals"),
-            balancing: r.optional("routing"),
-            peak_to_mean: r.optional_within("peak_to_mean", &(1.0..=MOST_PEAK)),
-            spare_replicas: r.optional("spare_replicas"),
-            prefix_hit: r.optional("prefix_hit"),
-            limits: r.optional_table("limits", Limits::read),
-            cache: r.optional_table("cache", CacheFile::read),
+            trace: r
+                .about(
+                    "CSV file of requests that were recorded: input_tokens, output_tokens and, where known, arrival_s",
+                )
+                .optional("trace"),
+            arrivals: r.about("how requests come").usually("\"max\"").optional("arrivals"),
+            balancing: r.about("which replica a router sends a request to").usually("\"random\"").optional("routing"),
+            peak_to_mean: r
+                .about("the most requests in a time over the mean of a day")
+                .usually("1")
+                .optional_within("peak_to_mean", &(1.0..=MOST_PEAK)),
+            spare_replicas: r
+                .about("replicas beyond those that serve the peak")
+                .usually("0")
+                .optional("spare_replicas"),
+            prefix_hit: r
+                .about("share of a prompt's tokens whose keys and values are at hand")
+                .usually("0")
+                .optional("prefix_hit"),
+            limits: r
+                .about("what latencies must stay below")
+                .usually("no limits")
+                .optional_table("limits", Limits::read),
+            cache: r
+                .about("prefixes of requests and where they are kept")
+                .usually("none")
+                .optional_table("cache", CacheFile::read),
             layout: layout(r),
             features: EngineFile::read(r),
             at: r.at().clone(),
@@ -256,14 +287,18 @@ impl ServingFile {
 /// Tokens of a request at most. Where they are written wrongly, none is said to be longer.
 fn max_model_len(r: &mut Reader<'_>) -> Option<u32> {
     let before = r.sink().len();
-    let tokens = r.optional_within("max_model_len", &CONTEXT);
+    let tokens = r
+        .about("tokens of prompt and answer together that the engine takes at most")
+        .usually("the model's own")
+        .optional_within("max_model_len", &CONTEXT);
     tokens.map(|tokens| if r.sink().len() == before { tokens } else { *CONTEXT.end() })
 }
 
 /// A share of memory, more than none.
 fn memory_fraction(r: &mut Reader<'_>) -> Option<Fraction> {
     let before = r.sink().len();
-    let fraction: Option<Fraction> = r.optional("memory_fraction");
+    let fraction: Option<Fraction> =
+        r.about("share of memory that the engine is given").usually("the engine's own").optional("memory_fraction");
     if r.sink().len() == before && fraction == Some(Fraction::ZERO) {
         r.report(
             "memory_fraction",
@@ -279,26 +314,44 @@ impl ServingLayoutFile {
     /// Pools of prefill and decode.
     fn read_pools(r: &mut Reader<'_>) -> Self {
         Self {
-            prefill: Some(Box::new(r.table("prefill", Self::read))),
-            prefill_accelerators: r.optional_within("prefill_accelerators", &(1..=MOST_RANKS * 100)),
-            left_over: r.optional("left_over"),
-            ..r.table("decode", Self::read)
+            prefill: Some(Box::new(r.about("how a worker of prefill is spread").table("prefill", Self::read))),
+            prefill_accelerators: r
+                .about("accelerators of the pool of prefill")
+                .usually("as many as balance it with decode's")
+                .optional_within("prefill_accelerators", &(1..=MOST_RANKS * 100)),
+            left_over: r
+                .about("whether accelerators that make no whole replica or worker stay idle")
+                .usually("false of a layout that is given")
+                .optional("left_over"),
+            ..r.about("how a replica of decode is spread").table("decode", Self::read)
         }
     }
 
     /// Replicas that prefill and decode.
     fn read_one(r: &mut Reader<'_>) -> Self {
-        Self { left_over: r.optional("left_over"), ..Self::read(r) }
+        Self {
+            left_over: r
+                .about("whether accelerators that make no whole replica stay idle")
+                .usually("false of a layout that is given")
+                .optional("left_over"),
+            ..Self::read(r)
+        }
     }
 
     fn read(r: &mut Reader<'_>) -> Self {
         let ranks = 1..=MOST_RANKS;
         Self {
-            tensor: r.within("tensor", &ranks),
-            pipeline: r.optional_within("pipeline", &ranks),
-            expert: r.optional_within("expert", &ranks),
-            attention_data: r.optional_within("attention_data", &ranks),
-            redundant_experts: r.optional("redundant_experts"),
+            tensor: r.about("ranks that split every matrix").within("tensor", &ranks),
+            pipeline: r.about("stages that split the layers").usually("1").optional_within("pipeline", &ranks),
+            expert: r.about("ranks that hold a layer's experts whole").usually("1").optional_within("expert", &ranks),
+            attention_data: r
+                .about("groups of tensor ranks that attend for requests of their own")
+                .usually("1")
+                .optional_within("attention_data", &ranks),
+            redundant_experts: r
+                .about("copies of routed experts in each layer beside one of each")
+                .usually("0")
+                .optional("redundant_experts"),
             search: false,
             prefill: None,
             prefill_accelerators: None,

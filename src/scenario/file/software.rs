@@ -3,7 +3,7 @@
 use crate::catalog::memory_allowance::Loss;
 use crate::catalog::training_efficiency::{AttentionKernel, Framework};
 use crate::diagnostics::{Sink, Span};
-use crate::document::{FromNode, Node, Reader};
+use crate::document::{FromNode, Node, Reader, Schema};
 
 /// Where the software's keys stand; empty where they are left to defaults.
 #[derive(Clone, Debug, Default)]
@@ -39,12 +39,21 @@ pub struct SoftwareFile {
 
 impl SoftwareFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
-        let overlap = r.optional_table("overlap", |r| [r.optional("tensor"), r.optional("data"), r.optional("expert")]);
+        let overlap = r.about("what communication is hidden behind").optional_table("overlap", |r| {
+            [
+                r.about("whether that of tensor ranks is").usually("as the framework does").optional("tensor"),
+                r.about("whether that of data-parallel ranks is").usually("as the framework does").optional("data"),
+                r.about("whether that of expert ranks is").usually("false").optional("expert"),
+            ]
+        });
         Self {
-            date: r.optional("date"),
-            framework: r.optional("framework"),
-            attention_kernel: r.optional("attention_kernel"),
-            loss: r.optional("loss"),
+            date: r.about("month of the software").usually("\"2026-07\"").optional("date"),
+            framework: r.about("class of framework").usually("\"megatron-core\"").optional("framework"),
+            attention_kernel: r
+                .about("kernel of attention")
+                .usually("what was usual of the generation and date")
+                .optional("attention_kernel"),
+            loss: r.about("how the loss is computed").usually("as the framework does").optional("loss"),
             places: SoftwarePlaces {
                 date: r.place_of("date"),
                 framework: r.place_of("framework"),
@@ -52,7 +61,13 @@ impl SoftwareFile {
                 gpudirect: r.place_of("gpudirect"),
             },
             overlap: overlap.unwrap_or_default(),
-            communication: [r.optional("sharp"), r.optional("pat"), r.optional("gpudirect")],
+            communication: [
+                r.about("whether switches add up (NVIDIA SHARP), on fabrics that can")
+                    .usually("false")
+                    .optional("sharp"),
+                r.about("whether NCCL may use parallel aggregated trees").usually("false").optional("pat"),
+                r.about("whether network cards reach the accelerators' memory").usually("true").optional("gpudirect"),
+            ],
         }
     }
 }
@@ -69,6 +84,10 @@ impl Default for SoftwareDate {
 }
 
 impl FromNode for SoftwareDate {
+    fn schema() -> Schema {
+        Schema::Month
+    }
+
     fn from_node(node: &Node, path: &str, sink: &Sink) -> Self {
         let parsed = node.as_str().and_then(|text| {
             let (year, month) = text.split_once('-').filter(|(year, month)| year.len() == 4 && month.len() == 2)?;

@@ -4,7 +4,7 @@ use super::uncertainty::{MOST_SAMPLES, Spread, spreads};
 use super::varied::{check_key, named_once, varied_twice};
 use crate::catalog::Condition;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
-use crate::document::{Node, Reader, Value};
+use crate::document::{FromNode, Node, Reader, Schema, Value};
 use crate::units::to_integer;
 
 /// The most values of one axis; more than this is no list that anybody wrote.
@@ -116,27 +116,36 @@ enum Scale {
 
 impl SweepFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
-        let axes = r.node("axes").map(|node| axes(node, "sweep.axes", true, r.sink())).unwrap_or_default();
+        let axes = r
+            .about("axes along which the scenario is repeated, the first of which turns slowest")
+            .node_of("axes", || Schema::list(Reader::describe(|r| axis(r, true))))
+            .map(|node| axes(node, "sweep.axes", true, r))
+            .unwrap_or_default();
         keys(&axes, r.sink());
-        let conditions: Vec<String> = r.or("where", Vec::new());
+        let conditions: Vec<String> = r
+            .about("conditions on the values of axes that a point must meet, such as \"cluster.accelerators <= 1024\"")
+            .usually("all points")
+            .or("where", Vec::new());
         let at = r.place("where");
         Self {
             axes,
             conditions: conditions.into_iter().map(|condition| (condition, at.clone())).collect(),
-            by: r.optional("by"),
-            group_by: r.or("group_by", Vec::new()),
-            break_even: r.optional("break_even"),
+            by: r.about("figure by which the best of each group is kept").usually("all rows").optional("by"),
+            group_by: r.about("keys of axes whose values make groups").usually("one group").or("group_by", Vec::new()),
+            break_even: r
+                .about("axis along which the order turns, held against rows without it")
+                .optional("break_even"),
         }
     }
 }
 
 /// A list of axes; `alone` where none moves together with another, so that a value that it takes again is a row again.
-fn axes(node: &Node, path: &str, alone: bool, sink: &Sink) -> Vec<AxisFile> {
+fn axes<'a>(node: &'a Node, path: &str, alone: bool, r: &Reader<'a>) -> Vec<AxisFile> {
     let Value::Array(items) = &node.value else {
-        node.wrong_type(path, "a list of tables", sink);
+        node.wrong_type(path, "a list of tables", r.sink());
         return Vec::new();
     };
-    items.iter().filter_map(|item| axis(item, path, alone, sink)).collect()
+    items.iter().filter_map(|item| axis(&mut r.inside(item, path)?, alone)).collect()
 }
 
 /// Reports a list that stands for no points.
@@ -154,12 +163,17 @@ fn nothing(node: &Node, what: &str, sink: &Sink) {
     sink.push(Diagnostic::new(Code::OutOfRange, message).at(&node.at, "nothing").hint(hint));
 }
 
-fn axis(node: &Node, path: &str, alone: bool, sink: &Sink) -> Option<AxisFile> {
-    let r = &mut Reader::new(node, path, sink)?;
-    let (zip, cases) = (r.node("zip"), r.node("cases"));
+fn axis(r: &mut Reader<'_>, alone: bool) -> Option<AxisFile> {
+    let (path, sink) = (r.path().to_owned(), r.sink());
+    let path = path.as_str();
+    let (zip, cases) = (
+        r.about("axes that move together: all take their first values, then all their second")
+            .node_of("zip", || Schema::list(Schema::Any)),
+        r.about("lists of axes, one after the other").node_of("cases", || Schema::list(Schema::list(Schema::Any))),
+    );
     if let Some(zip) = zip {
         let zip = some(zip, "zip", sink)?;
-        return Some(AxisFile::Zip(axes(zip, &format!("{path}.zip"), false, sink), zip.at.clone()));
+        return Some(AxisFile::Zip(axes(zip, &format!("{path}.zip"), false, r), zip.at.clone()));
     }
     if let Some(cases) = cases {
         let cases = some(cases, "cases", sink)?;
@@ -173,13 +187,15 @@ fn axis(node: &Node, path: &str, alone: bool, sink: &Sink) -> Option<AxisFile> {
             nothing(cases, "cases", sink);
             return None;
         }
-        return Some(AxisFile::Cases(groups.iter().map(|group| axes(group, &path, alone, sink)).collect()));
+        return Some(AxisFile::Cases(groups.iter().map(|group| axes(group, &path, alone, r)).collect()));
     }
     let before = sink.len();
+    // One that moves with others has its keys in these.
+    r.about("dotted key of the scenario, or catalog/<folder>/<id>/<field>").describes("key", String::schema, false);
     let key: String = r.get("key");
     let at = r.place("key");
     if sink.len() == before {
-        check_key(&key, &at, sink);
+        check_key(&key, &at, r);
     }
     let values = values(r, &key)?;
     if alone {
@@ -195,7 +211,13 @@ fn repeated(r: &mut Reader<'_>, key: &str) {
 }
 
 fn values(r: &mut Reader<'_>, key: &str) -> Option<ValuesFile> {
-    let (list, range, set, sample) = (r.node("values"), r.node("range"), r.node("all"), r.node("sample"));
+    let list = r.about("values that it takes; \"all\" for training.layout");
+    let list = list.node_of("values", || Schema::word_or("all", Schema::list(Schema::Any)));
+    let range = r.about("numbers in steps").node_of("range", || Reader::describe(|r| steps(r, &Span::default())));
+    let set = r.about("conditions on entries of the key's folder in the catalog, all of which are taken");
+    let set = set.node_of("all", Vec::<String>::schema);
+    let sample =
+        r.about("numbers that are drawn").node_of("sample", || Reader::describe(|r| drawn(r, &Span::default())));
     match (list, range, set, sample) {
         (Some(list), None, None, None) => match &list.value {
             Value::Array(values) if !values.is_empty() => Some(ValuesFile::List(values.clone())),
@@ -216,7 +238,7 @@ fn values(r: &mut Reader<'_>, key: &str) -> Option<ValuesFile> {
             drawn(reader, &sample.at).map(ValuesFile::Drawn)
         }
         (None, None, Some(set), None) => {
-            let conditions: Vec<String> = crate::document::FromNode::from_node(set, &r.path_of("all"), r.sink());
+            let conditions: Vec<String> = FromNode::from_node(set, &r.path_of("all"), r.sink());
             let mut parsed = Vec::new();
             for condition in &conditions {
                 match Condition::parse(condition) {
@@ -239,11 +261,16 @@ fn values(r: &mut Reader<'_>, key: &str) -> Option<ValuesFile> {
 /// The values of a range, each from its number and none from the one before, so that nothing adds up.
 fn steps(r: &mut Reader<'_>, at: &Span) -> Option<Vec<Node>> {
     let before = r.sink().len();
-    let (from, to): (f64, f64) = (r.get("from"), r.get("to"));
+    let (from, to): (f64, f64) = (r.about("the first number").get("from"), r.about("the last number").get("to"));
     let written_whole = |r: &mut Reader<'_>, key| matches!(r.node(key), Some(Node { value: Value::Integer(_), .. }));
     let ends_are_whole = written_whole(r, "from") && written_whole(r, "to");
-    let count = r.within("steps", &(2..=MOST_VALUES));
-    let scale = match r.optional::<String>("scale").as_deref() {
+    let count = r.about("how many numbers").within("steps", &(2..=MOST_VALUES));
+    let scale = match r
+        .about("how they lie: \"linear\" or \"log\"")
+        .usually("\"linear\"")
+        .optional::<String>("scale")
+        .as_deref()
+    {
         None | Some("linear") => Scale::Linear,
         Some("log") => Scale::Log,
         Some(other) => {
@@ -252,7 +279,10 @@ fn steps(r: &mut Reader<'_>, at: &Span) -> Option<Vec<Node>> {
             Scale::Linear
         }
     };
-    let (whole, unit): (bool, Option<String>) = (r.or("whole", false), r.optional("unit"));
+    let (whole, unit): (bool, Option<String>) = (
+        r.about("whether they are rounded to whole numbers").usually("false").or("whole", false),
+        r.about("unit that is written after them").usually("none").optional("unit"),
+    );
     if scale == Scale::Log && !(from > 0.0 && to > 0.0) {
         r.report("scale", Code::OutOfRange, "a logarithmic range has no zero and nothing below it", "begin above zero");
     }
@@ -285,10 +315,13 @@ fn short(number: f64) -> f64 {
 /// Numbers that are drawn.
 fn drawn(r: &mut Reader<'_>, at: &Span) -> Option<Drawn> {
     let before = r.sink().len();
-    let count = r.within("count", &(1..=MOST_SAMPLES));
-    let seed = r.or("seed", 0);
+    let count = r.about("how many are drawn").within("count", &(1..=MOST_SAMPLES));
+    let seed = r.about("what they are drawn by: the same for the same seed").usually("0").or("seed", 0);
     let given = spreads(r);
-    let (whole, unit) = (r.or("whole", false), r.optional("unit"));
+    let (whole, unit) = (
+        r.about("whether they are rounded to whole numbers").usually("false").or("whole", false),
+        r.about("unit that is written after them").usually("none").optional("unit"),
+    );
     if r.sink().len() > before {
         return None;
     }

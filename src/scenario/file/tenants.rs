@@ -34,11 +34,17 @@ impl TenantFile {
     fn read(r: &mut Reader<'_>) -> Self {
         let before = r.sink().len();
         let read = Self {
-            count: r.within("count", &TENANTS),
-            mean: r.get("mean"),
-            peak: r.get("peak"),
-            busiest_hour: r.optional_within("busiest_hour", &HOURS),
-            limits: r.optional_table("limits", Limits::read),
+            count: r.about("tenants that are alike").within("count", &TENANTS),
+            mean: r.about("requests of one tenant, on the mean of a day").such_as("1 request/s").get("mean"),
+            peak: r.about("requests of one tenant at its busiest").such_as("3 request/s").get("peak"),
+            busiest_hour: r
+                .about("hour of the day when that is")
+                .usually("at any time")
+                .optional_within("busiest_hour", &HOURS),
+            limits: r
+                .about("what its latencies must stay below")
+                .usually("`serving.limits`")
+                .optional_table("limits", Limits::read),
         };
         if r.sink().len() > before {
             return read;

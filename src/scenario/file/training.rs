@@ -113,27 +113,49 @@ pub struct LayoutFile {
 impl TrainingFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         Self {
-            model: r.get("model"),
-            precision: r.get("precision"),
-            gradients: r.optional("gradients"),
-            optimizer: r.optional("optimizer"),
-            offload: r.optional("offload"),
+            model: r.about("id of the model, or the path of a config.json beside the scenario").get("model"),
+            precision: r.about("data type of weights and matrix multiplications").get("precision"),
+            gradients: r
+                .about("data type that gradients are accumulated and reduced in")
+                .usually("\"fp32\"")
+                .optional("gradients"),
+            optimizer: r.about("optimizer").usually("\"adam\"").optional("optimizer"),
+            offload: r.about("what of the states the hosts keep").usually("\"none\"").optional("offload"),
             offload_at: r.place("offload"),
-            offload_to: r.optional("offload_to"),
+            offload_to: r
+                .about("id of the memory tier that keeps it")
+                .usually("the hosts' memory")
+                .optional("offload_to"),
             expert_imbalance: expert_imbalance(r),
             expert_imbalance_at: r.place("expert_imbalance"),
-            sequence_length: r.get("sequence_length"),
-            global_batch: r.get("global_batch"),
+            sequence_length: r.about("tokens of a sequence").get("sequence_length"),
+            global_batch: r
+                .about("sequences of a step, or its tokens with their unit")
+                .such_as("16 Mtoken")
+                .get("global_batch"),
             global_batch_at: r.place("global_batch"),
             tokens: positive_tokens(r),
             tokens_at: r.place("tokens"),
-            checkpoint: r.optional("checkpoint"),
-            checkpoint_interval: r.optional_within("checkpoint_interval", &(SHORTEST_INTERVAL..=LONGEST_INTERVAL)),
+            checkpoint: r.about("how checkpoints are written").usually("\"asynchronous\"").optional("checkpoint"),
+            checkpoint_interval: r
+                .about("useful work between two checkpoints")
+                .usually("what loses the least")
+                .such_as("30 min")
+                .optional_within("checkpoint_interval", &(SHORTEST_INTERVAL..=LONGEST_INTERVAL)),
             layout: layout(r),
-            stages: r.tables("stage", StageFile::read),
-            ramp: r.optional_table("ramp", RampFile::read),
-            evaluation: r.optional_table("evaluation", EvaluationFile::read),
-            data: r.optional_table("data", DataFile::read),
+            stages: r
+                .about("stages of the run, one after the other")
+                .usually("one stage of all tokens")
+                .tables("stage", StageFile::read),
+            ramp: r
+                .about("a batch that grows to the full one")
+                .usually("the full one from the start")
+                .optional_table("ramp", RampFile::read),
+            evaluation: r
+                .about("pauses for evaluation")
+                .usually("none")
+                .optional_table("evaluation", EvaluationFile::read),
+            data: r.about("the way of the data to the accelerators").optional_table("data", DataFile::read),
         }
     }
 }
@@ -142,7 +164,9 @@ impl TrainingFile {
 pub(super) const IMBALANCES: std::ops::RangeInclusive<f64> = 1.0..=100_000.0;
 
 pub(super) fn expert_imbalance(r: &mut Reader<'_>) -> Option<Factor> {
-    r.bounded::<Factor>("expert_imbalance", &IMBALANCES);
+    r.about("tokens of the fullest expert rank over the average")
+        .usually("1")
+        .bounded::<Factor>("expert_imbalance", &IMBALANCES);
     let before = r.sink().len();
     let given: Option<Factor> = r.optional("expert_imbalance");
     let outside = given.filter(|factor| r.sink().len() == before && !IMBALANCES.contains(&factor.get()));
@@ -156,7 +180,7 @@ pub(super) fn expert_imbalance(r: &mut Reader<'_>) -> Option<Factor> {
 /// The token budget, which must not be zero.
 fn positive_tokens(r: &mut Reader<'_>) -> Tokens {
     let before = r.sink().len();
-    let tokens: Tokens = r.get("tokens");
+    let tokens: Tokens = r.about("tokens of the run").get("tokens");
     if r.sink().len() == before && tokens <= Tokens::ZERO {
         r.report("tokens", Code::OutOfRange, "`training.tokens` is zero", "such as \"15.6 Ttoken\"");
     }
@@ -185,7 +209,11 @@ impl FromNode for GlobalBatch {
 
 /// The layout: a table, or the word "auto", which leaves every key to a search for the fastest.
 fn layout(r: &mut Reader<'_>) -> LayoutFile {
-    if r.describes("layout", || Schema::word_or("auto", Reader::describe(LayoutFile::read)), true) {
+    if r.about("how the job is spread: a table of degrees, with `search` for those left out, or \"auto\"").describes(
+        "layout",
+        || Schema::word_or("auto", Reader::describe(LayoutFile::read)),
+        true,
+    ) {
         return LayoutFile::default();
     }
     let word = r.node("layout").filter(|node| node.as_str().is_some());
@@ -198,31 +226,51 @@ fn layout(r: &mut Reader<'_>) -> LayoutFile {
 
 impl LayoutFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
-        let search = r.optional("search");
+        let search = r
+            .about("what is wanted of a layout whose other keys are searched")
+            .usually("all keys are given")
+            .optional("search");
         // What a search does not find must be given.
-        let mut degree = |key| {
-            let optional = search.is_some() || r.describes(key, u32::schema, false);
+        let mut degree = |key, says| {
+            let optional = search.is_some() || r.about(says).describes(key, u32::schema, false);
             if optional { r.optional(key) } else { Some(r.get(key)) }
         };
-        let [tensor, pipeline, micro_batch] = ["tensor", "pipeline", "micro_batch"].map(&mut degree);
+        let tensor = degree("tensor", "ranks that split every matrix; may be left to a search");
+        let pipeline = degree("pipeline", "stages that split the layers; may be left to a search");
+        let micro_batch = degree("micro_batch", "sequences of a forward pass; may be left to a search");
         Self {
             search,
             tensor,
             pipeline,
-            virtual_stages: r.optional("virtual_stages"),
-            stage_layers: r.optional("stage_layers"),
+            virtual_stages: r.about("model chunks of a pipeline stage").usually("1").optional("virtual_stages"),
+            stage_layers: r
+                .about("layers of each chunk, in the model's order")
+                .usually("as even as they go")
+                .optional("stage_layers"),
             stage_layers_at: r.place("stage_layers"),
-            context: r.optional("context"),
-            context_exchange: r.optional("context_exchange"),
-            expert: r.optional("expert"),
+            context: r.about("ranks that split a sequence").usually("1").optional("context"),
+            context_exchange: r
+                .about("how they attend to what is on the others")
+                .usually("\"all-gather\"")
+                .optional("context_exchange"),
+            expert: r.about("ranks that split a layer's experts").usually("1").optional("expert"),
             micro_batch,
-            schedule: r.optional("schedule"),
-            sharding: r.optional("sharding"),
-            shard_ranks: r.optional_within("shard_ranks", &(1..=MOST_ACCELERATORS)),
+            schedule: r
+                .about("pipeline schedule")
+                .usually("\"1f1b\", or \"interleaved\" with virtual stages")
+                .optional("schedule"),
+            sharding: r.about("what data parallelism shards").usually("\"optimizer\"").optional("sharding"),
+            shard_ranks: r
+                .about("ranks among which it does")
+                .usually("all")
+                .optional_within("shard_ranks", &(1..=MOST_ACCELERATORS)),
             shard_ranks_at: r.place("shard_ranks"),
-            recompute: r.optional("recompute"),
-            sequence_parallel: r.optional("sequence_parallel"),
-            order: r.optional("order"),
+            recompute: r.about("what the backward pass computes again").usually("\"none\"").optional("recompute"),
+            sequence_parallel: r
+                .about("whether norms and residuals are split along the sequence over tensor ranks")
+                .usually("true where tensor is above 1")
+                .optional("sequence_parallel"),
+            order: r.about("order of the axes in global ranks").usually("as the framework does").optional("order"),
             at: r.at().clone(),
         }
     }

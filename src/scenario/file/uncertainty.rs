@@ -2,7 +2,7 @@
 
 use super::varied::{check_key, varied_twice};
 use crate::diagnostics::{Code, Diagnostic, Span, did_you_mean};
-use crate::document::{Node, Reader, Rows, Value};
+use crate::document::{FromNode, Node, Reader, Rows, Schema, Value};
 
 /// The most samples: the length of the sequence that they are taken from.
 pub const MOST_SAMPLES: u32 = 1 << 16;
@@ -102,45 +102,47 @@ pub enum Spread {
 impl UncertaintyFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         let usual = Self::default();
+        r.about("inputs that are not known for certain, and how each spreads");
         let inputs: Vec<UncertainFile> = tables(r, "inputs", input);
         for (index, input) in inputs.iter().enumerate() {
             if let Some(first) = inputs[..index].iter().find(|other| other.key == input.key) {
                 varied_twice(&input.key, &input.at, &first.at, r.sink());
             }
         }
+        r.about("inputs that move together");
         Self {
             inputs,
             correlations: tables(r, "correlations", correlation),
-            catalog: r.or("catalog", usual.catalog),
-            samples: r.optional_within("samples", &(16..=MOST_SAMPLES)).unwrap_or(usual.samples),
-            seed: r.or("seed", usual.seed),
+            catalog: r
+                .about("whether values of the catalog that have a range spread over it")
+                .usually("true")
+                .or("catalog", usual.catalog),
+            samples: r
+                .about("how many samples are drawn")
+                .usually("1024")
+                .optional_within("samples", &(16..=MOST_SAMPLES))
+                .unwrap_or(usual.samples),
+            seed: r.about("what they are drawn by: the same for the same seed").usually("0").or("seed", usual.seed),
         }
     }
 }
 
-/// A list of tables.
-fn tables<T>(r: &mut Reader<'_>, key: &'static str, read: impl Fn(&Node, &Reader<'_>) -> Option<T>) -> Vec<T> {
-    match r.node(key) {
-        None => Vec::new(),
-        Some(Node { value: Value::Array(items), .. }) => items.iter().filter_map(|item| read(item, r)).collect(),
-        Some(other) => {
-            other.wrong_type(&format!("uncertainty.{key}"), "a list of tables", r.sink());
-            Vec::new()
-        }
-    }
+/// A list of tables, each of which may be none.
+fn tables<T>(r: &mut Reader<'_>, key: &'static str, read: fn(&mut Reader<'_>) -> Option<T>) -> Vec<T> {
+    r.tables(key, read).into_iter().flatten().collect()
 }
 
-fn correlation(node: &Node, outer: &Reader<'_>) -> Option<CorrelationFile> {
-    let sink = outer.sink();
+fn correlation(r: &mut Reader<'_>) -> Option<CorrelationFile> {
+    let sink = r.sink();
     let before = sink.len();
-    let r = &mut Reader::new(node, "uncertainty.correlations", sink)?;
-    let between: Vec<String> = r.get("between");
-    let rank: f64 = r.get("rank");
+    let between: Vec<String> = r.about("keys of two inputs that move together").get("between");
+    let rank: f64 = r.about("correlation of their ranks (Spearman's), between -1 and 1").get("rank");
     if sink.len() > before {
         return None;
     }
+    let at = r.at().clone();
     let report = |message: String, hint: &str| {
-        sink.push(Diagnostic::new(Code::OutOfRange, message).at(&node.at, "here").hint(hint));
+        sink.push(Diagnostic::new(Code::OutOfRange, message).at(&at, "here").hint(hint));
         None
     };
     match <[String; 2]>::try_from(between) {
@@ -152,37 +154,58 @@ fn correlation(node: &Node, outer: &Reader<'_>) -> Option<CorrelationFile> {
             format!("a correlation of {rank}: that of ranks lies between -1 and 1, both apart"),
             "such as rank = 0.7; inputs that always move together are one input",
         ),
-        Ok(between) => Some(CorrelationFile { between, rank, at: node.at.clone() }),
+        Ok(between) => Some(CorrelationFile { between, rank, at: at.clone() }),
     }
+}
+
+/// Numbers, or the name of their file.
+fn numbers() -> Schema {
+    Schema::Either(Box::new(Vec::<f64>::schema()), Box::new(Schema::Text))
 }
 
 /// The ways to spread that are given.
 pub(super) fn spreads(r: &mut Reader<'_>) -> Vec<Spread> {
-    let uniform = r.optional_table("uniform", |r| Spread::Uniform { low: r.get("low"), high: r.get("high") });
-    let triangular = r.optional_table("triangular", |r| Spread::Triangular {
-        low: r.get("low"),
-        mode: r.get("mode"),
-        high: r.get("high"),
+    let uniform = r.about("anywhere between two numbers").optional_table("uniform", |r| Spread::Uniform {
+        low: r.about("the least").get("low"),
+        high: r.about("the most").get("high"),
     });
-    let normal = r.optional_table("lognormal", |r| Spread::LogNormal { median: r.get("median"), p90: r.get("p90") });
-    let empirical = match r.node("values") {
-        Some(Node { value: Value::Rows(rows), at }) => recorded(rows, at, r).map(Spread::Empirical),
+    let triangular =
+        r.about("between two numbers, most often near a third").optional_table("triangular", |r| Spread::Triangular {
+            low: r.about("the least").get("low"),
+            mode: r.about("the most frequent").get("mode"),
+            high: r.about("the most").get("high"),
+        });
+    let normal = r.about("a number whose logarithm is normal").optional_table("lognormal", |r| Spread::LogNormal {
+        median: r.about("as often below as above").get("median"),
+        p90: r.about("above it in a tenth of all cases").get("p90"),
+    });
+    let column: Option<String> =
+        r.about("column of the file that `values` names").usually("the only one").optional("column");
+    let empirical = match r
+        .about("one of these numbers, each as often, or the name of a CSV file of them")
+        .node_of("values", numbers)
+    {
+        Some(Node { value: Value::Rows(rows), at }) => recorded(rows, column.as_deref(), at, r).map(Spread::Empirical),
+        _ if column.is_some() => {
+            let message = "`column` is of a file, and `values` names none";
+            r.report("column", Code::Inconsistent, message, "leave it out, or write values = \"FILE.csv\"");
+            None
+        }
         _ => r.optional::<Vec<f64>>("values").map(Spread::Empirical),
     };
     [uniform, triangular, normal, empirical].into_iter().flatten().collect()
 }
 
 /// The numbers of a column of a file: the one that `column` names, or the only one.
-fn recorded(rows: &Rows, at: &Span, r: &mut Reader<'_>) -> Option<Vec<f64>> {
-    let wanted: Option<String> = r.optional("column");
-    let found = match (&wanted, &rows.columns[..]) {
+fn recorded(rows: &Rows, wanted: Option<&str>, at: &Span, r: &Reader<'_>) -> Option<Vec<f64>> {
+    let found = match (wanted, &rows.columns[..]) {
         (Some(name), _) => rows.column(name),
         (None, [only]) => Some(&only.values[..]),
         (None, _) => None,
     };
     if found.is_none() {
         let known = rows.columns.iter().map(|column| column.name.as_str());
-        let hint = wanted.as_ref().and_then(|name| did_you_mean(name, known.clone())).map_or_else(
+        let hint = wanted.and_then(|name| did_you_mean(name, known.clone())).map_or_else(
             || format!("name one with `column`: {}", known.clone().collect::<Vec<_>>().join(", ")),
             |near| format!("did you mean column = \"{near}\"?"),
         );
@@ -224,24 +247,23 @@ impl Spread {
     }
 }
 
-fn input(node: &Node, outer: &Reader<'_>) -> Option<UncertainFile> {
-    let sink = outer.sink();
-    let r = &mut Reader::new(node, "uncertainty.inputs", sink)?;
+fn input(r: &mut Reader<'_>) -> Option<UncertainFile> {
+    let (sink, at) = (r.sink(), r.at().clone());
     let before = sink.len();
-    let key: String = r.get("key");
+    let key: String = r.about("dotted key of the scenario, or catalog/<folder>/<id>/<field>").get("key");
     if sink.len() == before {
-        check_key(&key, &r.place("key"), sink);
+        check_key(&key, &r.place("key"), r);
     }
     let given = spreads(r);
-    let unit = r.optional("unit");
+    let unit = r.about("unit that is written after its numbers").usually("none").optional("unit");
     let [spread] = &given[..] else {
         let message = "an input spreads in one way: `uniform`, `triangular`, `lognormal` or `values`";
         let hint = "such as triangular = { low = 0.3, mode = 0.6, high = 0.9 }";
-        sink.push(Diagnostic::new(Code::MissingKey, message).at(&node.at, "here").hint(hint));
+        sink.push(Diagnostic::new(Code::MissingKey, message).at(&at, "here").hint(hint));
         return None;
     };
     if let Some((mistake, hint)) = spread.mistake().filter(|_| sink.len() == before) {
-        sink.push(Diagnostic::new(Code::OutOfRange, format!("`{key}` {mistake}")).at(&node.at, "here").hint(hint));
+        sink.push(Diagnostic::new(Code::OutOfRange, format!("`{key}` {mistake}")).at(&at, "here").hint(hint));
     }
-    Some(UncertainFile { key, spread: spread.clone(), unit, at: node.at.clone() })
+    Some(UncertainFile { key, spread: spread.clone(), unit, at })
 }

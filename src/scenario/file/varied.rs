@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use crate::catalog::Catalog;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
-use crate::document::Node;
-use crate::scenario::keys::KEYS;
+use crate::document::{Node, Reader};
 
 /// What the key of a field of the catalog begins with.
 const CATALOG: &str = "catalog/";
@@ -55,15 +54,16 @@ pub(super) fn named_once(values: &[Node], key: &str, sink: &Sink) {
 }
 
 /// Reports a key that neither a scenario nor the catalog has.
-pub(super) fn check_key(key: &str, at: &Span, sink: &Sink) {
+pub(super) fn check_key(key: &str, at: &Span, r: &Reader<'_>) {
+    let (known, sink) = (r.known(), r.sink());
     let varies = |key: &str| !["compare", "sweep", "uncertainty", "title"].iter().any(|table| key.starts_with(table));
-    if CatalogField::parse(key).is_some() || (KEYS.contains(&key) && varies(key)) {
+    if CatalogField::parse(key).is_some() || (known.iter().any(|known| known == key) && varies(key)) {
         return;
     }
     let hint = if key.starts_with(CATALOG) {
         "write catalog/<folder>/<id>/<field>, such as catalog/fabrics/roce-400g/spine_efficiency".to_owned()
     } else {
-        did_you_mean(key, KEYS.iter().copied().filter(|key| varies(key))).map_or_else(
+        did_you_mean(key, known.iter().map(String::as_str).filter(|key| varies(key))).map_or_else(
             || "name a key by its dotted path, such as \"cluster.fabric\"".to_owned(),
             |key| format!("did you mean \"{key}\"?"),
         )

@@ -33,10 +33,10 @@ impl DpusFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         let before = r.sink().len();
         let read = Self {
-            per_node: r.within("per_node", &(1..=MOST)),
-            price: r.get("price"),
-            cores_freed: r.get("cores_freed"),
-            core_hour: r.get("core_hour"),
+            per_node: r.about("how many a node has").within("per_node", &(1..=MOST)),
+            price: r.about("price of one").such_as("$2,800").get("price"),
+            cores_freed: r.about("host cores that one frees for jobs").get("cores_freed"),
+            core_hour: r.about("what an hour of a host core is worth").such_as("$0.02/h").get("core_hour"),
             evidence: Evidence::read(r),
         };
         if r.sink().len() == before && read.cores_freed.high.get() > MOST_CORES {

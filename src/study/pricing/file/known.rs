@@ -22,7 +22,7 @@ pub struct FigureFile {
 
 impl FigureFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
-        let key: String = r.get("key");
+        let key: String = r.about("field of the catalog: catalog/<folder>/<id>/<field>").get("key");
         let at = r.place("key");
         let field = CatalogField::parse(&key);
         match &field {
@@ -42,7 +42,7 @@ impl FigureFile {
             }
             _ => {}
         }
-        let value = r.node("value").cloned();
+        let value = r.about("its value, as the file of the catalog would have it").node("value").cloned();
         if value.is_none() {
             r.report("value", Code::MissingKey, "the figure has no value", "such as value = \"$0.05/kWh\"");
         }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use crate::catalog::Reference;
 use crate::catalog::pricebook::{Line, Price};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
-use crate::document::{Node, Reader, Value, choices};
+use crate::document::{Node, Reader, Schema, Value, choices};
 use crate::units::{Factor, SECONDS_PER_YEAR, Seconds};
 
 /// The most years that anything in a study lasts.
@@ -95,14 +95,33 @@ pub struct PathFile {
 impl StudyFile {
     /// Reads a study; mistakes go to the sink.
     pub fn read(document: &Node, sink: &Sink) -> Self {
-        let Some(mut r) = Reader::new(document, "", sink) else { return Self::default() };
+        Reader::new(document, "", sink).map_or_else(Self::default, |mut r| Self::keys(&mut r))
+    }
+
+    /// The shape of a study's file.
+    pub fn shape() -> Schema {
+        Reader::describe(Self::keys)
+    }
+
+    fn keys(r: &mut Reader<'_>) -> Self {
+        let sink = r.sink();
         let study = Self {
-            title: r.get("title"),
-            job: r.get("job"),
-            set: settings(&mut r),
-            currency: r.optional("currency"),
-            offers: r.tables("offer", OfferFile::read),
-            paths: r.tables("path", |r| PathFile { name: r.get("name"), prices: r.get("prices"), at: r.at().clone() }),
+            title: r.about("what is asked, in a line").get("title"),
+            job: r.about("scenario of the job, a path from the folder of the study").get("job"),
+            set: settings(r),
+            currency: r
+                .about("id of the currency that amounts are shown in")
+                .usually("US dollars")
+                .optional("currency"),
+            offers: r.about("ways to buy the job").tables("offer", OfferFile::read),
+            paths: r.about("how the market's price of an accelerator's hour may go").usually("as it is").tables(
+                "path",
+                |r| PathFile {
+                    name: r.about("what the path is called").get("name"),
+                    prices: r.about("price of each year over that of the first; the last holds on").get("prices"),
+                    at: r.at().clone(),
+                },
+            ),
         };
         if study.offers.is_empty() && r.place_of("offer").is_none() {
             r.report("offer", Code::MissingKey, "the study has no offer", "add an [[offer]] with name and kind");
@@ -133,11 +152,23 @@ impl StudyFile {
 
 impl OfferFile {
     fn read(r: &mut Reader<'_>) -> Self {
-        let (name, kind) = (r.get("name"), r.get("kind"));
+        let (name, kind) = (
+            r.about("what the offer is called").get("name"),
+            r.about("how accelerators are come by; the other keys depend on it").get("kind"),
+        );
         let set = settings(r);
-        let figures = r.tables("figure", FigureFile::read);
-        let prices = r.tables("price_of", |r| (r.at().clone(), Price::read(r)));
-        let lines = r.tables("line", |r| (r.at().clone(), Line::read(r)));
+        let figures = r
+            .about("figures of the catalog that are otherwise with this offer")
+            .usually("none")
+            .tables("figure", FigureFile::read);
+        let prices = r
+            .about("prices of parts in place of the price book's")
+            .usually("none")
+            .tables("price_of", |r| (r.at().clone(), Price::read(r)));
+        let lines = r
+            .about("cost lines beside those of the price book, or in place of those of the same name")
+            .usually("none")
+            .tables("line", |r| (r.at().clone(), Line::read(r)));
         once("figure", figures.iter().map(|figure| (figure.key.0.as_str(), &figure.key.1)), r.sink());
         once("price_of", prices.iter().map(|(at, price)| (price.part.id.as_str(), at)), r.sink());
         once("line", lines.iter().map(|(at, line)| (line.name.as_str(), at)), r.sink());
@@ -153,15 +184,25 @@ impl OfferFile {
             name,
             at: r.at().clone(),
             kind,
-            wait: r.optional("wait"),
+            wait: r
+                .about("time from the order to the first hour")
+                .usually("what is usual of the provider or the parts")
+                .such_as("6 months")
+                .optional("wait"),
             set,
             figures,
             prices,
             lines,
-            dpus: if own { r.optional_table("dpus", DpusFile::read) } else { None },
-            own: if own { OwnFile::read(r) } else { OwnFile::default() },
-            rent: if kind == OfferKind::Rent { RentFile::read(r) } else { RentFile::default() },
-            api: (kind == OfferKind::Api).then(|| ApiFile::read(r)),
+            dpus: r
+                .when(own, |r| {
+                    r.about("data processing units of the nodes of an owned offer")
+                        .usually("none")
+                        .optional_table("dpus", DpusFile::read)
+                })
+                .flatten(),
+            own: r.when(own, OwnFile::read).unwrap_or_default(),
+            rent: r.when(kind == OfferKind::Rent, RentFile::read).unwrap_or_default(),
+            api: r.when(kind == OfferKind::Api, ApiFile::read),
         }
     }
 }
@@ -180,7 +221,13 @@ fn once<'a>(list: &str, named: impl Iterator<Item = (&'a str, &'a Span)>, sink: 
 
 /// The keys of the job that a study or an offer sets.
 fn settings(r: &mut Reader<'_>) -> Vec<(String, Node)> {
-    let Some(node) = r.node("set") else { return Vec::new() };
+    let Some(node) = r
+        .about("keys of the job's scenario that are otherwise, and their values")
+        .usually("none")
+        .node_of("set", || Schema::Keyed(Box::default()))
+    else {
+        return Vec::new();
+    };
     let Value::Table(table) = &node.value else {
         node.wrong_type(&r.path_of("set"), "a table of keys of the scenario and their values", r.sink());
         return Vec::new();

@@ -123,7 +123,12 @@ impl Residual {
     }
 
     fn read(r: &mut Reader<'_>) -> Self {
-        let (at_end, by_year) = (r.optional("residual"), r.optional::<Vec<Fraction>>("residual_by_year"));
+        let (at_end, by_year) = (
+            r.about("share of its price that a thing brings at the end of its life").usually("0").optional("residual"),
+            r.about("share of its price that it brings after each year; the last holds on")
+                .usually("`residual`")
+                .optional::<Vec<Fraction>>("residual_by_year"),
+        );
         match (at_end, by_year) {
             (Some(_), Some(_)) => {
                 let hint = "remove one: a share at the end of the life, or a list of shares after each year";
@@ -161,16 +166,25 @@ pub struct TaxFile {
 
 impl TaxFile {
     fn read(r: &mut Reader<'_>) -> Self {
-        let equipment: DepreciationWord = r.get("depreciation");
+        let equipment: DepreciationWord = r.about("how tax law writes equipment off").get("depreciation");
         let usual = if equipment.is_macrs() { DepreciationWord::Macrs39 } else { equipment };
         Self {
             tax: Tax {
-                rate: r.get("rate"),
-                first_year: r.or("first_year", Fraction::ZERO),
-                loss_limit: r.or("loss_limit", Fraction::new(LOSS_LIMIT).unwrap_or(Fraction::ONE)),
+                rate: r.about("share of the income that is taxed away").get("rate"),
+                first_year: r
+                    .about("share of the price written off at once in the first year")
+                    .usually("0")
+                    .or("first_year", Fraction::ZERO),
+                loss_limit: r
+                    .about("share of an income that earlier losses may cancel")
+                    .usually("0.8")
+                    .or("loss_limit", Fraction::new(LOSS_LIMIT).unwrap_or(Fraction::ONE)),
             },
             equipment,
-            building: r.or("building", usual),
+            building: r
+                .about("how it writes a building off")
+                .usually("\"macrs-39\" with classes of MACRS, else as equipment")
+                .or("building", usual),
         }
     }
 }
@@ -219,29 +233,38 @@ pub struct ContractFile {
 impl OwnFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         Self {
-            debt: r.optional_table("debt", DebtFile::read),
-            tax: r.optional_table("tax", TaxFile::read),
+            debt: r.about("money borrowed for the purchases").usually("none").optional_table("debt", DebtFile::read),
+            tax: r.about("tax on the income").usually("none").optional_table("tax", TaxFile::read),
             residual: Residual::read(r),
-            pooling: r.optional("pooling"),
+            pooling: r
+                .about("how many times more hours are used where jobs share accelerators")
+                .usually("1")
+                .optional("pooling"),
             burn_in: r
+                .about("time from a delivery to the first hour that earns")
+                .usually("none")
+                .such_as("5 weeks")
                 .optional_within("burn_in", &(Seconds::ZERO..=Seconds::new(SECONDS_PER_YEAR)))
                 .unwrap_or(Seconds::ZERO),
-            sell: r.optional_table("sell", SellFile::read),
-            target_return: r.optional("target_return"),
+            sell: r
+                .about("what hours that the job does not use are sold for")
+                .usually("nothing is sold")
+                .optional_table("sell", SellFile::read),
+            target_return: r.about("return a year that owners want").optional("target_return"),
         }
     }
 }
 
 impl DebtFile {
     fn read(r: &mut Reader<'_>) -> Self {
-        let repayment = r.or("repayment", RepaymentWord::Level);
+        let repayment = r.about("how debt is paid back").usually("\"level\"").or("repayment", RepaymentWord::Level);
         let debt = Self {
-            share: r.get("share"),
-            rate: r.get("rate"),
-            tenor: whole_years(r, "tenor"),
-            fee: r.or("fee", Fraction::ZERO),
+            share: r.about("share of the purchases that is borrowed").get("share"),
+            rate: r.about("interest a year").get("rate"),
+            tenor: whole_years(r.about("years over which it is paid back, whole ones"), "tenor"),
+            fee: r.about("share of the amount that is paid at once").usually("0").or("fee", Fraction::ZERO),
             repayment,
-            cover: r.optional("cover"),
+            cover: r.about("of sculpted debt, how many times each year's cash covers its service").optional("cover"),
         };
         match (repayment, debt.cover) {
             (RepaymentWord::Sculpted, None) => {
@@ -274,14 +297,23 @@ impl DebtFile {
 impl SellFile {
     fn read(r: &mut Reader<'_>) -> Self {
         let sell = Self {
-            market: r.get("market"),
-            delivered: r.or("delivered", vec![Fraction::ONE]),
-            contracts: r.tables("contract", |r| ContractFile {
-                share: r.get("share"),
-                price: r.get("price"),
-                term: whole_years(r, "term"),
-                prepaid: r.or("prepaid", Fraction::ZERO),
-            }),
+            market: r.about("price of an accelerator's hour on the market in the first year").get("market"),
+            delivered: r
+                .about("share of the accelerators that is there at the beginning of each year; the last holds on")
+                .usually("[1]")
+                .or("delivered", vec![Fraction::ONE]),
+            contracts: r
+                .about("contracts for a part of the hours; the rest goes to the market")
+                .usually("none")
+                .tables("contract", |r| ContractFile {
+                    share: r.about("share of the hours").get("share"),
+                    price: r.about("price of an accelerator's hour").get("price"),
+                    term: whole_years(r.about("years that the contract lasts, whole ones"), "term"),
+                    prepaid: r
+                        .about("share of its revenue that is paid when it is signed")
+                        .usually("0")
+                        .or("prepaid", Fraction::ZERO),
+                }),
         };
         let contracted: f64 = sell.contracts.iter().map(|contract| contract.share.get()).sum();
         if contracted > 1.0 + 1e-12 {

@@ -50,19 +50,37 @@ pub struct RentFile {
 impl RentFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         let rent = Self {
-            provider: r.optional("provider"),
-            instance: r.optional("instance"),
-            term: r.or("term", Term::OnDemand),
-            price: r.optional("price"),
-            prefill_price: r.optional("prefill_price"),
-            date: r.optional("date"),
-            priced_by: r.optional("per"),
-            accelerators: r.optional("accelerators"),
-            minimum: r.optional("minimum"),
-            reused: r.or("reused", Fraction::ZERO),
-            egress: r.or("egress", Bytes::ZERO),
-            storage: r.or("storage", Bytes::ZERO),
-            interruptions_per_day: r.optional("interruptions_per_day"),
+            provider: r
+                .about("id of the provider whose list price is taken; this or `price` must be there")
+                .optional("provider"),
+            instance: r
+                .about("the provider's name for what is rented")
+                .usually("the one that fits")
+                .optional("instance"),
+            term: r.about("how long and how firmly").usually("\"on-demand\"").or("term", Term::OnDemand),
+            price: r.about("price of an hour, where it is not a provider's").optional("price"),
+            prefill_price: r.about("the same of an accelerator on prefill's own nodes").optional("prefill_price"),
+            date: r.about("day of that price").optional("date"),
+            priced_by: r.about("what it is the price of").usually("\"accelerator\"").optional("per"),
+            accelerators: r.about("accelerators of the instance that it is the price of").optional("accelerators"),
+            minimum: r
+                .about("least time that is paid for")
+                .usually("that of the term")
+                .such_as("1 year")
+                .optional("minimum"),
+            reused: r
+                .about("share of what is paid for and not used by the job that other work uses")
+                .usually("0")
+                .or("reused", Fraction::ZERO),
+            egress: r
+                .about("data that leaves for the internet")
+                .usually("none")
+                .such_as("10 TB")
+                .or("egress", Bytes::ZERO),
+            storage: r.about("data kept over the run").usually("none").such_as("500 TB").or("storage", Bytes::ZERO),
+            interruptions_per_day: r
+                .about("of spot instances, interruptions of one instance a day")
+                .optional("interruptions_per_day"),
         };
         match (&rent.provider, rent.price) {
             (None, None) => {
@@ -140,11 +158,15 @@ impl ApiFile {
     pub(super) fn read(r: &mut Reader<'_>) -> Self {
         let before = r.sink().len();
         let api = Self {
-            input: r.get("input"),
-            cached: r.optional("cached"),
-            output: r.get("output"),
-            date: r.get("date"),
-            source: r.get("source"),
+            input: r.about("price of a million tokens of prompts").such_as("$0.23").get("input"),
+            cached: r
+                .about("price of a million tokens of prompts that are in the cache")
+                .usually("as others")
+                .such_as("$0.10")
+                .optional("cached"),
+            output: r.about("price of a million tokens of answers").such_as("$0.80").get("output"),
+            date: r.about("day of the prices").get("date"),
+            source: r.about("where they were read").get("source"),
         };
         if r.sink().len() == before && api.input.value + api.output.value == Usd::ZERO {
             r.report("output", Code::OutOfRange, "tokens at no price are not bought", "such as output = \"$0.80\"");
