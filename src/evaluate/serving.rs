@@ -234,7 +234,8 @@ struct Reuse {
     at_most: f64,
 }
 
-/// Serving with so much of the prompts at hand. Latencies are those of the busiest replica.
+/// Serving with so much of the prompts at hand. Latencies are those of the busiest replica; with a number open their means are over all
+/// requests.
 fn answered(
     serving: &Serving,
     cluster: &Cluster,
@@ -307,7 +308,11 @@ fn answered(
             (replicas, (most.over(Seconds::new(1.0)) * all as f64, prefilling), bound, state, latencies)
         };
     let busy = state.requests_per_second * (replicas + spares) as f64 / most;
-    let shares = TimeShares::of(&request, &state, (serving.arrivals, busy)).beside_idle(busiest);
+    // With a number open the others are at work too, with fewer of them.
+    let open_elsewhere = matches!(serving.arrivals, Arrivals::Concurrency(_))
+        && busiest < pool.map_or(replicas, |pool| pool.workers) as f64;
+    let beside = if open_elsewhere { 1.0 } else { busiest };
+    let shares = TimeShares::of(&request, &state, (serving.arrivals, busy)).beside_idle(beside);
     state.requests_per_second /= busiest;
     let engine = EnginePoint::new(&replica, &takes_in, &request, &state);
     let block_waste = holding.block_waste(&layout, request.context());

@@ -131,6 +131,23 @@ impl SteadyState {
         Self { requests_per_second: most.over(SECOND), batch, ..self }
     }
 
+    /// The mean of requests of which that share are served by another engine as it is; as many end a second as here.
+    #[must_use]
+    pub fn mixed_with(self, other: &Self, share: f64) -> Self {
+        let mean = |own: Seconds, of_other: Seconds| own * (1.0 - share) + of_other * share;
+        Self {
+            ttft: mean(self.ttft, other.ttft),
+            tpot: mean(self.tpot, other.tpot),
+            step: self.step.scaled(1.0 - share).plus(other.step, share),
+            cycle: mean(self.cycle, other.cycle),
+            stall: mean(self.stall, other.stall),
+            prefill: mean(self.prefill, other.prefill),
+            queue: mean(self.queue, other.queue),
+            links: mean(self.links, other.links),
+            ..self
+        }
+    }
+
     /// The same with another prefill of a request in the time to the first token.
     pub(super) fn with_prefill(self, prefill: Seconds) -> Self {
         Self { ttft: self.ttft.saturating_sub(self.prefill) + prefill, prefill, ..self }

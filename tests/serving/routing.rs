@@ -87,7 +87,13 @@ fn so_many_that_are_kept_open_are_all_at_some_replica() {
         let (aware, balanced) = (with("cache-aware", open), with("balanced", open));
         for json in [&aware, &balanced] {
             assert!((figure(json, "open_count") / f64::from(open) - 1.0).abs() < 1e-9);
+            // By Little's law latencies are the mean over all of them, not that of the busiest replica.
+            let whole = figure(json, "ttft_s") + figure(json, "tpot_s") * 400.0;
+            let here = figure(json, "requests_per_s") * whole;
+            assert!((here / f64::from(open) - 1.0).abs() < 1e-6, "{open}: {here}");
         }
+        // Those that go to the busiest are the latest.
+        assert!(figure(&aware, "tpot_p95_s") > figure(&aware, "tpot_s") * 1.002, "{open}");
         let (served, anywhere) = (figure(&aware, "requests_per_s"), figure(&balanced, "requests_per_s"));
         let uneven = figure(&aware, "busiest_replica_ratio");
         assert!(uneven > 1.3 && served >= before * (1.0 - 1e-6), "{open}: {served} {before}");
@@ -96,5 +102,28 @@ fn so_many_that_are_kept_open_are_all_at_some_replica() {
         let most = figure(&aware, "most_requests_per_s");
         assert!(served <= most * 1.000_001 && (open < 16384 || served > 0.97 * most), "{open}: {served} {most}");
         before = served;
+    }
+}
+
+#[test]
+fn pools_take_as_many_to_their_prefixes_as_they_are_told_to() {
+    let tiers = "scenarios/serve-llama3.1-70b-64-h100-prefix-tiers.toml";
+    let pools = "serving.layout={ prefill = { tensor = 4 }, decode = { tensor = 4 } }";
+    for prefixes in [1, 3, 5, 10, 24] {
+        let cache = format!("serving.cache={{ prefixes = {prefixes}, prefix_tokens = 6000, popularity = 0.7 }}");
+        let with = |arrivals: &str| {
+            let arrivals = format!("serving.arrivals={arrivals}");
+            let set =
+                ["--set", pools, "--set", &cache, "--set", &arrivals, "--set", "serving.cache.routing=\"cache-aware\""];
+            let answer = program::run(&[&["eval", tiers, "--format", "json"], &set[..]].concat());
+            (answer.code, serde_json::from_str::<Value>(&answer.stdout).unwrap_or_default())
+        };
+        let most = figure(&with("\"max\"").1, "most_requests_per_s");
+        for (part, code) in [(0.6, 0), (0.9, 0), (0.999, 0), (1.001, 1)] {
+            let (found, json) = with(&format!("{{ rate = \"{} request/s\" }}", most * part));
+            assert_eq!(found, code, "{prefixes} {part}: {}", json["infeasible"]);
+            let told = if code == 0 { figure(&json, "most_requests_per_s") } else { most };
+            assert!((told / most - 1.0).abs() < 1e-3, "{prefixes} {part}: {told} {most}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::catalog::memory_tier::TierMedium;
 use crate::evaluate::Infeasible;
 use crate::inference::{CacheTier, Hits, MOST_TIERS, Popularity, PrefixCache, Request, Reused, Scratch, TierLinks};
 use crate::memory::serving::{CacheFormats, Pages, ServingLayout, sequence_bytes};
-use crate::scenario::{Cluster, PrefixCaching, Routing, Serving};
+use crate::scenario::{Arrivals, Cluster, Limits, PrefixCaching, Routing, Serving};
 use crate::units::{Bandwidth, Bytes, Fraction, Seconds};
 
 /// Rounds in which what is loaded settles with what is served, at most, and how near that is brought.
@@ -47,7 +47,7 @@ pub(super) fn settled(
     let recompute = recompute(serving, layout, bound, (serving.mean_lengths().0, 0.0, tokens));
     let (own, tiers) = room(serving, caching, layout, cluster, tokens);
     let links = TierLinks { tiers, recompute, scatter: 0.0 };
-    let mut settling = Settling::default();
+    let (mut settling, mut splits) = (Settling::default(), 0);
     let mut busiest = popularity.busiest(groups);
     loop {
         let cache = PrefixCache { popularity, groups, own, tiers };
@@ -58,7 +58,19 @@ pub(super) fn settled(
         let reuse = Reuse { hit, wait: reused.wait, busiest: uneven, at_most: f64::INFINITY };
         // As much of prompts is at hand as was found in this round.
         scratch.forget();
-        let mut point = answered(serving, cluster, &reuse, (bound, scratch))?;
+        let mut point = match answered(serving, cluster, &reuse, (bound, scratch)) {
+            // How many workers there are is known once the pools are split, which they are not of more than they serve.
+            Err(over @ Infeasible::Overload { .. }) if serving.prefill.is_some() && splits < ROUNDS => {
+                let most = Serving { arrivals: Arrivals::Most, limits: Limits::default(), ..serving.clone() };
+                let split = answered(&most, cluster, &reuse, (bound, scratch));
+                let workers = split.ok().and_then(|point| point.pool).map(|pool| groups_of(layout, pool.workers));
+                let Some(found) = workers.filter(|found| (found - groups).abs() > 0.5) else { return Err(over) };
+                splits += 1;
+                (groups, busiest) = (found, popularity.busiest(found));
+                continue;
+            }
+            answer => answer?,
+        };
         let found = groups_of(layout, point.pool.map_or(point.replicas, |pool| pool.workers));
         let each = point.state.requests_per_second * point.replicas as f64 / found * uneven;
         if settling.settled(each) && (found - groups).abs() <= 0.5 || settling.rounds == ROUNDS {

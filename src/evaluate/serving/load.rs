@@ -5,7 +5,7 @@ use roots::{SimpleConvergency, find_root_brent};
 use super::Infeasible;
 use super::batch::{BatchBound, FULL, Largest, WHOLE};
 use super::split::Served;
-use crate::inference::{Coming, Load, Replica, Request, Room, Scratch, Separate};
+use crate::inference::{Coming, Load, Replica, Request, Room, Scratch, Separate, SteadyState};
 use crate::scenario::{Arrivals, Serving};
 use crate::units::{RequestRate, Seconds};
 
@@ -69,10 +69,7 @@ pub(super) fn together(
                 let load = Load { request: *request, concurrency, waves, fixed_length: in_step };
                 replica.closed_loop_of(&load, (&filled, within.room), coming, scratch)
             };
-            let each = f64::from(open) / per_replica;
-            let concurrency =
-                open_at_the_busiest(each, (per_replica, busiest), |each| with(each).0.requests_per_second);
-            with(concurrency)
+            over_uneven(f64::from(open) / per_replica, (per_replica, busiest), &mut with)
         }
         Arrivals::Rate(all) => {
             let count = u32::try_from(replicas).unwrap_or(u32::MAX);
@@ -115,15 +112,32 @@ pub(super) fn apart(
         Arrivals::Concurrency(open) => {
             let mut with =
                 |each: f64| pools.closed_of(request, (each * pools.workers, waves(serving, open)), coming, scratch);
-            let each = f64::from(open) / pools.workers;
-            let each = open_at_the_busiest(each, (pools.workers, busiest), |each| with(each).0.requests_per_second);
-            with(each)
+            over_uneven(f64::from(open) / pools.workers, (pools.workers, busiest), &mut with)
         }
         Arrivals::Rate(asked) => pools.at_rate(request, asked * busiest, coming, scratch).map_err(|over| {
             let short = largest.short(over.short);
             Infeasible::Overload { asked, most: over.most / busiest, replicas, short }
         })?,
     })
+}
+
+/// With so many open at each of so many servers on average, to one of which `busiest` times the mean of requests come: rates and quantiles
+/// are of that one, latencies the mean over requests, and sequences in decode that over servers. `served` is what one comes to
+/// with so many open.
+fn over_uneven(each: f64, (count, busiest): (f64, f64), served: &mut impl FnMut(f64) -> Served) -> Served {
+    let open = open_at_the_busiest(each, (count, busiest), |open| served(open).0.requests_per_second);
+    let (of_busiest, latencies) = served(open);
+    let left = (each * count - open) / (count - 1.0);
+    if busiest <= 1.0 || count <= 1.0 {
+        return (of_busiest, latencies);
+    }
+    let share = (busiest / count).min(1.0);
+    if left <= 0.0 || share >= 1.0 {
+        return (SteadyState { batch: of_busiest.batch / count, ..of_busiest }, latencies);
+    }
+    let (of_others, _) = served(left);
+    let batch = (of_busiest.batch + of_others.batch * (count - 1.0)) / count;
+    (SteadyState { batch, ..of_busiest.mixed_with(&of_others, 1.0 - share) }, latencies)
 }
 
 /// Requests open at the one of so many servers to which `busiest` times the mean of requests come, where so many are open at each on
