@@ -308,10 +308,7 @@ fn answered(
             (replicas, (most.over(Seconds::new(1.0)) * all as f64, prefilling), bound, state, latencies)
         };
     let busy = state.requests_per_second * (replicas + spares) as f64 / most;
-    // With a number open the others are at work too, with fewer of them.
-    let open_elsewhere = matches!(serving.arrivals, Arrivals::Concurrency(_))
-        && busiest < pool.map_or(replicas, |pool| pool.workers) as f64;
-    let beside = if open_elsewhere { 1.0 } else { busiest };
+    let beside = idle_beside(serving.arrivals, busiest, pool.map_or(replicas, |pool| pool.workers));
     let shares = TimeShares::of(&request, &state, (serving.arrivals, busy)).beside_idle(beside);
     state.requests_per_second /= busiest;
     let engine = EnginePoint::new(&replica, &takes_in, &request, &state);
@@ -346,6 +343,12 @@ fn answered(
         resident: None,
         bands: bound.bands[usize::from(!matches!(serving.arrivals, Arrivals::Most))],
     })
+}
+
+/// Requests of the busiest of so many servers over the mean, as far as the others idle meanwhile: with a number open they are at work
+/// too, with fewer of them.
+fn idle_beside(arrivals: Arrivals, busiest: f64, servers: u64) -> f64 {
+    if matches!(arrivals, Arrivals::Concurrency(_)) && busiest < servers as f64 { 1.0 } else { busiest }
 }
 
 /// Requests open for each replica, where that does not follow from the mean latencies of a request: where so many are kept open, or

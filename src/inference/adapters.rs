@@ -1,6 +1,6 @@
 //! Low-rank adapters that sequences of a batch bring along.
 
-use super::open_loop::crossing;
+use super::crossing::crossing;
 use super::waiting::Wait;
 use super::{Popularity, Replica, StepTime};
 use crate::units::{Bytes, Flops, RequestRate, Seconds};

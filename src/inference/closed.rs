@@ -1,12 +1,11 @@
 //! How latencies scatter where a number of requests is open at all times, each followed by another as it ends.
 
-use super::batching::{Request, SteadyState};
 use super::coming::Coming;
 use super::latency::{Latencies, Sources, distribution};
 use super::pace::Pace;
 use super::scratch::{Scratch, Timed};
+use super::state::SteadyState;
 use super::waiting::{Wait, dispersion};
-use super::{Replica, Separate};
 use crate::units::Seconds;
 
 /// Waits of requests that are open, as far as their mean is told.
@@ -68,65 +67,13 @@ pub(super) fn scattered<F: Fn(f64) -> Seconds>(
     distribution(coming, state, &sources, scratch)
 }
 
-impl Replica<'_> {
-    /// How latencies scatter about those of a state with as many requests as there is room for, without end: by the lengths of
-    /// requests.
-    pub fn endless_latencies(&self, state: &SteadyState, coming: &Coming<'_>, scratch: &mut Scratch) -> Latencies {
-        self.time_prompts(coming, scratch);
-        let chunks = |new: f64| if state.batch > 0.0 { self.chunks(new) } else { 1.0 };
-        let own = |new: f64, alone: Seconds| self.hardware.first_token + alone + state.cycle * chunks(new);
-        scattered(coming, state, &Turns::none(state.batch), (&own, Wait::NONE, |_| state.tpot), scratch)
-    }
-}
-
-impl Separate<'_> {
-    /// So many open at once in all, as [`Separate::closed`] has it, and how their latencies scatter.
-    pub fn closed_of(
-        &self,
-        request: &Request,
-        at_once: (f64, f64),
-        coming: &Coming<'_>,
-        scratch: &mut Scratch,
-    ) -> (SteadyState, Latencies) {
-        let (state, turns, by_chance) = self.open_at_once(request, at_once, coming, scratch);
-        (state, self.about(request, &state, &turns, by_chance, (coming, scratch)))
-    }
-
-    /// How latencies scatter about those of a state in which nobody waits.
-    pub fn endless_latencies(
-        &self,
-        request: &Request,
-        state: &SteadyState,
-        coming: &Coming<'_>,
-        scratch: &mut Scratch,
-    ) -> Latencies {
-        self.about(request, state, &Turns::none(state.batch), Wait::NONE, (coming, scratch))
-    }
-
-    fn about(
-        &self,
-        request: &Request,
-        state: &SteadyState,
-        turns: &Turns,
-        by_chance: Wait,
-        (coming, scratch): (&Coming<'_>, &mut Scratch),
-    ) -> Latencies {
-        self.time_prompts(request, coming, scratch);
-        let fixed = self.decode.hardware.first_token + self.transfer.alone() + state.cycle;
-        let own = |_: f64, alone: Seconds| fixed + alone;
-        let token =
-            |number: f64| self.step(request, number.clamp(1.0_f64.min(state.batch), self.room.requests)).total();
-        scattered(coming, state, turns, (&own, by_chance, token), scratch)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::prefill::{FULL_STEP, while_launching};
-    use crate::inference::simulation::{Draws, Engine, Found, Sent};
+    use crate::inference::prefill::FULL_STEP;
+    use crate::inference::simulation::{Engine, Found, all_at_once, in_one_step};
     use crate::inference::together::Together;
-    use crate::inference::{HandOver, Links, Load, Room, fixture};
+    use crate::inference::{HandOver, Links, Load, Replica, Request, Room, Separate, fixture};
     use crate::scenario::Balancing;
     use crate::topology::Pairs;
     use crate::workload::{Moments, Requests};
@@ -150,33 +97,18 @@ mod tests {
         let simulated = Engine {
             places: room as usize,
             tokens: Some(FULL_STEP),
-            prefill: &|new| {
-                let all: f64 = new.iter().sum();
-                let attention: Seconds = new.iter().map(|new| engine.prompt_attention(*new, 0.0)).sum();
-                let device = engine.prompt_step(all, all, false) + attention;
-                while_launching(device, engine.prefill_overhead(all)).value()
-            },
+            prefill: &|new| in_one_step(&engine, new),
             behind: &|new| (hardware.first_token + state.cycle * engine.chunks(new)).value(),
             token: &|batch| {
                 let number = batch.max(1.0);
                 engine.token_time(&request, number, &together, 1.0 - number.recip()).total().value()
             },
         };
-        let mut draws = Draws::new();
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some hundreds of requests")]
         let count = if waves.is_finite() { (f64::from(open) * waves) as u32 } else { 40_000 };
-        let sent: Vec<Sent> = (0..count)
-            .map(|_| Sent {
-                at: 0.0,
-                input: draws.lognormal(input.mean, input.cv),
-                output: draws.lognormal(output.mean, output.cv),
-            })
-            .collect();
-        held_against(
-            &state,
-            latencies,
-            &simulated.run_open(&sent, open as usize, if waves.is_finite() { 0 } else { 2_000 }),
-        )
+        let sent = all_at_once(count, input, output);
+        let warm = if waves.is_finite() { 0 } else { 2_000 };
+        held_against(&state, latencies, &simulated.run_open(&sent, open as usize, warm))
     }
 
     fn held_against(state: &SteadyState, latencies: Latencies, found: &Found) -> [[f64; 10]; 2] {
@@ -271,24 +203,11 @@ mod tests {
         let simulated = Engine {
             places: 10_000,
             tokens: Some(FULL_STEP),
-            prefill: &|new| {
-                let all: f64 = new.iter().sum();
-                let attention: Seconds = new.iter().map(|new| engine.prompt_attention(*new, 0.0)).sum();
-                let device = engine.prompt_step(all, all, false) + attention;
-                while_launching(device, engine.prefill_overhead(all)).value()
-            },
+            prefill: &|new| in_one_step(&engine, new),
             behind: &|_| (hardware.first_token + state.cycle).value(),
             token: &|batch| pools.step(&request, batch.max(1.0)).total().value(),
         };
-        let mut draws = Draws::new();
-        let sent: Vec<Sent> = (0..40_000)
-            .map(|_| Sent {
-                at: 0.0,
-                input: draws.lognormal(input.mean, input.cv),
-                output: draws.lognormal(output.mean, output.cv),
-            })
-            .collect();
-        held_against(&state, latencies, &simulated.run_open(&sent, open as usize, 2_000))
+        held_against(&state, latencies, &simulated.run_open(&all_at_once(40_000, input, output), open as usize, 2_000))
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use statrs::distribution::{ContinuousCDF, Normal};
 use statrs::function::erf::erfc;
 
-use super::batching::SteadyState;
 use super::coming::Coming;
 use super::deviating::Deviating;
 use super::pace::Pace;
 use super::scattered::{Scattered, Shape};
 use super::scratch::{Scratch, Timed};
+use super::state::SteadyState;
 use super::waiting::Wait;
 use crate::units::Seconds;
 

@@ -1,56 +1,20 @@
 //! Requests that come by themselves, at a rate.
 
 use super::admission::Admission;
-use super::batching::{Request, SteadyState};
 use super::coming::Coming;
+use super::crossing::{LEAST, crossing};
 use super::features::TokenTime;
 use super::latency::{Latencies, Sources, distribution};
 use super::pace::Pace;
 use super::prompt_queue::PromptQueue;
 use super::replay::{ByPrompt, Replayed, Servers, Times, replay};
 use super::scattered::Scattered;
+use super::state::{Request, SteadyState};
 use super::{Filled, Replica, Scratch};
 use crate::scenario::Balancing;
 use crate::units::{RequestRate, Seconds};
 
-/// Steps in which a batch is sought, at most, and how near it is found.
-const STEPS: u32 = 60;
-const NEAR: f64 = 1e-15;
 const SECOND: Seconds = Seconds::new(1.0);
-/// The smallest batch that is told from none.
-pub(super) const LEAST: f64 = 1e-6;
-
-/// Where a growing function is zero between two ends, that of the upper being above zero: the secant through two points that
-/// lie to each side (Illinois).
-pub(super) fn crossing(off: impl Fn(f64) -> f64, low: f64, high: f64) -> f64 {
-    let (mut low, mut high, mut below, mut above) = (low, high, off(low), off(high));
-    if below >= 0.0 {
-        return low;
-    }
-    let mut side = 0;
-    for _ in 0..STEPS {
-        let between = low + (high - low) * (below / (below - above));
-        if high - low <= high * NEAR || between <= low || between >= high {
-            break;
-        }
-        let found = off(between);
-        if found < 0.0 {
-            (low, below) = (between, found);
-            if side < 0 {
-                above /= 2.0;
-            }
-            side = -1;
-        } else {
-            (high, above) = (between, found);
-            if side > 0 {
-                below /= 2.0;
-            }
-            side = 1;
-        }
-    }
-    high
-}
-
 /// More requests come than an engine can serve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overload {
@@ -210,8 +174,8 @@ mod tests {
     use super::*;
     use crate::inference::features::{Chunks, Features};
     use crate::inference::ordered::Ordered;
-    use crate::inference::prefill::{FULL_STEP, while_launching};
-    use crate::inference::simulation::{Draws, Engine, Found, Sent};
+    use crate::inference::prefill::FULL_STEP;
+    use crate::inference::simulation::{Draws, Engine, Found, Sent, in_one_step};
     use crate::inference::together::Together;
     use crate::inference::{ModelShape, Room, Spread, fixture};
     use crate::workload::{Moments, Requests};
@@ -295,9 +259,7 @@ mod tests {
                 } else if groups > 1.0 {
                     engine.prefill_together(new.len() as f64, all / new.len() as f64, 0.0).value()
                 } else {
-                    let attention: Seconds = new.iter().map(|new| engine.prompt_attention(*new, 0.0)).sum();
-                    let device = engine.prompt_step(all, all, false) + attention;
-                    while_launching(device, engine.prefill_overhead(all)).value()
+                    in_one_step(&engine, new)
                 }
             },
             behind: &|new| {

@@ -3,7 +3,6 @@
 use statrs::distribution::{ContinuousCDF, Normal};
 use statrs::function::erf::erfc;
 
-use super::coming::Coming;
 use super::scattered::Scattered;
 use crate::units::Seconds;
 
@@ -167,26 +166,9 @@ impl Pace {
     }
 }
 
-/// Variance over mean of the sequences in decode, where the times between requests of an engine have that squared coefficient of
-/// variation, and `open` of all engines are in decode: `1 + (cv^2 - 1) E[min] / E` of two answers (Eckberg 1983 for a renewal
-/// process that comes fast against its service). Bursts are told from chance over many of them only: for two exponential times
-/// between requests, each of which makes up half of the time, counts over a time scatter by `1 - (1 - exp(-x)) / x` of it, `x`
-/// twice the requests that come within the time, over `cv^2 + 1`.
-pub(super) fn peakedness(squared_cv: f64, coming: &Coming<'_>, open: f64) -> f64 {
-    let told = if coming.cv > 1.0 {
-        let times = 2.0 * open / (coming.cv * coming.cv + 1.0);
-        if times > 1e-6 { 1.0 + (-times).exp_m1() / times } else { 0.0 }
-    } else {
-        1.0
-    };
-    (1.0 + (squared_cv - 1.0) * coming.requests.overlap * told).max(0.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Balancing;
-    use crate::workload::{Moments, Requests};
 
     /// The time of a token that takes 10 ms with 100 in decode, and grows by so much of their growth.
     fn straight(elasticity: f64) -> impl Fn(f64) -> Seconds {
@@ -264,18 +246,5 @@ mod tests {
         let full = Pace::new(100.0, 1.0, (105.0, 1.0 - 1e-9), straight(0.5));
         assert!((full.seen() / 105.0 - 1.0).abs() < 1e-6 && (full.number(-2.0) / 105.0 - 1.0).abs() < 1e-6, "{full:?}");
         assert!(full.of_answers(0.0) < 1e-6, "{full:?}");
-    }
-
-    #[test]
-    fn equal_answers_scatter_as_their_requests_come() {
-        let one = |mean| Moments { mean, cv: 0.0 };
-        let requests = Requests::lognormal(one(1.0), one(1.0));
-        let coming =
-            Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 3.0, replay: false, balancing: Balancing::Random };
-        assert!((peakedness(9.0, &coming, 1e9) - 9.0).abs() < 1e-6);
-        // Five come within an answer: x = 1, and exp(-1) of the scatter is told.
-        assert!((peakedness(9.0, &coming, 5.0) - (1.0 + 8.0 * (-1.0_f64).exp())).abs() < 1e-12);
-        let even = Coming { cv: 0.0, ..coming };
-        assert!(peakedness(0.0, &even, 5.0).abs() < 1e-12);
     }
 }

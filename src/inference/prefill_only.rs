@@ -1,23 +1,16 @@
 //! Answers of one token: the first, which the prefill makes, is all of them. Nothing is ever in decode, and prompts have the engine to
 //! themselves.
 
-use super::batching::{Load, SteadyState};
 use super::closed::Turns;
+use super::crossing::{LEAST, crossing};
 use super::features::TokenTime;
-use super::open_loop::{LEAST, crossing};
+use super::state::{Load, SteadyState};
 use super::together::Together;
 use super::waiting::Wait;
 use super::{Replica, Request, StepTime};
 use crate::units::{RequestRate, Seconds};
 
 const SECOND: Seconds = Seconds::new(1.0);
-
-impl Request {
-    /// Whether an answer has tokens beyond the first, which the prefill makes.
-    pub fn decodes(&self) -> bool {
-        self.output > 1.0
-    }
-}
 
 impl Replica<'_> {
     /// The step by itself in which the first token comes, as that of any prompt; there is none between tokens.
@@ -66,8 +59,8 @@ impl Replica<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::prefill::{FULL_STEP, while_launching};
-    use crate::inference::simulation::{Draws, Engine, Found, Sent};
+    use crate::inference::prefill::FULL_STEP;
+    use crate::inference::simulation::{Draws, Engine, Found, Sent, in_one_step};
     use crate::inference::{Coming, Room, Scratch, fixture};
     use crate::scenario::Balancing;
     use crate::units::Factor;
@@ -106,12 +99,7 @@ mod tests {
         let simulated = Engine {
             places: 1_000,
             tokens: Some(FULL_STEP),
-            prefill: &|new| {
-                let all: f64 = new.iter().sum();
-                let attention: Seconds = new.iter().map(|new| engine.prompt_attention(*new, 0.0)).sum();
-                let device = engine.prompt_step(all, all, false) + attention;
-                while_launching(device, engine.prefill_overhead(all)).value()
-            },
+            prefill: &|new| in_one_step(&engine, new),
             behind: &|_| (hardware.first_token + state.cycle).value(),
             token: &|_| 1e-12,
         };

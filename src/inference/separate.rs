@@ -1,29 +1,23 @@
 //! Prefill and decode in pools of their own, with requests at a rate, at a concurrency, or without end.
 
-use super::admission::Admission;
-use super::batching::{Request, SteadyState};
-use super::closed::Turns;
+mod at_rate;
+mod open;
+mod prompts;
+
 use super::coming::Coming;
+use super::crossing::{LEAST, crossing};
 use super::features::TokenTime;
-use super::hand_over::{End, HandOver, scatter};
-use super::latency::{Latencies, Sources, distribution};
+use super::hand_over::{End, HandOver};
 use super::links::{Cycle, messaging};
-use super::open_loop::{LEAST, Overload, Short, crossing};
-use super::pace::Pace;
+use super::open_loop::Short;
 use super::prefill::PromptCosts;
-use super::prompt_queue::PromptQueue;
-use super::replay::{ByPrompt, Replayed, Servers, Times, replay};
-use super::scattered::Scattered;
-use super::together::Together;
-use super::waiting::{Round, Wait};
+use super::state::{Request, SteadyState};
 use super::{Hardware, Replica, Room, Scratch, StepTime};
 use crate::units::{RequestRate, Seconds};
 
 /// Halvings of what is sought.
 const HALVINGS: u32 = 50;
 const SECOND: Seconds = Seconds::new(1.0);
-/// How near a rate comes to the most that has a steady wait.
-const NEAR: f64 = 1e-10;
 
 /// Pools of prefill workers and of decode replicas; a request is prefilled by one, and its cache handed to another.
 #[derive(Clone, Copy, Debug)]
@@ -263,210 +257,6 @@ impl Separate<'_> {
         } else {
             Short::Prefill
         }
-    }
-
-    /// Waits of prompts that come at such a rate, to the worker that has least before it, each of which takes in with a step what has
-    /// come to it. So many workers share what makes prompts wait: times between those of one are sums of those between all, and
-    /// long prompts hold up only what the others cannot take (in heavy traffic the wait of one queue with as many servers).
-    fn prompts(
-        &self,
-        request: &Request,
-        coming: &Coming<'_>,
-        scratch: &Scratch,
-    ) -> impl Fn(RequestRate) -> Wait + use<> {
-        let served = scratch.over_prompts(|timed| timed.served);
-        let alone = scratch.over_prompts(|timed| timed.alone).mean;
-        let hardware = self.busy_worker(&self.prompt(request));
-        let worker = Replica { hardware: &hardware, ..self.prefill };
-        let stages = f64::from(worker.spread.pipeline);
-        let (groups, part) = Together::new(&worker, request, f64::INFINITY).of_groups();
-        let each = served.mean / (stages * f64::from(worker.spread.attention_data));
-        let of_worker = PromptQueue {
-            rate: RequestRate::ZERO,
-            coming: coming.cv * coming.cv / self.workers,
-            fixed: (alone / stages).saturating_sub(each),
-            served: Scattered {
-                mean: each,
-                variance: served.variance / self.workers,
-                third: served.third / (self.workers * self.workers),
-            },
-            most: worker.prompts_of_steps(request.input, served.variance),
-        };
-        let workers = self.workers;
-        move |rate| PromptQueue { rate: rate / workers, ..of_worker }.side_by_side(groups, part / stages)
-    }
-
-    /// So many open at once in all: those that are in neither pool's hands wait. Where prompts come in a number of rounds, the
-    /// first all at once, each of those waits for half of the others, side by side in all workers.
-    pub fn closed(
-        &self,
-        request: &Request,
-        at_once: (f64, f64),
-        coming: &Coming<'_>,
-        scratch: &mut Scratch,
-    ) -> SteadyState {
-        self.open_at_once(request, at_once, coming, scratch).0
-    }
-
-    /// The same, the waits in it whose ends are known, and those by chance for workers and links.
-    pub(super) fn open_at_once(
-        &self,
-        request: &Request,
-        (open, waves): (f64, f64),
-        coming: &Coming<'_>,
-        scratch: &mut Scratch,
-    ) -> (SteadyState, Turns, Wait) {
-        self.time_prompts(request, coming, scratch);
-        let scatter = scatter(coming);
-        let alone = scratch.over_prompts(|timed| timed.alone).mean;
-        let served = scratch.over_prompts(|timed| timed.served);
-        let prompts = self.prompts(request, coming, scratch);
-        let hardware = self.busy_worker(&self.prompt(request));
-        let worker = Replica { hardware: &hardware, ..self.prefill };
-        let (decode, others) = (self.decoded(request), self.prefilled().min(self.handed_over(request)));
-        let most = decode.min(others);
-        // Decode that is full makes others wait for room; prompts and caches wait for each other without end before that.
-        let top = if decode < others { 1.0 } else { 1.0 - NEAR };
-        let groups = f64::from(self.prefill.spread.attention_data);
-        let in_turn = worker.prefill_together(groups, request.input, request.cached);
-        let last = in_turn * ((open - self.workers).max(0.0) / self.servers());
-        let burst = last * (0.5 / waves);
-        let links =
-            |rate: RequestRate, batch: f64| self.transfer.wait(rate, self.ends_of_links(request, rate, batch), scatter);
-        // Prompts come again as answers end: each finds what others have before it.
-        let in_workers = |state: &SteadyState, rate: RequestRate| {
-            let prefilled = self.prefilled();
-            let elsewhere = prefilled.over(state.ttft.saturating_sub(alone) + state.tpot * request.output);
-            let round = Round::new((open, elsewhere), rate / prefilled, served.variance, coming.requests.overlap);
-            // That of servers that take prompts one by one has too many before one where a step takes in all that have come; there, one
-            // finds the others as if they came at random by themselves (Schweitzer's form of mean value analysis, 1979).
-            let (found, others) = (prompts(prefilled * round.load()), prompts(rate * ((open - 1.0).max(0.0) / open)));
-            (if found.over_all() < others.over_all() { found } else { others }, round)
-        };
-        let at = |rate: RequestRate| {
-            let batch = self.batch_at(request, rate);
-            let links = links(rate, batch).over_all();
-            let state = self.state(request, rate, batch, Waited { queue: burst, links }).with_prefill(alone);
-            let queue = in_workers(&state, rate).0.over_all();
-            SteadyState { ttft: state.ttft + queue, queue: state.queue + queue, ..state }
-        };
-        let waits = |rate: RequestRate, room: Seconds| {
-            let together = waves.recip().min(1.0);
-            let last = if together > 0.0 { last * (waves.recip() / together) } else { Seconds::ZERO };
-            // As many wait for room, by Little's law, and are not taken.
-            let waiting = rate.over(room);
-            let [waiting, taken] = [waiting, open - waiting].map(|number| number / self.replicas);
-            let turns = Turns { together, last, room, waiting, taken };
-            let state = self.state(request, rate, self.batch_at(request, rate), Waited::default()).with_prefill(alone);
-            let (in_workers, round) = in_workers(&state, rate);
-            let in_workers = in_workers.of_open(rate, self.workers, &round);
-            let on_links = links(rate, self.batch_at(request, rate)).of_open(
-                rate,
-                self.senders(),
-                &Round { served: scatter, ..round },
-            );
-            (turns, in_workers.and(on_links))
-        };
-        // By Little's law, as shares of the most: those that come, over those that end with so many open.
-        let whole = |state: &SteadyState| state.ttft + state.tpot * request.output;
-        let over = |share: f64| share - RequestRate::of(open, whole(&at(most * share))) / most;
-        if over(top) >= 0.0 {
-            let rate = most * crossing(over, LEAST, top);
-            let (turns, by_chance) = waits(rate, Seconds::ZERO);
-            return (at(rate), turns, by_chance);
-        }
-        let mut state = at(most * top);
-        let queue = (SECOND * (open / most.over(SECOND))).saturating_sub(whole(&state));
-        state.queue += queue;
-        state.ttft += queue;
-        let (turns, by_chance) = waits(most * top, queue);
-        (state, turns, by_chance)
-    }
-
-    /// Requests that come by themselves, and how their latencies scatter. Prompts wait for those before them at the worker
-    /// that they go to, for the links that their caches are handed over on, and where decode's caches are nearly full or
-    /// keep other adapters, for room in them; or for prefill as long as a trace's own requests where it is replayed.
-    ///
-    /// # Errors
-    /// When more come than one of the pools serves, or the links between them carry, or leave adapters without a place none.
-    pub fn at_rate(
-        &self,
-        request: &Request,
-        rate: RequestRate,
-        coming: &Coming<'_>,
-        scratch: &mut Scratch,
-    ) -> Result<(SteadyState, Latencies), Overload> {
-        self.time_prompts(request, coming, scratch);
-        let prefill = scratch.over_prompts(|timed| timed.alone).mean;
-        let (finished, taken_in) = (self.decoded(request), self.prefilled());
-        let (pools, links) = (finished.min(taken_in), self.handed_over(request));
-        let turns = self.turns(request);
-        if rate >= turns && turns < pools.min(links) {
-            return Err(Overload { most: turns, short: Short::Adapters });
-        }
-        if rate >= pools.min(links) {
-            let of_pools = if finished < taken_in { Short::Cache } else { Short::Prefill };
-            let short = if links < pools { Short::Transfer } else { of_pools };
-            return Err(Overload { most: pools.min(links), short });
-        }
-        let room = self.room.requests;
-        let token = |batch: f64| self.step(request, batch.clamp(0.0, room)).total();
-        // Each token is seen by its own sequence and as many as there are at random times.
-        let each = rate / self.replicas;
-        let come = |batch: f64| RequestRate::of(batch, token(batch + 1.0) * request.output) / each;
-        let batch = crossing(|batch| come(batch) - 1.0, LEAST, room);
-        let peaked = coming.peakedness(self.replicas, batch * self.replicas);
-        // By Little's law.
-        let in_decode = |batch: f64, rate: RequestRate| SECOND * (batch * self.replicas / rate.over(SECOND));
-        let admission = Admission {
-            rate: rate / self.replicas,
-            batch: (batch + 1.0).min(room),
-            held: in_decode(batch, rate),
-            room: self.room.requests,
-            full: in_decode(self.room.requests, finished),
-            most: finished / self.replicas,
-            peakedness: peaked,
-        };
-        let links = self.transfer.wait(rate, self.ends_of_links(request, rate, batch), scatter(coming));
-        let admission = admission.wait(|| coming.requests.answers.scatter());
-        let prefills = self.prompts(request, coming, scratch)(rate);
-        let pace = Pace::new(batch, peaked, (room, admission.share), token);
-        let places = self.decode.wait_for_places(rate / self.replicas, token(pace.seen()) * request.output);
-        let queue = prefills.over_all() + admission.over_all() + places.over_all();
-        let waited = Waited { queue, links: links.over_all() };
-        let state = |seen: f64, waited: Waited| {
-            let state = self.state(request, rate, seen.min(room), waited).with_prefill(prefill);
-            // By Little's law.
-            SteadyState { batch: (rate / self.replicas).over(state.tpot * request.output).min(room), ..state }
-        };
-        let settled = state(pace.seen(), waited);
-        let fixed = settled.ttft.saturating_sub(waited.queue + waited.links + prefill);
-        let first = |_: f64, alone: Seconds| fixed + alone;
-        if coming.replay {
-            let times = self.times_of_prompts(request);
-            let spread = self.prefill.spread;
-            let (stages, groups) = (f64::from(spread.pipeline), f64::from(spread.attention_data));
-            let replayed = Times {
-                served: ByPrompt::new(coming, |new, cached| times(new, cached).1 / (stages * groups)),
-                alone: ByPrompt::new(coming, |new, cached| times(new, cached).0 / stages),
-                first: ByPrompt::new(coming, |new, cached| first(new, times(new, cached).0) + waited.links),
-                token: &token,
-                room,
-            };
-            let tokens = self.prefill.tokens_of_steps() / (1.0 - coming.hit).max(f64::MIN_POSITIVE);
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of workers")]
-            let shared = Servers::Shared(self.workers as u32, self.replicas, tokens);
-            if let Some(found) = replay(coming, rate, shared, &replayed) {
-                let Replayed { wait, in_decode, first_token, token, whole } = found;
-                let ttft = fixed + prefill + wait + waited.links;
-                let state = SteadyState { ttft, ..state(in_decode, Waited { queue: wait, ..waited }) };
-                return Ok((state, Latencies { first_token, token, whole }));
-            }
-        }
-        let prefills = prefills.and(links);
-        let sources = Sources { first: &first, prefills, burst: places, admission, pace, token };
-        let latencies = distribution(coming, &settled, &sources, scratch);
-        Ok((settled, latencies))
     }
 }
 

@@ -3,7 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use super::Replica;
 use super::ordered::Ordered;
+use super::prefill::while_launching;
+use crate::units::Seconds;
+use crate::workload::Moments;
 
 /// Requests at the beginning, of a hundred, that find an engine which is not yet filled.
 const WARM: usize = 5;
@@ -52,6 +56,20 @@ pub(super) struct Sent {
     pub(super) at: f64,
     pub(super) input: f64,
     pub(super) output: f64,
+}
+
+/// So many requests of lengths that scatter, all there at once.
+pub(super) fn all_at_once(count: u32, input: Moments, output: Moments) -> Vec<Sent> {
+    let mut draws = Draws::new();
+    let mut lengths = || (draws.lognormal(input.mean, input.cv), draws.lognormal(output.mean, output.cv));
+    (0..count).map(|_| lengths()).map(|(input, output)| Sent { at: 0.0, input, output }).collect()
+}
+
+/// Time of a step of an engine without attention groups that takes in prompts of such lengths.
+pub(super) fn in_one_step(engine: &Replica<'_>, new: &[f64]) -> f64 {
+    let all: f64 = new.iter().sum();
+    let attention: Seconds = new.iter().map(|new| engine.prompt_attention(*new, 0.0)).sum();
+    while_launching(engine.prompt_step(all, all, false) + attention, engine.prefill_overhead(all)).value()
 }
 
 /// An engine that takes prompts in by steps, in the order of coming and as room for their caches allows, while all in decode go
