@@ -10,7 +10,7 @@ use crate::catalog::{Catalog as Known, Change, Condition, StalePrice, difference
 use crate::diagnostics::{Code, Diagnostic, Sink, did_you_mean, did_you_mean_one_of};
 use crate::document::Node;
 use crate::load::{self, CatalogDocuments, today};
-use crate::report::{Grid, entry_grid, entry_page, list_grid};
+use crate::report::{Grid, entry_grid, entry_page, list_grid, list_objects, objects_csv, objects_json};
 use crate::units::{Quantity, Seconds};
 
 /// `clusterplan catalog`
@@ -108,7 +108,11 @@ fn list(kind: Option<&str>, conditions: &[String], documents: &CatalogDocuments,
     let shown = |folder: &str, id: &str| {
         kept.as_ref().is_none_or(|kept| kept.iter().any(|(own, known)| own == folder && known == id))
     };
-    Answer::Yes(session.grid("", list_grid(documents, shown, folder)))
+    Answer::Yes(match session.format {
+        Format::Json => objects_json(list_objects(documents, shown, folder)).into_bytes(),
+        Format::Csv => objects_csv(&list_objects(documents, shown, folder), session.options.bom),
+        Format::Table | Format::Md => session.grid("", list_grid(documents, shown, folder)),
+    })
 }
 
 /// The folder that is meant by its name or by the name of one of its entries, or a hint.

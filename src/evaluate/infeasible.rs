@@ -104,7 +104,7 @@ pub enum Infeasible {
     #[error("the draft runs on the ranks of the model: {0}")]
     Draft(String),
     /// More requests come than the replicas serve.
-    #[error("{} come, and {replicas} replicas serve {} at most: {}", asked.told_as_more(), most.told_as_most(), runs_out(*short))]
+    #[error("{} come, and {} {} at most: {}", asked.told_as_more(), serve(*replicas), most.told_as_most(), runs_out(*short))]
     Overload {
         /// What comes.
         asked: RequestRate,
@@ -292,17 +292,22 @@ pub enum Infeasible {
     Racks(#[from] TooDense),
 }
 
+/// What replicas do, with how many there are.
+fn serve(replicas: u64) -> String {
+    if replicas == 1 { "1 replica serves".to_owned() } else { format!("{replicas} replicas serve") }
+}
+
 /// What keeps replicas from serving more, in words.
 const fn runs_out(short: Short) -> &'static str {
     match short {
-        Short::Cache => "their caches are full",
+        Short::Cache => "caches are full",
         Short::Sequences => {
-            "they run as many requests as their engines take at once (`max_num_seqs`), and others wait for a place"
+            "as many requests run as engines take at once (`max_num_seqs`), and others wait for a place"
         }
         Short::Adapters => {
-            "as many different adapters run as they keep in memory (`max_loras`, serving.adapters.resident), and others wait for a place"
+            "as many different adapters run as engines keep in memory (`max_loras`, serving.adapters.resident), and others wait for a place"
         }
-        Short::Prefill => "they have no more time for prompts",
+        Short::Prefill => "no more time is left for prompts",
         Short::Sessions => {
             "sessions that wait do not all find room beside what runs, and others compute their prompts again"
         }

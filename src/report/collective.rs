@@ -172,12 +172,16 @@ pub fn call_page(title: &CallTitle, answer: &CallAnswer) -> Page {
     let [time, low, high, _, _, algbw, busbw] = figures(title, group.ranks, &answer.choice.time, answer.range);
     let heading =
         format!("{} of {} on {} ranks: {} over {}", title.kind, title.payload, group.ranks, title.node, title.fabric);
+    // The range of that algorithm alone is in the table; where the choice turns on what is uncertain, the call's is another.
+    let own = answer.lines.iter().find(|line| line.time.algorithm == answer.choice.time.algorithm);
+    let turns = own.is_some_and(|line| line.range != answer.range);
     let best = format!(
-        "{}: {} us ({} to {}), algbw {} GB/s, busbw {} GB/s",
+        "{}: {} us ({} to {}{}), algbw {} GB/s, busbw {} GB/s",
         answer.choice.time.algorithm.name(),
         significant(time, 4),
         significant(low, 3),
         significant(high, 3),
+        if turns { " by whichever algorithm is then taken" } else { "" },
         significant(algbw, 4),
         significant(busbw, 4)
     );

@@ -69,7 +69,7 @@ pub(super) fn answers_csv(answers: &[(Vec<(String, String)>, &Evaluation)], bom:
 }
 
 /// Objects of the same keys, a line each.
-pub(super) fn objects_csv(objects: &[Map<String, Json>], bom: bool) -> Vec<u8> {
+pub fn objects_csv(objects: &[Map<String, Json>], bom: bool) -> Vec<u8> {
     let mut sheet = Sheet::new(objects.first().into_iter().flat_map(|first| first.keys().map(String::as_str)), bom);
     for object in objects {
         sheet.row(object.values().map(|value| match value {

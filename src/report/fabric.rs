@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::csv::grid_csv;
+use super::figure::counted;
 use super::page::{Block, Grid, Page, Section};
 use crate::catalog::pricebook::Category;
 use crate::evaluate::{PartLine, SideBill};
@@ -289,11 +290,6 @@ fn rails_alone(topology: &Topology) -> Option<String> {
     })
 }
 
-/// "1 tier", "2 tiers".
-fn counted(count: u32, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 /// For people.
 pub fn quote_page(title: String, quote: &FabricQuote) -> Page {
     let topology = &quote.topology;
@@ -317,7 +313,7 @@ pub fn quote_page(title: String, quote: &FabricQuote) -> Page {
         "Networks beside it: {}, {} in use; {} of switches, servers and storage",
         quote.side.iter().map(SideBill::price).sum::<Usd>(),
         quote.side.iter().map(SideBill::draw).sum::<Watts>(),
-        counted(u32::try_from(quote.switch_racks).unwrap_or(u32::MAX), "rack")
+        counted(quote.switch_racks, "rack")
     );
     let ratio =
         |ratio: f64| if ratio > 0.0 { format!("{} : 1", significant(ratio, 3)) } else { "none above".to_owned() };
@@ -331,10 +327,10 @@ pub fn quote_page(title: String, quote: &FabricQuote) -> Page {
         _ => format!(
             "{}: {}, {} of {}, {}; leaf to spine {}, spine upwards {}",
             topology.kind,
-            counted(topology.tiers, "tier"),
-            counted(topology.units, "unit"),
-            counted(topology.unit_nodes, "node"),
-            counted(topology.pods, "pod"),
+            counted(topology.tiers.into(), "tier"),
+            counted(topology.units.into(), "unit"),
+            counted(topology.unit_nodes.into(), "node"),
+            counted(topology.pods.into(), "pod"),
             ratio(topology.leaf.oversubscription),
             ratio(topology.spine.oversubscription)
         ),

@@ -178,6 +178,11 @@ pub(super) fn grouped(count: u64) -> String {
     text
 }
 
+/// "1 tier", "2 tiers".
+pub(super) fn counted(count: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
 /// What a figure is about; figures of a group stand together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {

@@ -1,5 +1,7 @@
 //! What the catalog has: lists of entries, and every field of one with its source.
 
+use serde_json::{Map, Value as Json};
+
 use super::key_figures::{self, Documents, ranged};
 use super::page::{Block, Grid, Page, Section};
 use crate::catalog::{Catalog, age_in_days, is_plain};
@@ -42,6 +44,29 @@ pub fn list_grid(documents: &Documents, shown: impl Fn(&str, &str) -> bool, fold
         grid.rows.push(row);
     }
     grid
+}
+
+/// The same for programs: figures bare, under keys that end in their units.
+pub fn list_objects(
+    documents: &Documents,
+    shown: impl Fn(&str, &str) -> bool,
+    folder: Option<&str>,
+) -> Vec<Map<String, Json>> {
+    let wanted = |kind: &str, id: &str| shown(kind, id) && folder.is_none_or(|folder| folder == kind);
+    let one = |((kind, id), document): (&(String, String), &Node)| {
+        let mut row = Map::new();
+        if folder.is_none() {
+            row.insert("kind".to_owned(), kind.as_str().into());
+        }
+        row.insert("id".to_owned(), id.as_str().into());
+        row.insert("name".to_owned(), text_at(document, "name").into());
+        if folder.is_some() {
+            row.extend(key_figures::bare_figures(kind, id, document, documents));
+        }
+        row.insert("basis".to_owned(), bases(document).into());
+        row
+    };
+    documents.iter().filter(|((kind, id), _)| wanted(kind, id)).map(one).collect()
 }
 
 /// How many fields stand on each basis, the best first: `9 secondary, 2 assumed`.

@@ -57,6 +57,11 @@ pub fn grid_json(grid: &Grid) -> String {
     pretty(&Json::Array(grid.rows.iter().map(row).collect()))
 }
 
+/// Objects in a list.
+pub fn objects_json(objects: Vec<Map<String, Json>>) -> String {
+    pretty(&Json::from(objects))
+}
+
 pub(super) fn pretty(value: &Json) -> String {
     format!("{value:#}\n")
 }

@@ -2,8 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Map, Value as Json};
+
+use super::number::finite;
 use crate::document::{Node, Value};
-use crate::units::{Quantity, Usd, UsdPerHour};
+use crate::units::{
+    Bandwidth, Bytes, CarbonIntensity, FlopRate, Meters, Quantity, Seconds, Usd, UsdPerHour, UsdPerJoule,
+    UsdPerWattSecond, Watts,
+};
 
 /// Catalog files by folder and id.
 pub(super) type Documents = BTreeMap<(String, String), Node>;
@@ -134,6 +140,96 @@ fn columns(folder: &str) -> &'static [Column] {
     }
 }
 
+/// What the key of a field ends in for programs, and its number there.
+type Bare = (&'static str, fn(&str) -> Option<f64>);
+
+fn in_unit<Q: Quantity>(text: &str, unit: &str) -> Option<f64> {
+    Q::parse(text).ok()?.in_unit(unit)
+}
+
+/// The unit of a field, by the last part of its path or the one before; none of words.
+fn unit_of(path: &str) -> Option<Bare> {
+    let mut parts = path.rsplit('.');
+    let (last, before) = (parts.next().unwrap_or(path), parts.next());
+    Some(match last {
+        _ if before == Some("peak_dense") => ("tflops_per_s", |text| in_unit::<FlopRate>(text, "TFLOP/s")),
+        "memory_capacity" | "capacity" | "host_memory" | "text_per_token" => {
+            ("bytes", |text| in_unit::<Bytes>(text, "B"))
+        }
+        "memory_bandwidth"
+        | "read_bandwidth"
+        | "write_bandwidth"
+        | "update_bandwidth"
+        | "bandwidth_per_direction"
+        | "clean_rate"
+        | "tokenise_rate" => ("gbytes_per_s", |text| in_unit::<Bandwidth>(text, "GB/s")),
+        "speed" | "link_speed" => ("gbps", |text| in_unit::<Bandwidth>(text, "Gbit/s")),
+        "tdp" | "power" | "max_power" | "power_typical" | "power_max" => ("w", |text| in_unit::<Watts>(text, "W")),
+        "latency" => ("us", |text| in_unit::<Seconds>(text, "us")),
+        "reach" => ("m", |text| in_unit::<Meters>(text, "m")),
+        "electricity" => ("usd_per_kwh", |text| in_unit::<UsdPerJoule>(text, "$/kWh")),
+        "colocation" => ("usd_per_kw_month", |text| in_unit::<UsdPerWattSecond>(text, "$/kW-month")),
+        "carbon_intensity" => ("gco2e_per_kwh", |text| in_unit::<CarbonIntensity>(text, "gCO2e/kWh")),
+        "pue" => ("ratio", |text| text.parse().ok()),
+        "accelerators" | "domain" | "largest_domain" | "ports" | "links" => ("count", |text| text.parse().ok()),
+        _ => return None,
+    })
+}
+
+/// The figures of an entry for programs, under the paths of their fields with units: of a range what is usual, of several
+/// speeds all, joined by semicolons.
+pub(super) fn bare_figures(folder: &str, id: &str, document: &Node, documents: &Documents) -> Map<String, Json> {
+    let mut all = Map::new();
+    let number = |number: Option<f64>| number.map_or(Json::Null, finite);
+    for (_, read) in columns(folder) {
+        match *read {
+            Field(path) => {
+                let node = document.at_path(path);
+                let text = node.map(|node| node.at_path("value").unwrap_or(node).to_string());
+                match unit_of(path) {
+                    Some((unit, bare)) => {
+                        all.insert(format!("{path}_{unit}"), number(text.and_then(|text| bare(&text))));
+                    }
+                    None => _ = all.insert(path.to_owned(), text.map_or(Json::Null, word)),
+                }
+            }
+            Counts(path) => {
+                let node = document.at_path(path);
+                let each = match node.map(|node| &node.value) {
+                    Some(Value::Array(items)) => items.as_slice(),
+                    _ => node.map(std::slice::from_ref).unwrap_or_default(),
+                };
+                let joined = |of: &dyn Fn(&Node) -> String| each.iter().map(of).collect::<Vec<_>>().join(";");
+                let speed =
+                    |node: &Node| in_unit::<Bandwidth>(&text(node, "speed"), "Gbit/s").map(|speed| speed.to_string());
+                all.insert(format!("{path}_count"), joined(&|node| text(node, "count")).into());
+                all.insert(format!("{path}_speed_gbps"), joined(&|node| speed(node).unwrap_or_default()).into());
+            }
+            Length(key) => _ = all.insert(format!("{key}s_count"), items(document, key).len().into()),
+            Days(key) => {
+                let days = sorted_days(items(document, key).iter());
+                all.insert("first_date".to_owned(), days.first().cloned().into());
+                all.insert("last_date".to_owned(), days.last().cloned().into());
+            }
+            Rent(term) => {
+                let prices = rents(items(document, "offer"), term);
+                let key = term.replace(['-', ' '], "_");
+                let key =
+                    if key.starts_with(|first: char| first.is_ascii_digit()) { format!("term_{key}") } else { key };
+                all.insert(format!("{key}_usd_per_gpu_hour_low"), number(prices.first().copied()));
+                all.insert(format!("{key}_usd_per_gpu_hour_high"), number(prices.last().copied()));
+            }
+            Price => {
+                let (prices, newest) = prices(id, documents);
+                all.insert("price_usd_low".to_owned(), number(prices.first().map(|(price, _)| *price)));
+                all.insert("price_usd_high".to_owned(), number(prices.last().map(|(price, _)| *price)));
+                all.insert("price_date".to_owned(), newest.into());
+            }
+        }
+    }
+    all
+}
+
 /// The heads of a kind's columns.
 pub(super) fn heads(folder: &str) -> Vec<&'static str> {
     columns(folder).iter().map(|(head, _)| *head).collect()
@@ -150,6 +246,15 @@ pub(super) fn figures(folder: &str, id: &str, document: &Node, documents: &Docum
         Price => price(id, documents),
     };
     columns(folder).iter().map(|(_, read)| figure(*read)).collect()
+}
+
+/// A word, or the number or the flag that it says.
+fn word(text: String) -> Json {
+    match (text.parse::<f64>(), text.parse::<bool>()) {
+        (Ok(number), _) => finite(number),
+        (_, Ok(flag)) => flag.into(),
+        _ => text.into(),
+    }
 }
 
 fn items<'a>(document: &'a Node, key: &str) -> &'a [Node] {
@@ -175,9 +280,14 @@ fn counts(node: Option<&Node>) -> String {
 
 /// The first and the last of the days of some entries.
 fn days<'a>(entries: impl Iterator<Item = &'a Node>) -> String {
+    let days = sorted_days(entries);
+    span(days.first().map(String::as_str), days.last().map(String::as_str))
+}
+
+fn sorted_days<'a>(entries: impl Iterator<Item = &'a Node>) -> Vec<String> {
     let mut days: Vec<String> = entries.map(|entry| text(entry, "date")).filter(|day| !day.is_empty()).collect();
     days.sort();
-    span(days.first().map(String::as_str), days.last().map(String::as_str))
+    days
 }
 
 /// `a`, or `a to b`.
@@ -190,6 +300,13 @@ fn span(low: Option<&str>, high: Option<&str>) -> String {
 }
 
 fn rent(offers: &[Node], term: &str) -> String {
+    let prices = rents(offers, term);
+    let ends = [prices.first(), prices.last()].map(|price| price.map(|price| format!("{price:.2}")));
+    span(ends[0].as_deref(), ends[1].as_deref())
+}
+
+/// What an accelerator costs an hour at a term, ascending.
+fn rents(offers: &[Node], term: &str) -> Vec<f64> {
     let of_term = offers.iter().filter(|offer| text(offer, "term") == term);
     let hourly = |offer: &Node| {
         let one = UsdPerHour::parse(&text(offer, "price_per_accelerator_hour")).ok();
@@ -199,12 +316,18 @@ fn rent(offers: &[Node], term: &str) -> String {
     };
     let mut prices: Vec<f64> = of_term.filter_map(hourly).collect();
     prices.sort_by(f64::total_cmp);
-    let ends = [prices.first(), prices.last()].map(|price| price.map(|price| format!("{price:.2}")));
-    span(ends[0].as_deref(), ends[1].as_deref())
+    prices
 }
 
 /// What the books ask for a part, and the newest day of these prices.
 fn price(id: &str, documents: &Documents) -> String {
+    let (prices, newest) = prices(id, documents);
+    let range = span(prices.first().map(|(_, low)| low.as_str()), prices.last().map(|(_, high)| high.as_str()));
+    newest.map_or(range.clone(), |newest| format!("{range}, {newest}"))
+}
+
+/// Prices of a part in dollars and as they are written, ascending, and the newest day of them.
+fn prices(id: &str, documents: &Documents) -> (Vec<(f64, String)>, Option<String>) {
     let books = documents.iter().filter(|((folder, _), _)| folder == "prices");
     let entries: Vec<&Node> = books
         .flat_map(|(_, book)| items(book, "price"))
@@ -217,9 +340,8 @@ fn price(id: &str, documents: &Documents) -> String {
     };
     let mut prices: Vec<(f64, String)> = entries.iter().filter_map(value).collect();
     prices.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let range = span(prices.first().map(|(_, low)| low.as_str()), prices.last().map(|(_, high)| high.as_str()));
-    let newest = entries.iter().map(|entry| text(entry, "date")).max().unwrap_or_default();
-    if range.is_empty() { range } else { format!("{range}, {newest}") }
+    let newest = entries.iter().map(|entry| text(entry, "date")).max().filter(|_| !prices.is_empty());
+    (prices, newest)
 }
 
 /// A value, and its range where it has one.

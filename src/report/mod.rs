@@ -43,15 +43,15 @@ mod work_words;
 pub use calibration::{CalibrationTitle, calibration_grid, calibration_json, calibration_page, calibration_toml};
 pub use collective::{Beside, CallTitle, call_grid, call_json, call_page, call_reason};
 pub use comparison::comparison_page;
-pub use csv::{comparison_csv, evaluation_csv, grid_csv, infeasible_csv};
+pub use csv::{comparison_csv, evaluation_csv, grid_csv, infeasible_csv, objects_csv};
 pub use derivation::{Derivation, derivation, derivation_grid, derivation_json, derivation_page};
 pub use evaluation::{HEADLINES, evaluation_page};
 pub use fabric::{quote_csv, quote_json, quote_page};
 pub use figure::{Group, Metric, Unit, Value};
 pub use infeasible::infeasible_page;
-pub use inventory::{entry_grid, entry_page, list_grid};
+pub use inventory::{entry_grid, entry_page, list_grid, list_objects};
 use json::evaluation_object;
-pub use json::{comparison_json, evaluation_json, grid_json, infeasible_json};
+pub use json::{comparison_json, evaluation_json, grid_json, infeasible_json, objects_json};
 pub use markdown::markdown;
 pub use memory::{
     ServingMemory, serving_memory_csv, serving_memory_json, serving_memory_page, training_memory_csv,

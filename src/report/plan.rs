@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::csv::answers_csv;
 use super::evaluation_object;
-use super::figure::{grouped, percent};
+use super::figure::{counted, grouped, percent};
 use super::metrics::metric;
 use super::page::{Block, Grid, Page, Section};
 use super::planned_tenants::{apart_json, tenant_blocks};
@@ -154,10 +154,11 @@ fn layout(evaluation: &Evaluation, replicas: u64) -> String {
     let Some(point) = &evaluation.serving else { return String::new() };
     let layout = &point.layout;
     let spare = if point.spares > 0 { format!(" and {} to spare", grouped(point.spares)) } else { String::new() };
-    let mut ways = format!("{} replicas{spare} of {} GPUs: {}", grouped(replicas), layout.ranks(), layout);
+    let gpus = counted(layout.ranks(), "GPU");
+    let mut ways = format!("{}{spare} of {gpus}: {layout}", counted(replicas, "replica"));
     if let Some(pool) = point.pool {
-        let (workers, ranks) = (grouped(pool.workers - point.spares), pool.layout.ranks());
-        ways = format!("{ways}; {workers} prefill workers{spare} of {ranks}: {}", pool.layout);
+        let (workers, ranks) = (counted(pool.workers - point.spares, "prefill worker"), pool.layout.ranks());
+        ways = format!("{ways}; {workers}{spare} of {ranks}: {}", pool.layout);
     }
     if point.left_over() > 0 {
         ways = format!("{ways}; {} GPUs left over", grouped(point.left_over()));

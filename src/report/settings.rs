@@ -5,8 +5,13 @@ use crate::catalog::side_network::Purpose;
 use crate::evaluate::Evaluation;
 use crate::parallelism::{Layout, ServingLayout};
 use crate::scenario::{
+<<<<<<< HEAD
     Agents, Balancing, ExpertImbalance, Kept, Lengths, Limits, PrefixCaching, RunPlan, Scenario, Serving, Software,
     TierCount, TokenPricesFile, Training,
+=======
+    Agents, Balancing, ExpertImbalance, KEYS, Kept, Lengths, Limits, PrefixCaching, RunPlan, Scenario, Serving,
+    Software, TierCount, TokenPricesFile, Training,
+>>>>>>> cf55af8 (Catalog lists bare for programs, singular words, tenants' limits in settings, every command in every format)
 };
 use crate::units::{Fraction, Tokens};
 use crate::workload::TenantClass;
@@ -113,7 +118,8 @@ fn of_agents(scenario: &Scenario, key: &str) -> bool {
 /// Whether a key says of requests what follows from what tenants ask for.
 fn of_tenants(scenario: &Scenario, key: &str) -> bool {
     let theirs = scenario.serving.as_ref().is_some_and(|serving| serving.terms.tenants);
-    theirs && ["serving.arrivals", "serving.peak_to_mean"].contains(&key)
+    let limits = key.starts_with("serving.limits.");
+    theirs && (limits || ["serving.arrivals", "serving.peak_to_mean"].contains(&key))
 }
 
 fn cluster(scenario: &Scenario) -> Vec<(&'static str, String)> {
@@ -284,7 +290,10 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
             ("serving.tenants.mean", each(&|class| class.mean.to_string())),
             ("serving.tenants.peak", each(&|class| class.peak.to_string())),
         ];
-        given.into_iter().chain(hours.then(|| ("serving.tenants.busiest_hour", each(&hour))))
+        given
+            .into_iter()
+            .chain(hours.then(|| ("serving.tenants.busiest_hour", each(&hour))))
+            .chain(tenant_limits(serving))
     }));
     all.extend(features.prompt_logprobs.then(|| ("serving.prompt_logprobs", true.to_string())));
     let imbalance = features.expert_imbalance;
@@ -302,6 +311,22 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
     all.extend(limits);
     all.extend(serving_layout(serving));
     all
+}
+
+/// Limits of each class of tenants, where there are any.
+fn tenant_limits(serving: &Serving) -> Vec<(&'static str, String)> {
+    let all = &serving.tenant_limits;
+    let of = |key: &'static str| KEYS.iter().copied().find(|dotted| dotted.strip_prefix(TENANT_LIMITS) == Some(key));
+    let keys = Limits::default().named().map(|(key, _)| key);
+    let row = |(place, key): (usize, &'static str)| {
+        let each = all.iter().map(|limits| limits.named()[place].1);
+        each.clone().any(|limit| limit.is_some()).then_some(())?;
+        let texts: Vec<String> =
+            each.map(|limit| limit.map_or_else(|| "–".to_owned(), |limit| limit.to_string())).collect();
+        let text = if let [one] = &texts[..] { one.clone() } else { format!("[{}]", texts.join(", ")) };
+        Some((of(key)?, text))
+    };
+    keys.into_iter().enumerate().filter_map(row).collect()
 }
 
 fn serving_layout(serving: &Serving) -> Vec<(&'static str, String)> {
@@ -343,6 +368,9 @@ fn tiers_in_words(caching: &PrefixCaching) -> String {
         caching.tiers.iter().map(|tier| format!("{} of {} a GPU", tier.entry.id, tier.capacity)).collect();
     if tiers.is_empty() { "none".to_owned() } else { tiers.join(", ") }
 }
+
+/// What keys of limits of tenants begin with.
+const TENANT_LIMITS: &str = "serving.tenants.limits.";
 
 /// The dotted key of a limit.
 pub(super) fn limit_key(key: &str) -> Option<&'static str> {

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::evaluation::HEADLINES;
-use super::figure::{Metric, Unit, Value, grouped};
+use super::figure::{Metric, Unit, Value, counted, grouped};
 use super::json::pretty;
 use super::metrics::{METRICS, metric};
 use super::number::finite;
@@ -82,7 +82,6 @@ pub(super) fn figure(metric: &'static Metric) -> Figure {
 /// How large a sweep is, in a line.
 pub fn sweep_size(size: Size) -> String {
     let Size { points, rows } = size;
-    let counted = |count: u64, what: &str| format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" });
     if rows == points {
         counted(points, "point")
     } else {

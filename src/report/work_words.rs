@@ -1,6 +1,10 @@
 //! What is asked of a cluster, in sentences.
 
+<<<<<<< HEAD
 use super::figure::{grouped, percent};
+=======
+use super::figure::{counted, grouped};
+>>>>>>> cf55af8 (Catalog lists bare for programs, singular words, tenants' limits in settings, every command in every format)
 use super::settings::limit_key;
 use crate::evaluate::{BatchBound, Evaluation, ServingPoint};
 use crate::parallelism::Layout;
@@ -67,15 +71,15 @@ fn serving_in_words(serving: &Serving, point: &ServingPoint, own: Option<&Prefil
     let layout = &point.layout;
     let spare = if point.spares > 0 { format!(" and {} to spare", grouped(point.spares)) } else { String::new() };
     let workers = point.pool.map_or_else(String::new, |pool| {
-        let (workers, ranks) = (grouped(pool.workers - point.spares), pool.layout.ranks());
+        let (workers, ranks) = (counted(pool.workers - point.spares, "prefill worker"), pool.layout.ranks());
         let on = own.map_or_else(String::new, |own| format!(" {}", own.accelerator.name));
-        format!(", {workers} prefill workers{spare} of {ranks}{on} ({})", pool.layout)
+        format!(", {workers}{spare} of {ranks}{on} ({})", pool.layout)
     });
     format!(
-        "{} on {}: {} replicas{spare} of {} each ({}){workers}, {} requests at once at most, {} a replica.",
+        "{} on {}: {}{spare} of {} each ({}){workers}, {} requests at once at most, {} a replica.",
         serving.entry.name,
         serving.engine,
-        grouped(point.replicas),
+        counted(point.replicas, "replica"),
         each_of(serving, layout.ranks()),
         layout,
         grouped(point.max_concurrency),
