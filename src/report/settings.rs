@@ -5,15 +5,10 @@ use crate::catalog::side_network::Purpose;
 use crate::evaluate::Evaluation;
 use crate::parallelism::{Layout, ServingLayout};
 use crate::scenario::{
-<<<<<<< HEAD
     Agents, Balancing, ExpertImbalance, Kept, Lengths, Limits, PrefixCaching, RunPlan, Scenario, Serving, Software,
     TierCount, TokenPricesFile, Training,
-=======
-    Agents, Balancing, ExpertImbalance, KEYS, Kept, Lengths, Limits, PrefixCaching, RunPlan, Scenario, Serving,
-    Software, TierCount, TokenPricesFile, Training,
->>>>>>> cf55af8 (Catalog lists bare for programs, singular words, tenants' limits in settings, every command in every format)
 };
-use crate::units::{Fraction, Tokens};
+use crate::units::{Fraction, Seconds, Tokens};
 use crate::workload::TenantClass;
 
 /// A key of the scenario and its value, written as the scenario writes it.
@@ -315,18 +310,14 @@ fn serving(serving: &Serving) -> Vec<(&'static str, String)> {
 
 /// Limits of each class of tenants, where there are any.
 fn tenant_limits(serving: &Serving) -> Vec<(&'static str, String)> {
-    let all = &serving.tenant_limits;
-    let of = |key: &'static str| KEYS.iter().copied().find(|dotted| dotted.strip_prefix(TENANT_LIMITS) == Some(key));
-    let keys = Limits::default().named().map(|(key, _)| key);
     let row = |(place, key): (usize, &'static str)| {
-        let each = all.iter().map(|limits| limits.named()[place].1);
-        each.clone().any(|limit| limit.is_some()).then_some(())?;
-        let texts: Vec<String> =
-            each.map(|limit| limit.map_or_else(|| "–".to_owned(), |limit| limit.to_string())).collect();
-        let text = if let [one] = &texts[..] { one.clone() } else { format!("[{}]", texts.join(", ")) };
-        Some((of(key)?, text))
+        let each: Vec<Option<Seconds>> = serving.tenant_limits.iter().map(|limits| limits.named()[place].1).collect();
+        let text = |limit: &Option<Seconds>| limit.map_or_else(|| "–".to_owned(), |limit| limit.to_string());
+        let texts = each.iter().map(text).collect::<Vec<_>>().join(", ");
+        let text = if each.len() == 1 { texts } else { format!("[{texts}]") };
+        each.iter().any(Option::is_some).then_some((key, text))
     };
-    keys.into_iter().enumerate().filter_map(row).collect()
+    TENANT_LIMITS.into_iter().enumerate().filter_map(row).collect()
 }
 
 fn serving_layout(serving: &Serving) -> Vec<(&'static str, String)> {
@@ -369,8 +360,16 @@ fn tiers_in_words(caching: &PrefixCaching) -> String {
     if tiers.is_empty() { "none".to_owned() } else { tiers.join(", ") }
 }
 
-/// What keys of limits of tenants begin with.
-const TENANT_LIMITS: &str = "serving.tenants.limits.";
+/// The dotted keys of limits of tenants, in the order of [`Limits::named`].
+const TENANT_LIMITS: [&str; 7] = [
+    "serving.tenants.limits.ttft",
+    "serving.tenants.limits.ttft_p95",
+    "serving.tenants.limits.ttft_p99",
+    "serving.tenants.limits.tpot",
+    "serving.tenants.limits.tpot_p95",
+    "serving.tenants.limits.tpot_p99",
+    "serving.tenants.limits.e2e_p95",
+];
 
 /// The dotted key of a limit.
 pub(super) fn limit_key(key: &str) -> Option<&'static str> {

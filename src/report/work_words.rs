@@ -1,10 +1,6 @@
 //! What is asked of a cluster, in sentences.
 
-<<<<<<< HEAD
-use super::figure::{grouped, percent};
-=======
-use super::figure::{counted, grouped};
->>>>>>> cf55af8 (Catalog lists bare for programs, singular words, tenants' limits in settings, every command in every format)
+use super::figure::{counted, grouped, percent};
 use super::settings::limit_key;
 use crate::evaluate::{BatchBound, Evaluation, ServingPoint};
 use crate::parallelism::Layout;
