@@ -43,7 +43,7 @@ const UNITS: [&str; 24] = [
 ];
 
 /// Columns of what is written as the scenario or the catalog has it, with its unit: settings, fields, and figures in words.
-const WRITTEN: [&str; 8] = ["text", "value", "low", "high", "before", "after", "reason", "origin"];
+const WRITTEN: [&str; 8] = ["text", "value", "low", "high", "before", "after", "reason", "basis"];
 
 /// A log of nccl-tests on a node of eight.
 fn log() -> String {
@@ -81,7 +81,7 @@ fn commands(dir: &Path) -> Vec<(&'static str, Vec<String>)> {
         ("sweep", vec!["sweep", MIXTRAL, "--set", axes]),
         ("sweep", vec!["sweep", SERVED, "--set", rates]),
         ("sweep", vec!["sweep", SERVED, "--set", rates, "--top", "1", "--quantiles", "serving.tpot_s"]),
-        ("uncertainty", vec!["uncertainty", MIXTRAL, "--samples", "64"]),
+        ("uncertainty", vec!["uncertainty", MIXTRAL, "--samples", "16"]),
         ("plan", vec!["plan", MIXTRAL, "--set", deadline, "--set", sizes]),
         ("plan", vec!["plan", SERVED, "--set", limits, "--set", replica]),
         ("plan", vec!["plan", SERVED, "--set", "serving.limits={ tpot_p95 = \"1 us\" }", "--set", replica]),
@@ -141,21 +141,23 @@ fn every_command_answers_in_every_format() {
     let dir = files(&[("gather.log", log().as_bytes())]);
     let mut faulty = Vec::new();
     for (_, asked) in commands(dir.path()) {
-        let with = |format: &str| {
+        let with = &|format: &str| {
             let mut asked: Vec<&str> = asked.iter().map(String::as_str).collect();
             asked.extend(["--format", format]);
             let answer = run(&asked);
             assert!(answer.code < 2, "{asked:?}: {}", answer.stderr);
-            assert_eq!(answer.code == 1 && answer.stderr.is_empty(), false, "{asked:?} says not why not");
+            assert!(answer.code == 0 || !answer.stderr.is_empty(), "{asked:?} says not why not");
             (answer.code, answer.stdout)
         };
-        let ((code, json), (also, csv)) = (with("json"), with("csv"));
+        let [(code, json), (also, csv), (_, table), (_, page)] = std::thread::scope(|scope| {
+            let started = ["json", "csv", "table", "md"].map(|format| scope.spawn(move || with(format)));
+            started.map(|answer| answer.join().unwrap())
+        });
         assert_eq!(code, also, "{asked:?}");
         if serde_json::from_str::<Value>(&json).is_err() {
             faulty.push(format!("{asked:?}: no JSON: {json}"));
         }
         faulty.extend(faults(&csv).into_iter().map(|fault| format!("{asked:?}: {fault}")));
-        let ((_, table), (_, page)) = (with("table"), with("md"));
         if code == 0 && (table.is_empty() || page.is_empty() || page.contains("────")) {
             faulty.push(format!("{asked:?}: nothing to read"));
         }
