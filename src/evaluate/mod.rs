@@ -5,6 +5,7 @@
 
 mod agents;
 mod bases;
+mod cliffs;
 mod cluster;
 mod day_shares;
 mod evaluation;
@@ -17,7 +18,6 @@ mod most_served;
 mod network;
 mod parts;
 mod prepared;
-mod rounded_spares;
 mod run;
 mod serving;
 mod shares_of_prefill;

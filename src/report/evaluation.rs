@@ -1,12 +1,12 @@
 //! One evaluation as a page.
 
+use super::cliffs::{manager_ports, rounded_spares};
 use super::cost_lines::{dollars, lines, sources};
 use super::fabric::between_sites;
 use super::figure::{Group, Metric, Value, grouped, percent};
 use super::layout_search;
 use super::metrics::{metric, of_group};
 use super::page::{Block, Grid, Page, Section};
-use super::rounded_spares::rounded_spares;
 use super::settings::{Origin, Setting, settings};
 use super::stages::stage_grid;
 use super::tenants::{billed, tenant_grid};
@@ -255,6 +255,7 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
         "Bases, best first: datasheet, quote, measured, secondary (a text that restates one of these), derived, assumed. A figure is no better than the weakest of its inputs.".to_owned(),
     ]);
     notes.extend(rounded_spares(evaluation));
+    notes.extend(manager_ports(evaluation));
     notes.extend(padding(evaluation));
     notes.extend(uncalibrated(evaluation));
     notes.extend(shared(evaluation));

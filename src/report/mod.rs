@@ -2,6 +2,7 @@
 
 mod break_even_map;
 mod calibration;
+mod cliffs;
 mod collective;
 mod comparison;
 mod cost_lines;
@@ -24,7 +25,6 @@ mod page;
 mod plan;
 mod planned_tenants;
 mod pricing;
-mod rounded_spares;
 mod scaling;
 mod settings;
 mod stages;

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use super::cliffs::{manager_ports, rounded_spares};
 use super::csv::answers_csv;
 use super::evaluation_object;
 use super::figure::{counted, grouped, percent};
 use super::metrics::metric;
 use super::page::{Block, Grid, Page, Section};
 use super::planned_tenants::{apart_json, tenant_blocks};
-use super::rounded_spares::rounded_spares;
 use super::settings::settings;
 use super::sweep_words::layout_toml;
 use super::work_words::tokens_in_words;
@@ -120,6 +120,7 @@ pub fn plan_page(plan: &Plan) -> Page {
         ];
         blocks.extend(tokens_in_words(&best.evaluation).map(Block::Text));
         blocks.extend(rounded_spares(&best.evaluation).map(Block::Text));
+        blocks.extend(manager_ports(&best.evaluation).map(Block::Text));
         blocks.extend([
             Block::Grid(part(&whole, &[&["Node", "On", "Topology"], &FIGURES[..]])),
             Block::Grid(part(&whole, &[&["Layout", "What binds"], &MORE[..]])),

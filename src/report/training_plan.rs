@@ -28,7 +28,7 @@ pub fn training_plan_page(plan: &TrainingPlan) -> Page {
     }
     if let Some((choice, beyond)) = &plan.nearest {
         let beyond: Vec<String> =
-            beyond.iter().map(|(limit, beyond)| format!("{} beyond the {}", percent(*beyond), limit.word())).collect();
+            beyond.iter().map(|(limit, beyond)| format!("{} beyond the {} ({})", percent(*beyond), limit.word(), limit.of())).collect();
         let blocks = vec![
             Block::Text(format!("It is {}.", beyond.join(" and "))),
             Block::Grid(grid(std::slice::from_ref(choice))),
@@ -38,7 +38,12 @@ pub fn training_plan_page(plan: &TrainingPlan) -> Page {
     if !plan.choices.is_empty() {
         let binding = plan.binding.iter().map(|binding| {
             let less = change(binding.without_ratio - 1.0).unwrap_or_default();
-            format!("The {} decides: without it the least {} is {less}.", binding.limit.word(), plan.minimise)
+            format!(
+                "The {} ({}) decides: without it the least {} is {less}.",
+                binding.limit.word(),
+                binding.limit.of(),
+                plan.minimise
+            )
         });
         let mut binding: Vec<String> = binding.collect();
         if binding.is_empty() {

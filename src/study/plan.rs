@@ -40,6 +40,15 @@ impl Limit {
             Self::Power => "power",
         }
     }
+
+    /// What is held against it.
+    pub const fn of(self) -> &'static str {
+        match self {
+            Self::Deadline => "wall time with failures",
+            Self::Budget => "cost of the run, its part of owning the cluster",
+            Self::Power => "provisioned power of the facility",
+        }
+    }
 }
 
 /// A cluster and what it comes to.
@@ -142,7 +151,7 @@ pub fn training_plan(document: &Node, wanted: &PlanFile, catalog: &Catalog, sink
     for (limit, allowed, of) in &limits {
         let beyond = all.iter().filter(|found| of(found) > *allowed).count() as u64;
         if beyond > 0 {
-            rejected.insert(format!("beyond the {}", limit.word()), beyond);
+            rejected.insert(format!("beyond the {} ({})", limit.word(), limit.of()), beyond);
         }
     }
     // Of equals the cheaper, and else the one that comes first.

@@ -1,4 +1,4 @@
-//! Spares that are many more than asked for, in words.
+//! Steps in cost that nobody asked for, in words.
 
 use super::figure::{grouped, percent};
 use crate::evaluate::Evaluation;
@@ -20,5 +20,18 @@ pub(super) fn rounded_spares(evaluation: &Evaluation) -> Option<String> {
         nodes(found.spare),
         grouped(evaluation.built.drivers.accelerators),
         grouped(evaluation.scenario.cluster.accelerators.into()),
+    ))
+}
+
+/// A tier of switches that is there for the ports of fabric managers alone.
+pub(super) fn manager_ports(evaluation: &Evaluation) -> Option<String> {
+    let found = evaluation.manager_ports()?;
+    let tiers = |count: u32| format!("{count} tier{} of switches", if count == 1 { "" } else { "s" });
+    Some(format!(
+        "The {} ports that fabric managers take are one step too many: without them the nodes fit {}, and the fabric would cost {} less; with them it has {}. A node or two fewer, spares among them, or managers beside the fabric come to the same.",
+        found.ports,
+        tiers(found.tiers),
+        found.saved,
+        tiers(evaluation.built.topology.tiers)
     ))
 }

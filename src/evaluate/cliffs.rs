@@ -1,9 +1,11 @@
-//! What spares cost that are many more than asked for, because nodes are bought whole.
+//! Steps in cost that nobody asked for: spares that are whole nodes, and ports of fabric managers that take another tier of switches.
+
+use std::sync::Arc;
 
 use super::{BuiltCluster, Evaluation};
 use crate::scenario::Cluster;
 use crate::tco::{CostTotals, UnitCosts};
-use crate::units::Fraction;
+use crate::units::{Fraction, Usd};
 
 /// So many times as many spares as asked for are told.
 const MANY: f64 = 1.5;
@@ -19,7 +21,34 @@ pub struct RoundedSpares {
     pub without: UnitCosts,
 }
 
+/// A tier of switches that is there for the ports of fabric managers alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ManagerPorts {
+    /// Their ports.
+    pub ports: u32,
+    /// Tiers of switches without them.
+    pub tiers: u32,
+    /// What the fabric costs less without them, their servers among it.
+    pub saved: Usd,
+}
+
 impl Evaluation {
+    /// Where the network would have fewer tiers of switches without the ports of its fabric managers.
+    pub fn manager_ports(&self) -> Option<ManagerPorts> {
+        let (scenario, topology) = (&self.scenario, &self.built.topology);
+        let managers = scenario.cluster.fabric.entry.managers.filter(|_| topology.tiers > 1)?;
+        let mut cluster = scenario.cluster.clone();
+        let mut entry = (*cluster.fabric.entry).clone();
+        entry.part.managers = None;
+        cluster.fabric.entry = Arc::new(entry);
+        let built = BuiltCluster::new(&cluster, &scenario.finance).ok()?;
+        (built.topology.tiers < topology.tiers).then(|| ManagerPorts {
+            ports: managers.servers * managers.ports_per_server,
+            tiers: built.topology.tiers,
+            saved: self.built.fabric_capex() - built.fabric_capex(),
+        })
+    }
+
     /// Where whole nodes make spares many more than the share that is asked for.
     pub fn rounded_spares(&self) -> Option<RoundedSpares> {
         let (scenario, asked) = (&self.scenario, self.scenario.cluster.spares);
