@@ -186,3 +186,44 @@ fn a_million_tokens_say_which_they_are_and_pay_for_the_accelerators_of_both_pool
         assert!((millions(2_560.0) * cost("mtok_blended") / hour - 1.0).abs() < 2e-3, "{layout}");
     }
 }
+
+#[test]
+fn every_offer_of_serving_is_for_the_same_tokens() {
+    let answer = program::run(&["price", "studies/serve-llama3.1-70b-api.toml", "--format", "json"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let json: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let offer = |name: &str| json["offers"].as_array().unwrap().iter().find(|offer| offer["name"] == name).unwrap();
+    // 40 requests a second of 2,560 tokens, in four fifths of a year's hours.
+    let tokens = 40.0 * 2_560.0 * 0.8 * 8_760.0 * 3_600.0;
+    for name in ["own", "CoreWeave, on demand", "API"] {
+        let of = |key: &str| offer(name)[key].as_f64().unwrap_or_else(|| panic!("{name}: {key}"));
+        assert!((of("tokens_count") / tokens - 1.0).abs() < 1e-9, "{name}");
+        assert!((of("usd_per_mtok_blended") * tokens / 1e6 / of("total_usd") - 1.0).abs() < 1e-9, "{name}");
+        let kinds =
+            1_433.6 * of("usd_per_mtok_input") + 614.4 * of("usd_per_mtok_cached") + 512.0 * of("usd_per_mtok_output");
+        assert!((kinds / 2_560.0 / of("usd_per_mtok_blended") - 1.0).abs() < 1e-9, "{name}");
+    }
+    // An API asks $0.60 of prompts, cached or not, and $0.80 of answers: (4 x 0.6 + 0.8) / 5.
+    assert!((offer("API")["usd_per_mtok_blended"].as_f64().unwrap() - 0.64).abs() < 1e-9);
+}
+
+#[test]
+fn owning_that_pays_after_its_life_never_does() {
+    let json = |price: &str| -> serde_json::Value {
+        let own = "[[offer]]\nname = \"own\"\nkind = \"own\"\n";
+        serde_json::from_str(&study(&format!("{own}{}", rent(price, "")), "json", "")).unwrap()
+    };
+    let held = |json: &serde_json::Value| {
+        let turns = json["break_even"].as_array().unwrap();
+        turns.iter().find(|turn| turn["variable"] == "held_months").unwrap()["value"].as_f64()
+    };
+    // Owned for five years; capex over what is saved of rent a year.
+    let dear = json("$6/h");
+    assert!(held(&dear).is_some_and(|months| months < 60.0), "{dear}");
+    let months: Vec<Option<f64>> = ["$1.7/h", "$2/h", "$2.4/h"].map(|price| held(&json(price))).to_vec();
+    assert!(months.iter().flatten().all(|months| *months <= 60.0), "{months:?}");
+    assert_eq!(months[0], None, "{months:?}");
+    let own = "[[offer]]\nname = \"own\"\nkind = \"own\"\n";
+    let page = study(&format!("{own}{}", rent("$1.7/h", "")), "md", "");
+    assert!(page.contains("never falls below that for") && page.contains("accelerators' life of 5 years"), "{page}");
+}

@@ -218,3 +218,33 @@ fn what_no_sample_of_can_be_is_refused_before_any_is_drawn() {
     let (status, stderr) = answer("{ key = \"training.layout.tensor\", values = [7] }", &[]);
     assert_eq!((status, stderr.contains("none of the 16 samples can be")), (Some(1), true), "{stderr}");
 }
+
+#[test]
+fn typical_costs_lie_within_their_band_and_what_does_not_is_named() {
+    let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    for (file, fabric) in [
+        ("serve-llama3.1-70b-64-h100", "quantum-2-ndr"),
+        ("serve-deepseek-v3-wide-experts", "roce-400g"),
+        ("train-mixtral-8x7b-64-h100", "quantum-2-ndr"),
+        // Half a dozen inputs reach far up here, none down.
+        ("train-llama3.1-405b-16k-h100", "quantum-2-ndr"),
+    ] {
+        let vary = format!("cluster.fabric={fabric}");
+        let path = scenarios.join(format!("{file}.toml"));
+        let answer: Value = serde_json::from_str(&run(&path, &["--vary", &vary, "--samples", "64"], "2")).unwrap();
+        let variant = &answer["variants"][0];
+        let outside: Vec<&str> =
+            variant["typical_outside"].as_array().unwrap().iter().map(|key| key.as_str().unwrap()).collect();
+        for (key, figure) in variant["figures"].as_object().unwrap() {
+            let [typical, low, high] = ["typical", "p10", "p90"].map(|part| figure[part].as_f64().unwrap());
+            let rounding = typical.abs() * 1e-9;
+            let within = low - rounding <= typical && typical <= high + rounding;
+            assert_eq!(within, !outside.contains(&key.as_str()), "{file} {key}: {low} {typical} {high}");
+            // By a few hundredths at most, where at all.
+            assert!(typical > 0.96 * low, "{file} {key}: {low} {typical}");
+        }
+        if file.starts_with("serve") || file.contains("mixtral") {
+            assert!(outside.is_empty(), "{file}: {outside:?}");
+        }
+    }
+}

@@ -27,8 +27,10 @@ pub fn training_plan_page(plan: &TrainingPlan) -> Page {
         sections.push(Section::new("In short", Block::Text(text)));
     }
     if let Some((choice, beyond)) = &plan.nearest {
-        let beyond: Vec<String> =
-            beyond.iter().map(|(limit, beyond)| format!("{} beyond the {} ({})", percent(*beyond), limit.word(), limit.of())).collect();
+        let beyond: Vec<String> = beyond
+            .iter()
+            .map(|(limit, beyond)| format!("{} beyond the {} ({})", percent(*beyond), limit.word(), limit.of()))
+            .collect();
         let blocks = vec![
             Block::Text(format!("It is {}.", beyond.join(" and "))),
             Block::Grid(grid(std::slice::from_ref(choice))),

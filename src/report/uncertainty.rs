@@ -118,20 +118,24 @@ fn spread(variant: &Uncertain, aims: &[Aim]) -> Grid {
     grid
 }
 
-/// Figures whose typical value is outside P10 to P90, and why that can be.
-fn beside(variant: &Uncertain, aims: &[Aim]) -> Option<String> {
+/// Figures whose typical value is outside P10 to P90.
+fn outside<'a>(variant: &Uncertain, aims: &'a [Aim]) -> Vec<&'a Aim> {
     let outside = |figure: &Spreading| {
         let (typical, [low, _, high]) = (figure.typical?, figure.quantiles?);
         // A figure that none of the inputs moves is the same in all samples, but for rounding.
         let rounding = typical.abs() * 1e-9;
         Some(typical < low - rounding || typical > high + rounding)
     };
-    let named: Vec<String> = aims
-        .iter()
+    aims.iter()
         .zip(&variant.figures)
         .filter(|(_, figure)| outside(figure).unwrap_or(false))
-        .map(|(aim, _)| label(aim))
-        .collect();
+        .map(|(aim, _)| aim)
+        .collect()
+}
+
+/// The same, and why that can be.
+fn beside(variant: &Uncertain, aims: &[Aim]) -> Option<String> {
+    let named: Vec<String> = outside(variant, aims).into_iter().map(label).collect();
     (!named.is_empty()).then(|| {
         format!(
             "Typical values outside P10 to P90: {}. Each input lies as often above its typical value as below, but ranges reach further to one side, and that all inputs are typical at once is rare.",
@@ -187,6 +191,7 @@ pub fn uncertainty_json(answer: &Uncertainty, aims: &[Aim]) -> String {
         "inputs": answer.inputs.iter().map(inputs).collect::<Vec<Json>>(),
         "variants": answer.variants.iter().map(|variant| json!({
             "name": variant.name, "feasible_count": variant.feasible, "figures": figures(variant),
+            "typical_outside": outside(variant, aims).into_iter().map(|aim| aim.figure.key).collect::<Vec<&str>>(),
         })).collect::<Vec<Json>>(),
     }))
 }

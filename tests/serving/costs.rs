@@ -117,6 +117,10 @@ fn spares_that_are_many_more_than_asked_for_are_told_with_what_they_cost() {
     );
     assert!(notes(&one).contains(&told), "{told}: {}", notes(&one));
     assert!(!notes(&none).contains("bought whole"));
+    // Without spares 64 GPUs fill a switch of 64 ports, and four of fabric managers take another tier; eight GPUs fewer do not.
+    let full = |count: &str| notes(&answer(&["cluster.spares=0", &format!("cluster.accelerators={count}")]));
+    assert!(full("64").contains("The 4 ports that fabric managers take"), "{}", full("64"));
+    assert!(!full("56").contains("that fabric managers take") && !full("72").contains("that fabric managers take"));
     // 3% of 32 nodes are one, as asked for.
     assert!(!notes(&answer(&["cluster.accelerators=256"])).contains("bought whole"));
 }

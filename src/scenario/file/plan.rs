@@ -54,7 +54,7 @@ pub enum Counts {
 pub struct PlanLimits {
     /// Time of the work.
     pub deadline: Option<Seconds>,
-    /// Money over the horizon.
+    /// Money: the cost of a training run, its part of owning the cluster; of serving all that is paid over the horizon.
     pub budget: Option<Usd>,
     /// Power of the facility.
     pub power: Option<Watts>,
@@ -143,7 +143,7 @@ impl PlanLimits {
     fn read(r: &mut Reader<'_>) -> Self {
         Self {
             deadline: above_zero(r.about("time of the work at most").such_as("60 days"), "deadline", &Seconds::ZERO),
-            budget: above_zero(r.about("money over the horizon at most").such_as("$50M"), "budget", &Usd::ZERO),
+            budget: above_zero(r.about("money at most: cost of a training run (cost.usd_per_run), its part of owning the cluster; where it serves, capex and opex over the horizon (cost.total_usd)").such_as("$50M"), "budget", &Usd::ZERO),
             power: above_zero(r.about("power of the facility at most").such_as("20 MW"), "power", &Watts::ZERO),
         }
     }
