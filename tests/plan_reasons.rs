@@ -49,7 +49,7 @@ fn what_is_beyond_the_budget_or_the_power_is_told_with_what_gives_way() {
     let gpus = setting(&free["best"], "cluster.accelerators");
     assert!(gpus > 16, "{stderr}");
     for (limit, why) in [
-        (format!("budget = \"${:.0}\"", cost * 0.8), "capex and opex, than the budget"),
+        (format!("budget = \"${:.0}\"", cost * 0.8), "costs more than the budget over the horizon, capex and opex"),
         (format!("power = \"{:.3} kW\"", power * 0.8), "takes more power than there is"),
     ] {
         let (code, plan, _) = run("plan", &[one, rate, &format!("plan.limits={{ {limit} }}")]);

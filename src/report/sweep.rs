@@ -41,8 +41,8 @@ const USUAL: [&str; 27] = [
     "cost.capex_usd",
     "cost.opex_per_year_usd",
     "cost.usd_per_gpu_hour",
-    "cost.usd_per_mtok_output",
     "cost.usd_per_mtok_blended",
+    "cost.usd_per_mtok_output",
     "cost.usd_per_run",
 ];
 
@@ -53,8 +53,8 @@ const FEW_OF_SERVING: [&str; 5] = [
     "serving.ttft_s",
     "serving.tpot_s",
     "serving.output_tokens_per_s_per_gpu",
-    "cost.usd_per_mtok_output",
     "cost.usd_per_mtok_blended",
+    "cost.usd_per_mtok_output",
 ];
 
 /// Of figures that are asked for besides, so many are shown to people.

@@ -210,7 +210,7 @@ fn within(tried: &Tried<'_>, size: Size, answer: &Evaluation, limits: &PlanLimit
     let costs = |built: &BuiltCluster| built.costs.total;
     let draws = |built: &BuiltCluster| built.facility.provisioned_total;
     if let Some(budget) = limits.budget {
-        beyond(tried, size, answer, ("costs more over the horizon, capex and opex, than the budget", budget, costs))?;
+        beyond(tried, size, answer, ("costs more than the budget over the horizon, capex and opex", budget, costs))?;
     }
     if let Some(power) = limits.power {
         beyond(tried, size, answer, ("takes more power than there is", power, draws))?;
