@@ -1,6 +1,6 @@
 //! Low-rank adapters that sequences of a batch bring along.
 
-use super::crossing::crossing;
+use super::crossing::{LEAST, crossing};
 use super::waiting::Wait;
 use super::{Popularity, Replica, StepTime};
 use crate::units::{Bytes, Flops, RequestRate, Seconds};
@@ -106,6 +106,30 @@ fn with_turns(popularity: &Popularity, places: f64, room: f64) -> f64 {
     crossing(|requests| taken(requests) - places, 0.0, high)
 }
 
+/// Of so many requests that are open, those that wait for a place of their adapter, of which there are so many beside room for so many
+/// requests, and the share of all requests that do.
+///
+/// Each that ends is followed by another, of any adapter, so that as many are in the engine as leave the others waiting by Little's law,
+/// and no more than there is room for: beyond that they wait for room. Met within 5% of a simulation request by request.
+fn of_open(popularity: &Popularity, places: f64, (open, room): (f64, f64)) -> (f64, f64) {
+    let waiting = |here: f64| {
+        let PassedOver { share, wait } = PassedOver::of(popularity, places, here);
+        (here * share * wait, share)
+    };
+    let most = open.min(room);
+    let (without, share) = waiting(most);
+    if without <= 0.0 || without.is_finite() && most + without <= open {
+        return (without, share);
+    }
+    // Of adapters with so many requests that some are there at all times none is given away: too many in the engine.
+    let over = |here: f64| {
+        let (others, _) = waiting(here);
+        if others.is_finite() { here + others - open } else { open }
+    };
+    let here = crossing(over, LEAST.min(most), most);
+    (open - here, waiting(here).1)
+}
+
 impl Adapters<'_> {
     /// Bytes of so many adapters on a rank.
     pub fn held(parameters: f64, count: f64) -> Bytes {
@@ -114,6 +138,25 @@ impl Adapters<'_> {
 }
 
 impl Replica<'_> {
+    /// Of so many that are open in an engine with room for so many, how many wait for a place of their adapter, and the share of all that do.
+    pub(super) fn without_place(&self, open: f64, room: f64) -> (f64, f64) {
+        let Some(adapters) = self.features.adapters.filter(|adapters| adapters.passed_over) else { return (0.0, 0.0) };
+        let of_group = adapters.parts / f64::from(self.spread.attention_data);
+        let places = adapters.resident * adapters.parts;
+        let (waiting, share) = of_open(adapters.popularity, places, (open * of_group, room * of_group));
+        (waiting / of_group, share)
+    }
+
+    /// The wait of those that have none, as likely to begin at any time of it, where so many of all wait and so many end.
+    pub(super) fn wait_of_open((waiting, share): (f64, f64), rate: RequestRate) -> Wait {
+        if waiting <= 0.0 || share <= 0.0 {
+            return Wait::NONE;
+        }
+        // By Little's law.
+        let second = Seconds::new(1.0);
+        Wait { share, mean: second * (waiting / (rate.over(second) * share)), variance: EVENLY, third: 0.0 }
+    }
+
     /// The most requests in the engine, which has room for so many, with which each adapter has its turn.
     pub(super) fn with_turns(&self, room: f64) -> f64 {
         let Some(adapters) = self.features.adapters.filter(|adapters| adapters.passed_over) else {
@@ -230,6 +273,59 @@ mod tests {
         let (found, [share, wait, _]) =
             (PassedOver::of(&Popularity::zipf(100.0, 0.0), 16.0, 12.0), simulated(100, 16, 12.0));
         assert!(found.share <= 0.0 && share > 0.07 && wait < 0.15, "{found:?} {share} {wait}");
+    }
+
+    /// Those in the engine on average of so many that are open, request by request: each is in it for 1, and followed by another.
+    fn simulated_open(adapters: usize, places: usize, open: usize) -> f64 {
+        let mut draws = Draws::new();
+        let mut here: Vec<usize> = vec![0; adapters];
+        let (mut waiting, mut ends, mut number) = (VecDeque::new(), BTreeMap::new(), 0_usize);
+        let (mut at, mut seen, mut ended) = (0.0, 0.0, 0);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one of a few")]
+        let mut coming: VecDeque<usize> = (0..open).map(|_| (draws.even() * adapters as f64) as usize).collect();
+        while ended < 100_000 {
+            while let Some(adapter) = coming.pop_front() {
+                if here[adapter] > 0 || here.iter().filter(|open| **open > 0).count() < places {
+                    here[adapter] += 1;
+                    number += 1;
+                    // The first do not begin all at once.
+                    let until = at + if number <= open { draws.even() } else { 1.0 };
+                    ends.insert((Ordered(until), number), adapter);
+                } else {
+                    waiting.push_back(adapter);
+                }
+            }
+            let ((until, key), adapter) = ends.first_key_value().map(|(key, of)| (*key, *of)).unwrap();
+            seen += ends.len() as f64 * (until.0 - at);
+            at = until.0;
+            ends.remove(&(until, key));
+            (here[adapter], ended) = (here[adapter] - 1, ended + 1);
+            if here[adapter] == 0
+                && let Some(next) = waiting.front().copied()
+            {
+                coming.extend(waiting.iter().filter(|of| **of == next));
+                waiting.retain(|of| *of != next);
+            }
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one of a few")]
+            coming.push_back((draws.even() * adapters as f64) as usize);
+        }
+        seen / at
+    }
+
+    #[test]
+    fn those_that_wait_for_a_place_of_a_number_open_are_not_in_the_engine() {
+        for (adapters, places, open) in
+            [(100, 16, 30), (100, 16, 60), (100, 16, 200), (20, 5, 20), (20, 5, 100), (8, 2, 8), (5, 4, 27), (4, 1, 20)]
+        {
+            let popularity = Popularity::zipf(adapters as f64, 0.0);
+            let due = simulated_open(adapters, places, open);
+            let (waiting, share) = of_open(&popularity, places as f64, (open as f64, f64::INFINITY));
+            let found = open as f64 - waiting;
+            assert!((found / due - 1.0).abs() < 0.05, "{adapters} {places} {open}: {found} {due}");
+            // No more wait for a place than there is room beside, and all that are open where there is room for fewer.
+            let (less, _) = of_open(&popularity, places as f64, (open as f64, found / 2.0));
+            assert!(share > 0.1 && less < waiting, "{share} {less} {waiting}");
+        }
     }
 
     #[test]

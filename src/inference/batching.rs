@@ -101,10 +101,17 @@ impl Replica<'_> {
         coming: &Coming<'_>,
         scratch: &mut Scratch,
     ) -> (SteadyState, Latencies) {
-        let by_chance = self.by_chance(load, filled, coming, scratch);
         // Those that wait keep the batch below what chunks of prompts find steps beside.
         let places = if load.waves.is_finite() { room } else { filled.room };
-        let (state, turns, taken, waits) = self.open_at_once(load, (filled.alone(), filled.most), places, &by_chance);
+        // Those whose adapter has no place are not in the engine.
+        let without = self.without_place(load.concurrency, places.requests);
+        let here = Load { concurrency: load.concurrency - without.0, ..*load };
+        let by_chance = self.by_chance(&here, filled, coming, scratch);
+        let (mut state, mut turns, taken, waits) =
+            self.open_at_once(&here, (filled.alone(), filled.most), places, &by_chance);
+        turns.places = Self::wait_of_open(without, state.rate());
+        state.ttft += turns.places.over_all();
+        state.queue += turns.places.over_all();
         let queued = scratch.over_prompts(|timed| timed.served).variance;
         let busy = (state.rate() / filled.most).min(1.0);
         let round = Round::new((turns.taken, f64::INFINITY), busy, queued, coming.requests.overlap);
@@ -267,6 +274,11 @@ impl Replica<'_> {
         let together = in_bursts.min(1.0);
         let last = if together > 0.0 { last * (in_bursts / together) } else { Seconds::ZERO };
         let waiting = load.concurrency - circulating;
-        (state, Turns { together, last, room: for_room, waiting, taken: admitted }, taken, before_it)
+        (
+            state,
+            Turns { together, last, room: for_room, waiting, places: Wait::NONE, taken: admitted },
+            taken,
+            before_it,
+        )
     }
 }

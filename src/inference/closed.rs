@@ -20,12 +20,14 @@ pub struct Turns {
     /// As many as wait so in an engine, and as it takes at once.
     pub(super) waiting: f64,
     pub(super) taken: f64,
+    /// Wait of those whose adapter has no place.
+    pub(super) places: Wait,
 }
 
 impl Turns {
     /// Where each is taken as it comes.
     pub(super) const fn none(open: f64) -> Self {
-        Self { together: 0.0, last: Seconds::ZERO, room: Seconds::ZERO, waiting: 0.0, taken: open }
+        Self { together: 0.0, last: Seconds::ZERO, room: Seconds::ZERO, waiting: 0.0, places: Wait::NONE, taken: open }
     }
 
     /// Evenly from none to that of the last.
@@ -56,7 +58,7 @@ pub(super) fn scattered<F: Fn(f64) -> Seconds>(
     (own, by_chance, token): (&dyn Fn(f64, Seconds) -> Seconds, Wait, F),
     scratch: &mut Scratch,
 ) -> Latencies {
-    let burst = turns.burst();
+    let burst = turns.burst().and(turns.places);
     let mean = scratch.over_prompts(|timed: &Timed| own(timed.new, timed.alone)).mean;
     let told = state.ttft.saturating_sub(by_chance.over_all() + burst.over_all() + turns.room);
     let part = if mean > Seconds::ZERO { told / mean } else { 1.0 };

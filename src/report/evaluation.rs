@@ -376,7 +376,11 @@ fn passed_over(evaluation: &Evaluation) -> Option<String> {
     let (serving, point) = (evaluation.scenario.serving.as_ref()?, evaluation.serving?);
     let (set, found) = (serving.features.adapters.as_ref()?, point.adapters?);
     let resident = f64::from(set.resident);
-    let told = matches!(serving.arrivals, Arrivals::Rate(_)) && !serving.terms.replay;
+    let told = match serving.arrivals {
+        Arrivals::Rate(_) => !serving.terms.replay,
+        Arrivals::Concurrency(_) => serving.prefill.is_none(),
+        Arrivals::Most => false,
+    };
     let waits = if told { "That is in first tokens" } else { "That wait is in no latency here" };
     let most = point.most * (point.replicas as f64 / (point.replicas + point.spares) as f64);
     let starved = if point.request_rate() > most * (1.0 + 1e-9) {

@@ -247,6 +247,30 @@ fn engines_fill_up_with_requests_for_the_adapters_that_they_have() {
 }
 
 #[test]
+fn of_a_number_open_those_whose_adapter_has_no_place_wait() {
+    let of = |count: u32, open: u32| {
+        let adapters = format!("serving.adapters={{ count = {count}, rank = 16, resident = 4 }}");
+        let (code, json, stderr) = eval(&[&adapters, &format!("serving.arrivals={{ concurrency = {open} }}")]);
+        assert_eq!(code, 0, "{stderr}");
+        // By Little's law, those that wait too.
+        let whole = figure(&json, "ttft_s") + figure(&json, "tpot_s") * 512.0;
+        assert!((figure(&json, "requests_per_s") * whole / f64::from(open) - 1.0).abs() < 1e-6, "{count} {open}");
+        json
+    };
+    let mut before = 0.0;
+    for open in [64, 256, 432, 1_600, 6_400] {
+        let (all, few) = (of(4, open), of(20, open));
+        let served = figure(&few, "requests_per_s");
+        assert!(served > before && served < figure(&all, "requests_per_s"), "{open}: {served} {before}");
+        assert!(
+            figure(&few, "queue_s") > figure(&all, "queue_s") && figure(&few, "ttft_p99_s") > figure(&few, "ttft_s")
+        );
+        assert!(figure(&few, "batch_count") < figure(&all, "batch_count"), "{open}");
+        before = served;
+    }
+}
+
+#[test]
 fn at_a_rate_all_adapters_have_their_turn_or_it_is_refused() {
     let places = |count: u32| format!("serving.adapters={{ count = {count}, rank = 16, resident = 4 }}");
     let at = |rate: f64, count: u32, more: &[&str]| {

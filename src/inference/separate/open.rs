@@ -74,7 +74,7 @@ impl Separate<'_> {
             // As many wait for room, by Little's law, and are not taken.
             let waiting = rate.over(room);
             let [waiting, taken] = [waiting, open - waiting].map(|number| number / self.replicas);
-            let turns = Turns { together, last, room, waiting, taken };
+            let turns = Turns { together, last, room, waiting, places: Wait::NONE, taken };
             let state = self.state(request, rate, self.batch_at(request, rate), Waited::default()).with_prefill(alone);
             let (in_workers, round) = in_workers(&state, rate);
             let in_workers = in_workers.of_open(rate, self.workers, &round);
