@@ -112,18 +112,23 @@ fn filling(domain: u32, most: u32, tensor: u32) -> impl Iterator<Item = u32> {
 /// and decode, but where prefill has nodes to itself; then pools. Of both only what no other beats, looked at on as few nodes
 /// as hold it: what is tried does not depend on how many there are.
 pub fn deployments(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<Deployment> {
+    ways(serving, (cluster, most), Some(&serving.limits))
+}
+
+/// The same; where limits are given, only those that may keep them.
+fn ways(serving: &Serving, (cluster, most): (&Cluster, u32), limits: Option<&Limits>) -> Vec<Deployment> {
     let most = most.min(MOST_RANKS);
     let replicas = replicas(serving, cluster, most);
     let kept = |beats: fn(&ReplicaPoint, &ReplicaPoint) -> bool, within: fn(&ReplicaPoint, &Limits) -> bool| {
         match &replicas[..] {
             // None holds a request: the one of most ranks says why.
             [] => widest(serving, cluster, most).into_iter().collect(),
-            some => unbeaten(&may_keep(serving, some, within), beats),
+            some => unbeaten(&may_keep(serving, limits, some, within), beats),
         }
     };
     let together = cluster.prefill.is_none().then(|| kept(ReplicaPoint::beats, ReplicaPoint::serves_within));
     let together = together.into_iter().flatten().map(|layout| Deployment::tried(layout, None));
-    let workers = if serving.features.slice.is_some() { Vec::new() } else { workers(serving, cluster, most) };
+    let workers = if serving.features.slice.is_some() { Vec::new() } else { workers(serving, (cluster, most), limits) };
     let decode = || kept(ReplicaPoint::decodes_better, ReplicaPoint::decodes_within);
     let decode = if workers.is_empty() { Vec::new() } else { decode() };
     let pools = workers.into_iter();
@@ -152,8 +157,9 @@ fn replicas(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<(ServingLayo
 }
 
 /// Prefill workers that no other beats.
-fn workers(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<ServingLayout> {
-    unbeaten(&may_keep(serving, &all_workers(serving, cluster, most), WorkerPoint::serves_within), WorkerPoint::beats)
+fn workers(serving: &Serving, (cluster, most): (&Cluster, u32), limits: Option<&Limits>) -> Vec<ServingLayout> {
+    let all = all_workers(serving, cluster, most);
+    unbeaten(&may_keep(serving, limits, &all, WorkerPoint::serves_within), WorkerPoint::beats)
 }
 
 /// Prefill workers that hold a prompt.
@@ -165,10 +171,12 @@ fn all_workers(serving: &Serving, cluster: &Cluster, most: u32) -> Vec<(ServingL
 /// Those that may keep the limits; all where none may, which then say why, or where hits of prefixes are not known yet.
 fn may_keep<P: Copy>(
     serving: &Serving,
+    limits: Option<&Limits>,
     all: &[(ServingLayout, P)],
     within: impl Fn(&P, &Limits) -> bool,
 ) -> Vec<(ServingLayout, P)> {
-    let may = all.iter().filter(|(_, point)| serving.cache.is_none() && within(point, &serving.limits));
+    let limits = limits.filter(|_| serving.cache.is_none());
+    let may = all.iter().filter(|(_, point)| limits.is_some_and(|limits| within(point, limits)));
     let may: Vec<_> = may.copied().collect();
     if may.is_empty() { all.to_vec() } else { may }
 }
@@ -284,33 +292,42 @@ pub fn best_deployment(serving: &Serving, cluster: &Cluster) -> Result<Deploymen
 
 /// The same and so many of those that come after it, in order; none where nothing is tried.
 fn best_ways(serving: &Serving, cluster: &Cluster, most: usize) -> Result<FoundWays, Infeasible> {
-    let ways = deployments(serving, cluster, cluster.accelerators);
+    let mut tried: Vec<Deployment> = Vec::new();
     let (mut feasible, mut kept) = (0, 0);
     let mut best: Vec<((bool, f64), ServingPoint)> = Vec::with_capacity(most + 1);
     let mut nearest: Option<Infeasible> = None;
-    for deployment in &ways {
-        match served_point(&deployment.of(serving), cluster) {
-            Ok(point) => {
-                let keeps = point.missed(&serving.limits).is_none();
-                (feasible, kept) = (feasible + 1, kept + u64::from(keeps));
-                let merit = if keeps { merit(serving, &point) } else { -point.over_limits(&serving.limits) };
-                // What is no number comes last.
-                let rank = (keeps, merit.max(f64::NEG_INFINITY));
-                // Of equals the first stays first.
-                let place = best.partition_point(|(other, _)| *other >= rank);
-                if place < most {
-                    best.insert(place, (rank, point));
-                    best.truncate(most);
+    // Where none keeps the limits, one that a request by itself is too slow for may come nearest.
+    for limits in [Some(&serving.limits), None] {
+        let ways = ways(serving, (cluster, cluster.accelerators), limits);
+        let new: Vec<_> = ways.into_iter().filter(|way| !tried.contains(way)).collect();
+        for deployment in &new {
+            match served_point(&deployment.of(serving), cluster) {
+                Ok(point) => {
+                    let keeps = point.missed(&serving.limits).is_none();
+                    (feasible, kept) = (feasible + 1, kept + u64::from(keeps));
+                    let merit = if keeps { merit(serving, &point) } else { -point.over_limits(&serving.limits) };
+                    // What is no number comes last.
+                    let rank = (keeps, merit.max(f64::NEG_INFINITY));
+                    // Of equals the first stays first.
+                    let place = best.partition_point(|(other, _)| *other >= rank);
+                    if place < most {
+                        best.insert(place, (rank, point));
+                        best.truncate(most);
+                    }
                 }
+                Err(infeasible) => nearest = Some(nearer(nearest, infeasible)),
             }
-            Err(infeasible) => nearest = Some(nearer(nearest, infeasible)),
+        }
+        tried.extend(new);
+        if kept > 0 || serving.limits == Limits::default() {
+            break;
         }
     }
     let best: Vec<ServingPoint> = best.into_iter().map(|(_, point)| point).collect();
-    let found = FoundWays { considered: ways.len() as u64, feasible, kept, best };
+    let found = FoundWays { considered: tried.len() as u64, feasible, kept, best };
     match nearest {
         _ if feasible > 0 => Ok(found),
-        Some(roughly) if serving.sessions.is_some() => Err(nearest_of(&ways, serving, cluster).unwrap_or(roughly)),
+        Some(roughly) if serving.sessions.is_some() => Err(nearest_of(&tried, serving, cluster).unwrap_or(roughly)),
         Some(infeasible) => Err(infeasible),
         None => no_worker(serving, cluster).map_or(Ok(found), Err),
     }
