@@ -11,6 +11,9 @@ const HALVINGS: u32 = 60;
 const NEAR: f64 = 1e-7;
 /// The same where each rate takes many rounds.
 const NEAR_BY_LOAD: f64 = 1e-5;
+/// The same where each rate takes a pass over so many requests of a trace.
+const NEAR_REPLAYED: f64 = 1e-4;
+const LONG_TRACE: usize = 20_000;
 /// Of a rate, a part that any replica serves.
 const CALM: f64 = 1e-6;
 
@@ -40,7 +43,9 @@ pub(super) fn most_within(serving: &Serving, cluster: &Cluster, point: &ServingP
             let mut kept = |rate: RequestRate| keeps(&with(Arrivals::Rate(rate)), &serving.limits);
             // As more come, no more is found.
             let top = point.most / of_all;
-            let near = if by_load { NEAR_BY_LOAD } else { NEAR };
+            let replayed = serving.terms.replay && serving.requests.recorded.len() > LONG_TRACE;
+            let near = if replayed { NEAR_REPLAYED } else { NEAR };
+            let near = if by_load { near.max(NEAR_BY_LOAD) } else { near };
             let below = top * (1.0 - near);
             let most = if kept(below) {
                 below

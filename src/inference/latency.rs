@@ -44,7 +44,7 @@ pub struct Latencies {
 }
 
 impl Quantiles {
-    pub(super) fn of(quantile: impl Fn(f64) -> Seconds) -> Self {
+    pub(super) fn of(mut quantile: impl FnMut(f64) -> Seconds) -> Self {
         Self { p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99) }
     }
 

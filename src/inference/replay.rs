@@ -9,6 +9,9 @@ use super::ordered::Ordered;
 use crate::units::{RequestRate, Seconds, to_integer};
 use crate::workload::Recorded;
 
+/// Requests whose latencies say those of all: of a longer trace as many of the engines that take them in turn are followed.
+const ENOUGH: usize = 100_000;
+
 /// What takes prompts in.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Servers {
@@ -29,7 +32,7 @@ pub(super) struct Times<'a> {
 }
 
 /// What a trace's requests meet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Replayed {
     /// The wait for prefills before and for room, on average.
     pub(super) wait: Seconds,
@@ -209,6 +212,17 @@ impl Line<'_> {
 /// A request waits until what takes prompts in is done with those before it, and until there is room for its cache: before its
 /// prefill, or where that has a pool of its own, behind it. All in decode get a token at the pace that their number has.
 pub(super) fn replay(coming: &Coming<'_>, rate: RequestRate, servers: Servers, times: &Times<'_>) -> Option<Replayed> {
+    replay_of(coming, rate, servers, times, ENOUGH)
+}
+
+/// The same of as many engines as so many requests go to.
+fn replay_of(
+    coming: &Coming<'_>,
+    rate: RequestRate,
+    servers: Servers,
+    times: &Times<'_>,
+    enough: usize,
+) -> Option<Replayed> {
     let recorded = &coming.requests.recorded;
     let stretch = coming.requests.recorded_rate()? / rate;
     let (lines, workers, engines, most) = match servers {
@@ -217,7 +231,9 @@ pub(super) fn replay(coming: &Coming<'_>, rate: RequestRate, servers: Servers, t
     };
     let hold = matches!(servers, Servers::InTurn(..));
     let mut seen = Seen::default();
-    for line in 0..lines {
+    // Lines are alike: each has its part of the requests of all hours.
+    let replayed = lines.min(enough.div_ceil(recorded.len().div_ceil(lines).max(1)));
+    for line in (0..replayed).map(|place| place * lines / replayed) {
         let requests: Vec<(Seconds, &Recorded)> =
             recorded.iter().skip(line).step_by(lines).map(|request| (request.at * stretch, request)).collect();
         let begun = vec![(Seconds::ZERO, Seconds::ZERO); requests.len()];
@@ -235,7 +251,7 @@ pub(super) fn replay(coming: &Coming<'_>, rate: RequestRate, servers: Servers, t
         }
         .run(&mut seen);
     }
-    let wait = seen.waited / recorded.len() as f64;
+    let wait = seen.waited / seen.wholes.len().max(1) as f64;
     let (tokens, found) = seen
         .paces
         .iter()
@@ -261,10 +277,11 @@ fn by_tokens(mut paces: Vec<(Seconds, f64)>) -> Quantiles {
 }
 
 fn quantiles(mut times: Vec<Seconds>) -> Quantiles {
-    times.sort_by(|one, other| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
+    let Some(last) = times.len().checked_sub(1) else { return Quantiles::of(|_| Seconds::ZERO) };
+    // Found without putting millions in order.
     Quantiles::of(|share| {
-        let index = to_integer::<usize>(share * times.len() as f64);
-        times.get(index.min(times.len().saturating_sub(1))).copied().unwrap_or_default()
+        let index = to_integer::<usize>(share * times.len() as f64).min(last);
+        *times.select_nth_unstable_by_key(index, |time| Ordered(time.value())).1
     })
 }
 
@@ -281,17 +298,15 @@ mod tests {
         ByPrompt(vec![(100.0, Seconds::new(time))])
     }
 
+    fn coming(requests: &Requests) -> Coming<'_> {
+        let balancing = crate::scenario::Balancing::Random;
+        Coming { requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: true, balancing }
+    }
+
     /// Four requests of 2 s each that come at 0, 1, 1 and 10 s, as fast as recorded or slower, with answers of five tokens.
     fn of(slower: f64, servers: Servers, room: f64, token: &dyn Fn(f64) -> Seconds) -> Replayed {
         let requests = Requests::of_trace(&[100.0; 4], &[5.0; 4], Some(&times(&[0.0, 1.0, 1.0, 10.0])));
-        let coming = Coming {
-            requests: &requests,
-            hit: 0.0,
-            cached: 0.0,
-            cv: 1.0,
-            replay: true,
-            balancing: crate::scenario::Balancing::Random,
-        };
+        let coming = coming(&requests);
         let rate = requests.recorded_rate().unwrap() / slower;
         let times = Times { served: always(2.0), alone: always(2.0), first: always(2.0), token, room };
         replay(&coming, rate, servers, &times).unwrap()
@@ -312,6 +327,35 @@ mod tests {
         assert!((of(2.0, Servers::InTurn(1, 100.0)).wait.value() - 0.5).abs() < 1e-12);
         // Steps of two: those that come at 1 s begin at 2 s and take 4 s together, so that they wait 1 s and 2 s for each other.
         assert!((of(1.0, Servers::InTurn(1, 200.0)).wait.value() - 6.0 / 4.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn of_a_long_trace_some_engines_say_what_all_do() {
+        // Bursts of up to four times the mean, and prompts of three lengths, so that engines differ; two of sixteen have enough.
+        let all = || (0..160_000_u32).map(|index| (index, f64::from(index)));
+        let length = |index: u32| [50.0, 100.0, 150.0][(index.wrapping_mul(2_654_435_761) >> 16) as usize % 3];
+        let inputs: Vec<f64> = all().map(|(index, _)| length(index)).collect();
+        let at: Vec<f64> = all().map(|(_, index)| index * 0.01 + (index * 6.283e-4).sin() * 12.0).collect();
+        let requests = Requests::of_trace(&inputs, &vec![5.0; inputs.len()], Some(&times(&at)));
+        let coming = coming(&requests);
+        let rate = requests.recorded_rate().unwrap();
+        let by = |per: f64| ByPrompt(vec![(0.0, Seconds::ZERO), (1_000.0, Seconds::new(1_000.0 * per))]);
+        let token = |_: f64| Seconds::new(0.01);
+        let of = |enough| {
+            let times = Times { served: by(1.1e-3), alone: by(1.1e-3), first: by(1.1e-3), token: &token, room: 1e6 };
+            replay_of(&coming, rate, Servers::InTurn(16, 100.0), &times, enough).unwrap()
+        };
+        let (all, some) = (of(usize::MAX), of(20_000));
+        assert!(all.wait.value() > 0.1 && all != some);
+        for (all, some) in [
+            (all.wait, some.wait),
+            (all.first_token.p50, some.first_token.p50),
+            (all.first_token.p95, some.first_token.p95),
+            (all.first_token.p99, some.first_token.p99),
+            (all.whole.p95, some.whole.p95),
+        ] {
+            assert!((some / all - 1.0).abs() < 0.02, "{some} of {all}");
+        }
     }
 
     #[test]
