@@ -160,3 +160,42 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn stages_of_wide_experts_and_odd_numbers_of_stages_are_tried() {
+    let catalog = catalog();
+    let set = |all: &[&str]| all.iter().map(|setting| (*setting).to_owned()).collect::<Vec<_>>();
+    let rest = [
+        "cluster.node=\"hgx-h200-8\"",
+        "serving.arrivals=\"max\"",
+        "serving.limits={}",
+        "serving.peak_to_mean=1",
+        "serving.spare_replicas=0",
+        "serving.layout=\"auto\"",
+    ];
+    // Two stages of experts over two nodes each, and three stages that leave two accelerators of a node over.
+    for (path, accelerators, settings, way) in [
+        (
+            EXPERTS,
+            64,
+            set(&["serving.expert_imbalance=1"]),
+            ServingLayout { tensor: 1, pipeline: 2, expert: 16, attention_data: 16, redundant_experts: 0 },
+        ),
+        (
+            DENSE,
+            8,
+            set(&[]),
+            ServingLayout { tensor: 2, pipeline: 3, expert: 1, attention_data: 1, redundant_experts: 0 },
+        ),
+    ] {
+        let count = [format!("cluster.accelerators={accelerators}")];
+        let settings: Vec<String> = count.into_iter().chain(settings).chain(set(&rest)).collect();
+        let scenario = scenario(&catalog, path, &settings);
+        let (serving, cluster) = (scenario.serving.as_ref().unwrap(), &scenario.cluster);
+        assert!(serving_layouts(&serving.model, way.pipeline, (8, accelerators)).contains(&way), "{way:?}");
+        let served = |way: Deployment| serving_point(&way.of(serving), cluster).unwrap().request_rate();
+        let by = served(Deployment { layout: way, prefill: None, left_over: true });
+        let found = served(best_deployment(serving, cluster).unwrap());
+        assert!(found >= by * (1.0 - 1e-9), "{path}: {found} where {way:?} serves {by}");
+    }
+}

@@ -63,8 +63,7 @@ impl Deployment {
 
 /// Layouts of a model on at most so many accelerators in scale-up domains of so many: tensor parallelism within a domain or over
 /// a few whole ones, and for models with experts also attention in groups of their own with the experts spread over all ranks,
-/// of several domains where they fill them; all of them in so many stages, each of which then lies within a domain or has tensor
-/// ranks alone over whole ones. Stages that are no power of two fill domains: they are for models that take as many nodes.
+/// of several domains where they fill them; all of them in so many stages, each of which lies within a domain or over whole ones.
 ///
 /// Degrees are powers of two; ranks of experts are besides those that fill a domain, or a half or a quarter of it, where that
 /// is no power of two, as a rack of 72 is. Experts that do not split over their ranks get as few copies as make them.
@@ -83,8 +82,7 @@ pub fn serving_layouts(model: &Model, pipeline: u32, (domain, most): (u32, u32))
             let placed = match pipeline {
                 1 => within || (whole && ranks <= most),
                 _ if ranks > most => false,
-                _ if within => whole || pipeline.is_power_of_two(),
-                _ => whole && attention_data == 1,
+                _ => within || whole,
             };
             // Each rank holds another expert at least.
             if placed && experts.is_none_or(|experts| expert <= experts) && layout.check(model).is_ok() {
