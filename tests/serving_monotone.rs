@@ -98,49 +98,85 @@ fn no_search_within_other_limits_finds_better() {
     }
 }
 
+const ONE_KIND: &str = "plan.vary={ \"cluster.node\" = [\"hgx-h200-8\"], \"cluster.accelerators\" = \"auto\" }";
+const TWO_KINDS_OF_NODES: &str = "plan.vary={ \"cluster.node\" = [\"hgx-h200-8\"], \"cluster.prefill.node\" = [\"hgx-b200-8\"], \"cluster.accelerators\" = \"auto\" }";
+const SMALLER: [&str; 2] = ["serving.model=\"gpt-oss-120b\"", "serving.weights=\"bf16\""];
+
+/// Questions of a dense model, of experts, and of two kinds of nodes.
+fn questions() -> [(&'static str, Vec<&'static str>); 3] {
+    let experts = |vary| [vary].into_iter().chain(SMALLER).chain(["serving.expert_imbalance=1"]).collect();
+    [(DENSE, vec![ONE_KIND]), (EXPERTS, experts(ONE_KIND)), (TWO_KINDS, experts(TWO_KINDS_OF_NODES))]
+}
+
+/// What the best cluster costs, if there is one.
+fn cost(catalog: &Catalog, path: &str, settings: impl Iterator<Item = String>) -> Option<f64> {
+    let sink = Sink::default();
+    let found = plan(&document(path, &settings.collect::<Vec<_>>()), catalog, &sink).unwrap();
+    found.answers.first().map(|best| best.evaluation.built.costs.total.value())
+}
+
+fn own(settings: &[&str]) -> impl Iterator<Item = String> {
+    settings.iter().map(|setting| (*setting).to_owned()).collect::<Vec<_>>().into_iter()
+}
+
 #[test]
 fn looser_limits_never_cost_more() {
     let catalog = catalog();
-    for (path, settings) in [
-        (
-            DENSE,
-            &["plan.vary={ \"cluster.node\" = [\"hgx-h100-8\", \"hgx-b200-8\"], \"cluster.accelerators\" = \"auto\" }"]
-                [..],
-        ),
-        (
-            EXPERTS,
-            &[
-                "serving.arrivals={ rate = \"20 request/s\" }",
-                "plan.vary={ \"cluster.node\" = [\"hgx-h200-8\"], \"cluster.accelerators\" = \"auto\" }",
-            ],
-        ),
-        (
-            TWO_KINDS,
-            &[
-                "plan.vary={ \"cluster.node\" = [\"hgx-h200-8\"], \"cluster.prefill.node\" = [\"hgx-b200-8\"], \"cluster.accelerators\" = \"auto\" }",
-            ],
-        ),
-    ] {
-        let cost = |limits: (u32, u32)| {
-            let settings: Vec<String> =
-                settings.iter().map(|setting| (*setting).to_owned()).chain([within(limits, "_p95")]).collect();
-            let sink = Sink::default();
-            let found = plan(&document(path, &settings), &catalog, &sink).unwrap();
-            found.answers.first().map(|best| best.evaluation.built.costs.total.value())
-        };
-        let found: Vec<_> = limits().map(|limits| (limits, cost(limits))).collect();
+    for (path, settings) in questions() {
+        let cost = |limits| cost(&catalog, path, own(&settings).chain([within(limits, "_p95")]));
+        let some = limits().filter(|(first, between)| *first >= FIRST[1] && *between >= BETWEEN[1]);
+        let found: Vec<_> = some.map(|limits| (limits, cost(limits))).collect();
         for (loose, less) in &found {
-            for (strict, more) in found.iter().filter(|((first, between), _)| *first <= loose.0 && *between <= loose.1)
-            {
-                let Some(more) = more else { continue };
+            let stricter = found.iter().filter(|((first, between), _)| *first <= loose.0 && *between <= loose.1);
+            for (strict, more) in stricter.filter_map(|(strict, more)| Some((strict, (*more)?))) {
                 let less = less.unwrap_or_else(|| panic!("{path}: nothing within {loose:?}, and within {strict:?}"));
                 assert!(less <= more * (1.0 + 1e-9), "{path}: {less} within {loose:?}, {more} within {strict:?}");
             }
         }
-        let costs = found.iter().filter_map(|(_, cost)| *cost);
-        let mut costs: Vec<u64> = costs.map(|cost| cost.to_bits()).collect();
+        let mut costs: Vec<u64> = found.iter().filter_map(|(_, cost)| Some((*cost)?.to_bits())).collect();
         costs.sort_unstable();
         costs.dedup();
-        assert!(costs.len() > 2, "{path}: {found:?}");
+        assert!(costs.len() > 1, "{path}: {found:?}");
+    }
+}
+
+#[test]
+fn more_requests_never_cost_less() {
+    let catalog = catalog();
+    for (path, settings) in questions() {
+        let mut before = 0.0;
+        for rate in [5, 60, 300] {
+            let rate = format!("serving.arrivals={{ rate = \"{rate} request/s\" }}");
+            let cost =
+                cost(&catalog, path, own(&settings).chain([rate.clone()])).unwrap_or_else(|| panic!("{path} {rate}"));
+            assert!(cost >= before, "{path} {rate}: {cost} after {before}");
+            before = cost;
+        }
+    }
+}
+
+#[test]
+fn more_gpus_keep_what_fewer_keep() {
+    let catalog = catalog();
+    for (path, settings) in questions().into_iter().take(2) {
+        let (mut kept, mut served) = (false, 0);
+        for nodes in [1, 2, 3, 4, 6, 9, 16] {
+            let more = [
+                "cluster.node=\"hgx-h200-8\"".to_owned(),
+                format!("cluster.accelerators={}", nodes * 8),
+                "serving.arrivals={ rate = \"30 request/s\" }".to_owned(),
+                "serving.layout=\"auto\"".to_owned(),
+            ];
+            let sink = Sink::default();
+            let document = document(path, &own(&settings).chain(more).collect::<Vec<_>>());
+            let scenario = Scenario::resolve(&ScenarioFile::read(&document, &sink), &catalog, &sink).unwrap();
+            let serving = scenario.serving.unwrap();
+            let way = best_deployment(&serving, &scenario.cluster);
+            let point = way.and_then(|way| serving_point(&way.of(&serving), &scenario.cluster));
+            let keeps = point.is_ok_and(|point| point.missed(&serving.limits).is_none());
+            assert!(keeps || !kept, "{path}: {nodes} nodes, and fewer keep what is asked");
+            (kept, served) = (keeps, served + u32::from(keeps));
+        }
+        assert!((1..7).contains(&served), "{path}: {served}");
     }
 }
