@@ -103,12 +103,13 @@ fn small_tenants_take_slices_that_keep_their_limits() {
 
 #[test]
 fn a_strict_tenant_makes_sharing_dear_and_the_page_says_so() {
-    let many = "{ count = 1, mean = \"200 request/s\", peak = \"200 request/s\", limits = { tpot_p95 = \"80 ms\", ttft_p95 = \"5 s\" } }";
+    let many = "{ count = 1, mean = \"200 request/s\", peak = \"200 request/s\" }";
     let strict = "{ count = 1, mean = \"0.5 request/s\", peak = \"0.5 request/s\", limits = { tpot_p95 = \"9 ms\", ttft_p95 = \"400 ms\" } }";
-    let plan = of(&format!("[{many}, {strict}]"), &[]);
+    let loose = "serving.limits={ tpot_p95 = \"80 ms\", ttft_p95 = \"5 s\" }";
+    let plan = of(&format!("[{many}, {strict}]"), &[loose]);
     assert!(at(&plan["apart"], "/alone/sharing_saves_ratio") < 0.0, "{}", plan["apart"]["alone"]);
     let tenants = format!("serving.tenants=[{many}, {strict}]");
-    let settings = ["--set", &tenants, "--set", "serving.arrivals=\"tenants\"", "--set", ONE_SYSTEM];
+    let settings = ["--set", &tenants, "--set", loose, "--set", "serving.arrivals=\"tenants\"", "--set", ONE_SYSTEM];
     let page = program::run(&[&["plan", "scenarios/plan-llama3.1-70b-40-rps.toml"], &settings[..]].concat()).stdout;
     assert!(page.contains("as all then keep the strictest limits of any"), "{page}");
 }
