@@ -36,6 +36,22 @@ fn options_that_change_nothing_are_refused() {
 }
 
 #[test]
+fn lengths_beyond_a_model_or_a_request_are_told() {
+    let memory = ["memory", "--model", "llama-3.1-8b", "--accelerator", "h100-sxm-80gb"];
+    refused(
+        &[&memory[..], &["--shared-prefix", "10000"]].concat(),
+        &["10000 tokens that requests share are more than the 8192 of each", "a longer --context"],
+    );
+    let page = run(&["model", "llama-3.1-8b", "--context", "200000"]).stdout;
+    assert!(page.contains("more than the 131,072 that the model takes"), "{page}");
+    assert!(!run(&["model", "llama-3.1-8b"]).stdout.contains("that the model takes (--context)"));
+    // Rows of a sweep are told one by one, as the scenario is that they make.
+    let swept = "sweep.axes=[{ key = \"serving.input_tokens\", values = [1024, 200000] }]";
+    let rows = run(&["sweep", "scenarios/serve-llama3.1-70b-64-h100.toml", "--set", swept]);
+    assert!(rows.stdout.contains("are longer than the 131072 tokens that Llama 3.1 70B takes"), "{}", rows.stdout);
+}
+
+#[test]
 fn mistakes_say_what_would_be_right() {
     let served = "scenarios/serve-llama3.1-70b-64-h100.toml";
     for scenario in [("serving", served), ("training", MIXTRAL)] {

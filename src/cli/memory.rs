@@ -180,6 +180,13 @@ impl Memory {
         let usable = capacity.saturating_sub(allowance.driver_reserve.value);
         let formats = self.cache.formats(&model);
         let context = self.context(&name, &model, session)?;
+        if self.shared_prefix > context {
+            let message =
+                format!("{} tokens that requests share are more than the {context} of each", self.shared_prefix);
+            let hint = "a shorter --shared-prefix, or a longer --context";
+            session.sink.push(Diagnostic::new(Code::OutOfRange, message).hint(hint));
+            return None;
+        }
         let request = (context, self.shared_prefix);
         let room = fits(&model, &layout, &engine, &formats, usable, request);
         let taken = |room: Fits| room.taken(self.max_num_seqs, &layout);

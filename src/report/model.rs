@@ -184,6 +184,13 @@ pub fn model_page(sheet: &ModelSheet) -> Page {
          apart, and modules that predict further tokens are left out."
             .to_owned(),
     ];
+    if let Some(most) = sheet.model.context().map(u64::from).filter(|most| sheet.context > *most) {
+        notes.push(format!(
+            "Figures are of a context of {} tokens, more than the {} that the model takes (--context).",
+            grouped(sheet.context),
+            grouped(most)
+        ));
+    }
     notes.extend(sheet.fills.iter().map(|fill| format!("`{}` taken as {}: {}.", fill.key, fill.value, fill.why)));
     sections.push(Section::new("Notes", Block::List(notes)));
     Page { title: sheet.name.clone(), sections }

@@ -274,15 +274,15 @@ impl ClusterFile {
                 .optional("fabric_spares"),
             power: r.about("what the facility may be connected with").optional_table("power", PowerBudget::read),
             reliability: r
-                .about("id of the failure rates of accelerators")
+                .about("id of the failure rates of accelerators, for runs of training")
                 .usually("those of their generation")
                 .optional("reliability"),
             network_reliability: r
-                .about("id of the failure rates of the network")
+                .about("id of the failure rates of the network, for runs of training")
                 .usually("\"usual\"")
                 .optional("network_reliability"),
             tenancy: r
-                .about("who has the cluster: shared ones end jobs for reasons of their own too")
+                .about("who has the cluster: runs of training on a shared one end for other reasons too")
                 .usually("\"dedicated\"")
                 .optional("tenancy"),
         }

@@ -97,6 +97,16 @@ impl ScenarioFile {
                     .hint("add a [training] table with model, precision, sequence_length, global_batch, tokens and layout, or [serving] with model, engine, input_tokens, output_tokens and layout"),
             );
         }
+        let asks = |work: &str| document.at_path(work).is_some();
+        match (asks("training"), asks("serving")) {
+            (false, true) => {
+                refuse_of_others(&OF_TRAINING, "of training, and the scenario trains nothing", document, sink)
+            }
+            (true, false) => {
+                refuse_of_others(&OF_SERVING, "of tokens that are served, and the scenario serves none", document, sink)
+            }
+            _ => {}
+        }
         file
     }
 
@@ -138,6 +148,20 @@ impl ScenarioFile {
         let Some(reader) = Reader::new(document, "", sink) else { return FinanceFile::default() };
         let known = KnownKeys::new(keys);
         reader.knowing(&known).optional_table("finance", FinanceFile::read).unwrap_or_default()
+    }
+}
+
+/// Keys beside the tables of work that change nothing where there is none of that work, and what to do with them.
+const OF_TRAINING: [(&str, &str); 1] =
+    [("software", "leave it out: what serves is `serving.engine` and `serving.engine_version`")];
+const OF_SERVING: [(&str, &str); 2] = [("finance.margin", "leave it out"), ("finance.token_prices", "leave it out")];
+
+fn refuse_of_others(keys: &[(&str, &str)], whose: &str, document: &Node, sink: &Sink) {
+    for (path, hint) in keys {
+        if let Some(node) = document.at_path(path) {
+            let message = format!("`{path}` is {whose}");
+            sink.push(Diagnostic::new(Code::Inconsistent, message).at(&node.at, "changes nothing").hint(*hint));
+        }
     }
 }
 
