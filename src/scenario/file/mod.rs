@@ -100,10 +100,15 @@ impl ScenarioFile {
         let asks = |work: &str| document.at_path(work).is_some();
         match (asks("training"), asks("serving")) {
             (false, true) => {
-                refuse_of_others(&OF_TRAINING, "of training, and the scenario trains nothing", document, sink)
+                refuse_of_others(&OF_TRAINING, "of training, and the scenario trains nothing", document, sink);
             }
             (true, false) => {
-                refuse_of_others(&OF_SERVING, "of tokens that are served, and the scenario serves none", document, sink)
+                refuse_of_others(
+                    &OF_SERVING,
+                    "of tokens that are served, and the scenario serves none",
+                    document,
+                    sink,
+                );
             }
             _ => {}
         }
