@@ -8,6 +8,9 @@ use crate::units::{Bytes, Seconds};
 
 /// Bytes of an activation on the wire in an all-reduce, or from one stage to the next.
 pub(super) const ACTIVATION: f64 = 2.0;
+/// Bytes of a token's sums of squares, of its queries and of its keys, where a norm is over all heads (vLLM's and SGLang's MiniMax M2
+/// reduce both together).
+const NORMED: f64 = 2.0 * 4.0;
 /// Bytes of an activation dispatched to experts, in 8 bits.
 pub(super) const DISPATCHED: f64 = 1.0;
 /// The same of one that comes back from them and is combined, in 16 (DeepEP).
@@ -134,7 +137,7 @@ impl Replica<'_> {
     ///
     /// Tokens that choose `k` of `E` experts independently leave `(1 - k/E)^tokens` of them untouched. Real routing is
     /// skewed, as if fewer tokens had chosen. Copies are of those that most tokens choose, so that each of `S` slots gets as
-    /// many (DeepSeek's EPLB): `k/S`.
+    /// many (DeepSeek's EPLB): `k/S`. Ranks wait for the one that reads most of them.
     fn experts(&self, tokens: f64) -> Matrices {
         let hardware = self.hardware;
         let mut time = Matrices::default();
@@ -145,8 +148,9 @@ impl Replica<'_> {
             let untouched = (1.0 - layers.per_token / slots).powf(independent);
             let touched = (slots * (1.0 - untouched)).max(layers.per_token);
             let each = layers.layers / self.spread.stage();
+            let fullest = touched * self.fullest(touched, slots);
             let read =
-                layers.expert.bytes * (touched * each) / (hardware.memory * (hardware.weights * rates.expert_read));
+                layers.expert.bytes * (fullest * each) / (hardware.memory * (hardware.weights * rates.expert_read));
             let multiplied = layers.expert.flops * (layers.per_token * tokens * each * self.busiest())
                 / (rates.peak * hardware.kernels.decode_experts.value.get());
             let both = Matrices::new(multiplied, read);
@@ -233,7 +237,7 @@ impl Replica<'_> {
         beside + self.shape.experts.iter().map(layer).sum::<Seconds>()
     }
 
-    /// All-reduces of all layers, of so many tokens' activations.
+    /// All-reduces of all layers, of so many tokens' activations, and of what norms over all heads sum up.
     ///
     /// Engines' kernels take one phase, in which each rank reads all others' buffers, or two, in which each reduces its part and
     /// the parts are gathered: whichever is sooner (TensorRT-LLM's and vLLM's one-shot and two-shot).
@@ -241,13 +245,19 @@ impl Replica<'_> {
         if self.spread.tensor == 1 {
             return Seconds::ZERO;
         }
-        let buffer = Bytes::new(tokens * self.shape.hidden * ACTIVATION);
+        let activations = Bytes::new(tokens * self.shape.hidden * ACTIVATION);
+        let sums = Bytes::new(tokens * NORMED);
+        self.all_reduce(activations, latency) * self.reductions_of_layers()
+            + self.all_reduce(sums, latency) * self.shape.normed
+    }
+
+    fn all_reduce(&self, buffer: Bytes, latency: Seconds) -> Seconds {
         if let Some(reduction) = &self.hardware.reduction {
-            return reduction.time(buffer) * self.reductions_of_layers();
+            return reduction.time(buffer);
         }
         let others = self.tensor() - 1.0;
         let (one, two) = (self.wire(buffer * others), self.wire(buffer * (2.0 * others / self.tensor())));
-        (latency + one).min(latency * 2.0 + two) * self.reductions_of_layers()
+        (latency + one).min(latency * 2.0 + two)
     }
 
     /// Units of all layers, the step of each stage, and the host's part for each sequence: groups that attend for requests of their own have
@@ -294,7 +304,7 @@ impl Replica<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::{Spread, fixture};
+    use crate::inference::{ModelShape, Spread, fixture};
 
     #[test]
     fn the_last_stage_s_head_delays_only_those_that_queue_for_it() {
@@ -310,6 +320,19 @@ mod tests {
         // Four go by the stage with the head one after another: 128,256 x 8,192 numbers of 16 bits in each turn.
         let head = 128_256.0 * 8_192.0 * 2.0 / 8.0 / (3.35e12 * hardware.weights);
         assert!(((read(4, 4.0) - read(1, 4.0)) / (3.0 * head) - 1.0).abs() < 1e-9, "{} {head}", read(4, 4.0));
+    }
+
+    #[test]
+    fn a_norm_over_all_heads_is_one_more_message_of_tensor_ranks() {
+        let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
+        let normed = ModelShape { normed: 80.0, ..model.clone() };
+        let network = |model: &ModelShape, tensor: u32| {
+            Replica::new(model, &hardware, fixture::tensor(tensor)).decode(16.0, 1_000.0, 1.0).network
+        };
+        let more = network(&normed, 4) - network(&model, 4);
+        // 16 tokens of 8 bytes take no time beside the latency.
+        assert!((more / (hardware.messages.all_reduce.value * 80.0) - 1.0).abs() < 0.01, "{more}");
+        assert_eq!(network(&normed, 1), Seconds::ZERO);
     }
 
     #[test]

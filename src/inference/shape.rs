@@ -1,7 +1,7 @@
 //! A model's arithmetic and traffic, counted once.
 
 use super::decode::{ACTIVATION, COMBINED, DISPATCHED};
-use crate::catalog::model::{Block, Feed, Format, Mixer, Model, Module, Number, Span};
+use crate::catalog::model::{Block, Feed, Format, Mixer, Model, Module, Number, QkNorm, Span};
 use crate::catalog::serving_coverage::Architecture;
 use crate::memory::serving::CacheFormats;
 use crate::units::{Bytes, Flops};
@@ -138,6 +138,8 @@ pub(super) enum Unit {
 pub struct ModelShape {
     /// Mixers and feeds of all layers; tensor ranks reduce behind each.
     pub(super) branches: f64,
+    /// Layers whose queries and keys are normed over all heads, which tensor ranks sum up together.
+    pub(super) normed: f64,
     pub(super) hidden: f64,
     pub(super) attention: Projections,
     pub(super) mlp: Projections,
@@ -156,10 +158,13 @@ impl ModelShape {
         let formats = CacheFormats::of(model);
         let mut experts: Vec<ExpertLayers> = Vec::new();
         let mut mixers: Vec<MixerLayers> = Vec::new();
-        let mut branches = 0.0;
+        let (mut branches, mut normed) = (0.0, 0.0);
         for block in &model.blocks {
             let of_layer = u8::from(block.mixer != Mixer::None) + u8::from(block.feed != Feed::None);
             branches += f64::from(of_layer) * f64::from(block.layers);
+            if matches!(block.mixer, Mixer::Attention(attention) if attention.qk_norm == QkNorm::Full) {
+                normed += f64::from(block.layers);
+            }
             if let Some(kind) = expert_layers(model, block) {
                 match experts.iter_mut().find(|known| ExpertLayers { layers: kind.layers, ..**known } == kind) {
                     Some(known) => known.layers += kind.layers,
@@ -175,6 +180,7 @@ impl ModelShape {
         }
         Self {
             branches,
+            normed,
             hidden: f64::from(model.hidden),
             attention: Projections::new(model, Module::Attention, counted.attention),
             mlp: Projections::new(model, Module::Mlp, counted.mlp),

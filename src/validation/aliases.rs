@@ -1,13 +1,13 @@
 //! Published names and the catalog's: a table of patterns in which the first match holds.
 
 use super::reliability::{Cause, Figure, Fleet};
-use crate::catalog::model::{Format, Norm};
+use crate::catalog::model::{Format, Norm, Number};
 use crate::catalog::training_efficiency::Framework;
 use crate::diagnostics::Sink;
 use crate::document::{Node, Reader};
 use crate::parallelism::{Recompute, Sharding};
 use crate::topology::Managers;
-use crate::units::Bandwidth;
+use crate::units::{Bandwidth, Fraction};
 use crate::workload::{AttentionCount, Precision};
 
 /// What a text must be or contain, in lower case.
@@ -41,6 +41,15 @@ impl Pattern {
         let stated = !(self.all.is_empty() && self.any.is_empty());
         stated && self.all.iter().all(holds) && (self.any.is_empty() || self.any.iter().any(holds))
     }
+}
+
+/// The cache as the scripts of a campaign set it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ScriptedCache {
+    /// Its numbers.
+    pub(super) number: Number,
+    /// The part of the memory that is used, where it is not the engine's own.
+    pub(super) fraction: Option<Fraction>,
 }
 
 /// Requests that are open from which scripts let an engine look for new ones less often.
@@ -240,6 +249,7 @@ pub struct Aliases {
     served: Vec<Alias<Served>>,
     prompts: Vec<Prompts>,
     polls: Vec<Alias<[u32; 2]>>,
+    caches: Vec<Alias<ScriptedCache>>,
     precisions: Vec<Alias<Precision>>,
     shardings: Vec<Alias<Sharding>>,
     recomputes: Vec<Alias<StatedRecompute>>,
@@ -298,6 +308,7 @@ impl Aliases {
             models: aliases(r, "model", |r| r.get("model")),
             served: aliases(r, "served_model", |r| Served { model: r.get("model"), eight: r.optional("eight") }),
             polls: aliases(r, "polls", |r| [r.get("few"), r.get("many")]),
+            caches: aliases(r, "cache", |r| ScriptedCache { number: r.get("number"), fraction: r.optional("fraction") }),
             prompts: r.tables("prompts", |r| Prompts {
                 input: r.get("input"),
                 output: r.get("output"),
@@ -385,6 +396,11 @@ impl Aliases {
     /// campaign set them.
     pub(super) fn polls(&self, campaign: &str, open: f64) -> Option<f64> {
         first(&self.polls, campaign).map(|[few, many]| f64::from(if open < MANY { *few } else { *many }))
+    }
+
+    /// The cache of a campaign, where the scripts that ran it set it.
+    pub(super) fn cache(&self, campaign: &str) -> Option<ScriptedCache> {
+        first(&self.caches, campaign).copied()
     }
 
     /// Prompts of a run of TensorRT-LLM's benchmark with prompts and answers of so many tokens, where its documents say.

@@ -23,7 +23,9 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     let mut filled = Vec::new();
     let mut named = Named::find(row.needed("model_path")?, row.needed("system")?, catalog, aliases)?;
     let engine = row.needed("backend")?.to_owned();
-    filled.extend(named.serve_in(row.needed("precision")?, row.text("kv_cache"))?);
+    let named_by = ["source", "backend", "backend_version", "model_path", "system", "precision"];
+    let texts = named_by.map(|column| row.text(column).unwrap_or_default()).join(" ");
+    filled.extend(named.serve_in(row.needed("precision")?, row.text("kv_cache"), aliases.cache(&texts))?);
     let either = |clean: &str, plain: &str| -> Result<u32, Unusable> {
         Ok(row.count(clean)?.or(row.count(plain)?).unwrap_or(1))
     };
@@ -62,8 +64,6 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         let rule = "as the engine's documents have it for ranks that attend for requests of their own".to_owned();
         filled.push(Fill { field: "balance", value: format!("at most {steps} steps"), rule });
     }
-    let named_by = ["source", "backend", "backend_version", "model_path", "system", "precision"];
-    let texts = named_by.map(|column| row.text(column).unwrap_or_default()).join(" ");
     let campaign = format!("{texts} tp{}", layout.tensor);
     // Groups that attend for requests of their own, and workers of pools, look before each step.
     let polls = aliases.polls(&campaign, concurrency).filter(|_| layout.attention_data == 1 && !pools);

@@ -19,7 +19,7 @@ use crate::parallelism::ServingLayout;
 use crate::topology::Pairs;
 use crate::units::{Bandwidth, Bytes, Fraction, Seconds};
 use crate::validation::LeaveOut;
-use crate::validation::aliases::Aliases;
+use crate::validation::aliases::{Aliases, ScriptedCache};
 use crate::validation::outcome::Fill;
 use crate::validation::table::Unusable;
 use crate::workload::{Moments, Requests, requantise};
@@ -350,6 +350,8 @@ pub(super) struct Named {
     pub(super) accelerator: Arc<Entry<Accelerator>>,
     /// What 8 bits of the model are published in, beside a scale for a whole tensor or row.
     eight: Option<Format>,
+    /// The part of the memory that the scripts of its campaign have the engine use.
+    fraction: Option<Fraction>,
 }
 
 impl Named {
@@ -362,12 +364,17 @@ impl Named {
         let hardware = aliases.hardware(gpu).ok_or_else(no_part)?;
         let node = Arc::clone(catalog.nodes.get(&hardware.node).ok_or_else(no_part)?);
         let accelerator = Arc::clone(catalog.accelerators.get(&node.accelerator).ok_or_else(no_part)?);
-        Ok(Self { id: served.model.clone(), model: entry.part.clone(), eight: served.eight, node, accelerator })
+        Ok(Self { id: served.model.clone(), model: entry.part.clone(), eight: served.eight, fraction: None, node, accelerator })
     }
 
     /// Gives the model the formats of a published precision. The cache is in that of its own column (`fp8`, `bf16`); where the
-    /// row leaves it open, in 8 bits where weights have 8 bits or are NVFP4.
-    pub(super) fn serve_in(&mut self, precision: &str, cache: Option<&str>) -> Result<Option<Fill>, Unusable> {
+    /// row leaves it open, in that of the scripts that ran it, or else in 8 bits where weights have 8 bits or are NVFP4.
+    pub(super) fn serve_in(
+        &mut self,
+        precision: &str,
+        cache: Option<&str>,
+        scripted: Option<ScriptedCache>,
+    ) -> Result<Option<Fill>, Unusable> {
         let model = &mut self.model;
         let experts = model.formats.of(Module::Experts).format;
         let format = match precision.to_lowercase().as_str() {
@@ -393,6 +400,13 @@ impl Named {
         if let Some(number) = stated {
             model.formats.kv_cache = Some(Format::plain(number));
             return Ok(None);
+        }
+        if let Some(scripted) = scripted {
+            let cache = Format::plain(scripted.number);
+            self.fraction = scripted.fraction;
+            model.formats.kv_cache = Some(cache);
+            let rule = "as the scripts of InferenceX have it (kv-cache-dtype, gpu-memory-utilization)".to_owned();
+            return Ok(Some(Fill { field: "kv_cache", value: cache.to_string(), rule }));
         }
         let narrow = matches!(format.number, Number::Fp8) || format == Format::named("nvfp4").unwrap_or_default();
         let cache = Format::plain(if narrow { Number::Fp8 } else { Number::Bf16 });
@@ -425,7 +439,8 @@ impl Named {
         };
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tokens of a request")]
         let tokens = held.ceil() as u64;
-        let engine = Engine { pages: Pages { paging: Paging::PerLayer, ..engine.pages }, ..engine };
+        let pages = Pages { paging: Paging::PerLayer, ..engine.pages };
+        let engine = Engine { pages, fraction: self.fraction.or(engine.fraction), ..engine };
         let engine = benchmark.map_or(engine, |benchmark| benchmark.of(engine, &self.model));
         let found = fits(&self.model, &layout, &engine, &formats, usable, (tokens, 0));
         if found.pool < found.request || found.request <= Bytes::ZERO {

@@ -25,7 +25,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     let engine = engine.to_owned();
     let mut named = Named::find(row.needed("model")?, row.needed("gpu")?, catalog, aliases)?;
     let mut filled: Vec<Fill> =
-        named.serve_in(row.needed("weight_precision")?, row.text("kv_cache"))?.into_iter().collect();
+        named.serve_in(row.needed("weight_precision")?, row.text("kv_cache"), None)?.into_iter().collect();
     let version = version_after(name, engine_text);
     let mut layout = parse(row.needed("parallelism")?)?;
     if name == "TensorRT-LLM" && attends_apart(version) && layout.tensor > 1 && named.has_experts() {
