@@ -65,7 +65,7 @@ fn deepseeks_day_is_served_and_costs_and_earns_what_it_published() {
     // $0.112 a million tokens of both kinds: 87,072 / 776,000.
     let blended = json["offers"][0]["usd_per_mtok_blended"].as_f64().unwrap();
     assert!((blended / 0.112_2 - 1.0).abs() < 1e-3, "{blended}");
-    // The day's tokens, and that the model of it serves them. 20 to 22 tokens a second a stream were published and 25.0 are
+    // The day's tokens, and that the model of it serves them. 20 to 22 tokens a second a stream were published and 25.7 are
     // computed, for ranks whose caches are all alike; and 14.8 thousand tokens a second a node of decode, which takes 162 nodes.
     let answer = program::run(&["eval", "scenarios/serve-deepseek-v3-day.toml", "--format", "json"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);

@@ -137,7 +137,7 @@ impl Replica<'_> {
     ///
     /// Tokens that choose `k` of `E` experts independently leave `(1 - k/E)^tokens` of them untouched. Real routing is
     /// skewed, as if fewer tokens had chosen. Copies are of those that most tokens choose, so that each of `S` slots gets as
-    /// many (DeepSeek's EPLB): `k/S`. Ranks wait for the one that reads most of them.
+    /// many (DeepSeek's EPLB): `k/S`.
     fn experts(&self, tokens: f64) -> Matrices {
         let hardware = self.hardware;
         let mut time = Matrices::default();
@@ -148,9 +148,8 @@ impl Replica<'_> {
             let untouched = (1.0 - layers.per_token / slots).powf(independent);
             let touched = (slots * (1.0 - untouched)).max(layers.per_token);
             let each = layers.layers / self.spread.stage();
-            let fullest = touched * self.fullest(touched, slots);
             let read =
-                layers.expert.bytes * (fullest * each) / (hardware.memory * (hardware.weights * rates.expert_read));
+                layers.expert.bytes * (touched * each) / (hardware.memory * (hardware.weights * rates.expert_read));
             let multiplied = layers.expert.flops * (layers.per_token * tokens * each * self.busiest())
                 / (rates.peak * hardware.kernels.decode_experts.value.get());
             let both = Matrices::new(multiplied, read);
@@ -246,9 +245,12 @@ impl Replica<'_> {
             return Seconds::ZERO;
         }
         let activations = Bytes::new(tokens * self.shape.hidden * ACTIVATION);
-        let sums = Bytes::new(tokens * NORMED);
-        self.all_reduce(activations, latency) * self.reductions_of_layers()
-            + self.all_reduce(sums, latency) * self.shape.normed
+        let time = self.all_reduce(activations, latency) * self.reductions_of_layers();
+        if self.shape.normed > 0.0 {
+            let sums = Bytes::new(tokens * NORMED);
+            return time + self.all_reduce(sums, latency) * self.shape.normed;
+        }
+        time
     }
 
     fn all_reduce(&self, buffer: Bytes, latency: Seconds) -> Seconds {

@@ -56,7 +56,7 @@ fn deepseek_s_day_goes_at_its_pace() {
     // 20 to 22 tokens a second of each answer, at 14.8K tokens a second from a decode node of eight H800 and 73.7K taken in by
     // one of prefill (open-infra-index, day 6).
     let day = of("scenarios/serve-deepseek-v3-day.toml", &[]);
-    // A known miss, which the README tells: 25 are computed with ranks whose caches are alike.
+    // A known miss, which the README tells: 25.7 are computed with ranks whose caches are alike.
     let pace = 1.0 / day("tpot_s");
     assert!((20.0..=26.0).contains(&pace), "{pace}");
     let decode = day("requests_per_s") * 1_211.0 / ((2_224.0 - 944.0) / 8.0);
