@@ -308,7 +308,10 @@ impl Aliases {
             models: aliases(r, "model", |r| r.get("model")),
             served: aliases(r, "served_model", |r| Served { model: r.get("model"), eight: r.optional("eight") }),
             polls: aliases(r, "polls", |r| [r.get("few"), r.get("many")]),
-            caches: aliases(r, "cache", |r| ScriptedCache { number: r.get("number"), fraction: r.optional("fraction") }),
+            caches: aliases(r, "cache", |r| ScriptedCache {
+                number: r.get("number"),
+                fraction: r.optional("fraction"),
+            }),
             prompts: r.tables("prompts", |r| Prompts {
                 input: r.get("input"),
                 output: r.get("output"),

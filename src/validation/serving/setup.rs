@@ -364,7 +364,14 @@ impl Named {
         let hardware = aliases.hardware(gpu).ok_or_else(no_part)?;
         let node = Arc::clone(catalog.nodes.get(&hardware.node).ok_or_else(no_part)?);
         let accelerator = Arc::clone(catalog.accelerators.get(&node.accelerator).ok_or_else(no_part)?);
-        Ok(Self { id: served.model.clone(), model: entry.part.clone(), eight: served.eight, fraction: None, node, accelerator })
+        Ok(Self {
+            id: served.model.clone(),
+            model: entry.part.clone(),
+            eight: served.eight,
+            fraction: None,
+            node,
+            accelerator,
+        })
     }
 
     /// Gives the model the formats of a published precision. The cache is in that of its own column (`fp8`, `bf16`); where the
