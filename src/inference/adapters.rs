@@ -1,7 +1,7 @@
 //! Low-rank adapters that sequences of a batch bring along.
 
-use super::crossing::{LEAST, crossing};
-use super::waiting::Wait;
+use super::queue::crossing::{LEAST, crossing};
+use super::queue::waiting::Wait;
 use super::{Popularity, Replica, StepTime};
 use crate::units::{Bytes, Flops, RequestRate, Seconds};
 
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use std::collections::{BTreeMap, VecDeque};
 
-    use crate::inference::ordered::Ordered;
+    use crate::inference::queue::ordered::Ordered;
     use crate::inference::simulation::Draws;
     use crate::inference::{Features, fixture};
 

@@ -1,15 +1,15 @@
 //! Continuous batching: prefill and decode share an engine's steps.
 
 use super::closed::{Turns, scattered};
-use super::coming::Coming;
-use super::crossing::{LEAST, crossing};
 use super::features::TokenTime;
 use super::latency::Latencies;
-use super::prompt_queue::PromptQueue;
-use super::scattered::Scattered;
+use super::queue::coming::Coming;
+use super::queue::crossing::{LEAST, crossing};
+use super::queue::prompt_queue::PromptQueue;
+use super::queue::scattered::Scattered;
+use super::queue::waiting::{Round, Wait};
 use super::state::{Load, Request, SteadyState};
 use super::together::Together;
-use super::waiting::{Round, Wait};
 use super::{Filled, Replica, Room, Scratch};
 use crate::units::{RequestRate, Seconds};
 

@@ -1,7 +1,7 @@
 //! Prompts in chunks: each shares a step with the sequences in decode, which never wait for a whole prompt.
 
 use super::features::Chunks;
-use super::prefill::while_launching;
+use super::step::prefill::while_launching;
 use super::{Replica, Request, StepTime};
 use crate::units::Seconds;
 

@@ -1,11 +1,11 @@
 //! How latencies scatter where a number of requests is open at all times, each followed by another as it ends.
 
-use super::coming::Coming;
 use super::latency::{Latencies, Sources, distribution};
-use super::pace::Pace;
-use super::scratch::{Scratch, Timed};
+use super::queue::coming::Coming;
+use super::queue::pace::Pace;
+use super::queue::scratch::{Scratch, Timed};
+use super::queue::waiting::{Wait, dispersion};
 use super::state::SteadyState;
-use super::waiting::{Wait, dispersion};
 use crate::units::Seconds;
 
 /// Waits of requests that are open, as far as their mean is told.
@@ -72,8 +72,8 @@ pub(super) fn scattered<F: Fn(f64) -> Seconds>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::prefill::FULL_STEP;
     use crate::inference::simulation::{Engine, Found, all_at_once, in_one_step};
+    use crate::inference::step::prefill::FULL_STEP;
     use crate::inference::together::Together;
     use crate::inference::{HandOver, Links, Load, Replica, Request, Room, Separate, fixture};
     use crate::scenario::Balancing;

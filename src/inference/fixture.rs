@@ -1,7 +1,7 @@
 //! Models and an H100 with round constants.
 
-use super::hardware::ClassRates;
-use super::uneven::scatter;
+use super::step::hardware::ClassRates;
+use super::step::uneven::scatter;
 use super::{Hardware, ModelShape, Spread};
 use crate::catalog::model::{Attention, Block, Feed, Latent, Mixer, Mlp, Model, MoeBlock, Norm};
 use crate::catalog::serving_efficiency::{

@@ -1,8 +1,8 @@
 //! Handing caches over from prefill workers to decode replicas, by links that both pools have so many of.
 
 use super::Links;
-use super::coming::Coming;
-use super::waiting::{Wait, mean_wait};
+use super::queue::coming::Coming;
+use super::queue::waiting::{Wait, mean_wait};
 use crate::topology::Pairs;
 use crate::units::{RequestRate, Seconds};
 

@@ -3,13 +3,13 @@
 use statrs::distribution::{ContinuousCDF, Normal};
 use statrs::function::erf::erfc;
 
-use super::coming::Coming;
-use super::deviating::Deviating;
-use super::pace::Pace;
-use super::scattered::{Scattered, Shape};
-use super::scratch::{Scratch, Timed};
+use super::queue::coming::Coming;
+use super::queue::deviating::Deviating;
+use super::queue::pace::Pace;
+use super::queue::scattered::{Scattered, Shape};
+use super::queue::scratch::{Scratch, Timed};
+use super::queue::waiting::Wait;
 use super::state::SteadyState;
-use super::waiting::Wait;
 use crate::units::Seconds;
 
 /// Standard deviations of a normal distribution below which half is, 95%, and 99%.

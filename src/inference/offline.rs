@@ -1,9 +1,9 @@
 //! Engines that are full: what they serve at most of requests that come by themselves, and offline throughput, where requests
 //! queue without end.
 
-use super::coming::Coming;
-use super::crossing::{LEAST, crossing};
 use super::features::{Chunks, Features, Graphs, Replayed, TokenTime};
+use super::queue::coming::Coming;
+use super::queue::crossing::{LEAST, crossing};
 use super::state::{Request, SteadyState};
 use super::together::Together;
 use super::{Replica, Room, Scratch};

@@ -1,14 +1,14 @@
 //! Requests that come by themselves, at a rate.
 
-use super::admission::Admission;
-use super::coming::Coming;
-use super::crossing::{LEAST, crossing};
 use super::features::TokenTime;
 use super::latency::{Latencies, Sources, distribution};
-use super::pace::Pace;
-use super::prompt_queue::PromptQueue;
+use super::queue::admission::Admission;
+use super::queue::coming::Coming;
+use super::queue::crossing::{LEAST, crossing};
+use super::queue::pace::Pace;
+use super::queue::prompt_queue::PromptQueue;
+use super::queue::scattered::Scattered;
 use super::replay::{ByPrompt, Replayed, Servers, Times, replay};
-use super::scattered::Scattered;
 use super::state::{Request, SteadyState};
 use super::{Filled, Replica, Scratch};
 use crate::scenario::Balancing;
@@ -173,9 +173,9 @@ impl Replica<'_> {
 mod tests {
     use super::*;
     use crate::inference::features::{Chunks, Features};
-    use crate::inference::ordered::Ordered;
-    use crate::inference::prefill::FULL_STEP;
+    use crate::inference::queue::ordered::Ordered;
     use crate::inference::simulation::{Draws, Engine, Found, Sent, in_one_step};
+    use crate::inference::step::prefill::FULL_STEP;
     use crate::inference::together::Together;
     use crate::inference::{ModelShape, Room, Spread, fixture};
     use crate::workload::{Moments, Requests};

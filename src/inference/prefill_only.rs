@@ -2,11 +2,11 @@
 //! themselves.
 
 use super::closed::Turns;
-use super::crossing::{LEAST, crossing};
 use super::features::TokenTime;
+use super::queue::crossing::{LEAST, crossing};
+use super::queue::waiting::Wait;
 use super::state::{Load, SteadyState};
 use super::together::Together;
-use super::waiting::Wait;
 use super::{Replica, Request, StepTime};
 use crate::units::{RequestRate, Seconds};
 
@@ -59,8 +59,8 @@ impl Replica<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::prefill::FULL_STEP;
     use crate::inference::simulation::{Draws, Engine, Found, Sent, in_one_step};
+    use crate::inference::step::prefill::FULL_STEP;
     use crate::inference::{Coming, Room, Scratch, fixture};
     use crate::scenario::Balancing;
     use crate::units::Factor;

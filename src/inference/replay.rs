@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::coming::Coming;
 use super::latency::Quantiles;
-use super::ordered::Ordered;
+use super::queue::coming::Coming;
+use super::queue::ordered::Ordered;
 use crate::units::{RequestRate, Seconds, to_integer};
 use crate::workload::Recorded;
 

@@ -4,14 +4,14 @@ mod at_rate;
 mod open;
 mod prompts;
 
-use super::coming::Coming;
-use super::crossing::{LEAST, crossing};
 use super::features::TokenTime;
 use super::hand_over::{End, HandOver};
-use super::links::{Cycle, messaging};
 use super::open_loop::Short;
-use super::prefill::PromptCosts;
+use super::queue::coming::Coming;
+use super::queue::crossing::{LEAST, crossing};
 use super::state::{Request, SteadyState};
+use super::step::links::{Cycle, messaging};
+use super::step::prefill::PromptCosts;
 use super::{Hardware, Replica, Room, Scratch, StepTime};
 use crate::units::{RequestRate, Seconds};
 

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::Replica;
-use super::ordered::Ordered;
-use super::prefill::while_launching;
+use super::queue::ordered::Ordered;
+use super::step::prefill::while_launching;
 use crate::units::Seconds;
 use crate::workload::Moments;
 

@@ -1,12 +1,12 @@
 //! Pools to which requests come by themselves.
 
 use super::Waited;
-use crate::inference::admission::Admission;
-use crate::inference::crossing::{LEAST, crossing};
 use crate::inference::hand_over::scatter;
 use crate::inference::latency::{Latencies, Sources, distribution};
 use crate::inference::open_loop::{Overload, Short};
-use crate::inference::pace::Pace;
+use crate::inference::queue::admission::Admission;
+use crate::inference::queue::crossing::{LEAST, crossing};
+use crate::inference::queue::pace::Pace;
 use crate::inference::replay::{ByPrompt, Replayed, Servers, Times, replay};
 use crate::inference::{Coming, Request, Scratch, Separate, SteadyState};
 use crate::units::{RequestRate, Seconds};

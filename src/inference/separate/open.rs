@@ -2,10 +2,10 @@
 
 use super::Waited;
 use crate::inference::closed::{Turns, scattered};
-use crate::inference::crossing::{LEAST, crossing};
 use crate::inference::hand_over::scatter;
 use crate::inference::latency::Latencies;
-use crate::inference::waiting::{Round, Wait};
+use crate::inference::queue::crossing::{LEAST, crossing};
+use crate::inference::queue::waiting::{Round, Wait};
 use crate::inference::{Coming, Replica, Request, Scratch, Separate, SteadyState};
 use crate::units::{RequestRate, Seconds};
 

@@ -1,9 +1,9 @@
 //! Waits of prompts for a worker.
 
-use crate::inference::prompt_queue::PromptQueue;
-use crate::inference::scattered::Scattered;
+use crate::inference::queue::prompt_queue::PromptQueue;
+use crate::inference::queue::scattered::Scattered;
+use crate::inference::queue::waiting::Wait;
 use crate::inference::together::Together;
-use crate::inference::waiting::Wait;
 use crate::inference::{Coming, Replica, Request, Scratch, Separate};
 use crate::units::RequestRate;
 

@@ -4,11 +4,11 @@
 const STEPS: u32 = 60;
 const NEAR: f64 = 1e-15;
 /// The smallest batch that is told from none.
-pub(super) const LEAST: f64 = 1e-6;
+pub(in crate::inference) const LEAST: f64 = 1e-6;
 
 /// Where a growing function is zero between two ends, that of the upper being above zero: the secant through two points that
 /// lie to each side (Illinois).
-pub(super) fn crossing(off: impl Fn(f64) -> f64, low: f64, high: f64) -> f64 {
+pub(in crate::inference) fn crossing(off: impl Fn(f64) -> f64, low: f64, high: f64) -> f64 {
     let (mut low, mut high, mut below, mut above) = (low, high, off(low), off(high));
     if below >= 0.0 {
         return low;

@@ -15,16 +15,16 @@ const ITERATIONS: u32 = 6;
 /// Prompts that come to one engine. A step begins with the prompts that came during the one before, up to a number; or as one
 /// comes, where nothing was to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct PromptQueue {
-    pub(super) rate: RequestRate,
+pub(in crate::inference) struct PromptQueue {
+    pub(in crate::inference) rate: RequestRate,
     /// Squared coefficient of variation of the times between them.
-    pub(super) coming: f64,
+    pub(in crate::inference) coming: f64,
     /// By how much a step of one prompt is longer than its part of a full step.
-    pub(super) fixed: Seconds,
+    pub(in crate::inference) fixed: Seconds,
     /// The part of a full step that a prompt takes.
-    pub(super) served: Scattered,
+    pub(in crate::inference) served: Scattered,
     /// Prompts that a step takes, at most.
-    pub(super) most: f64,
+    pub(in crate::inference) most: f64,
 }
 
 /// Those that wait, in times that a prompt is served.
@@ -49,7 +49,7 @@ impl PromptQueue {
     /// Against a simulation event by event, quantiles of first tokens are met within 10% up to 90% of what can be served where
     /// prompts come at random, 14% for P99 of prompts whose lengths have a coefficient of variation of 1. Where they come in
     /// bursts or evenly, a third is missed in places.
-    pub(super) fn wait(&self) -> Wait {
+    pub(in crate::inference) fn wait(&self) -> Wait {
         let load = self.rate.over(self.served.mean);
         if load <= 0.0 || load >= 1.0 {
             return Wait::NONE;
@@ -89,7 +89,7 @@ impl PromptQueue {
     /// The wait where so many attention groups take a prompt each before one takes a second, and a step of all of them takes
     /// that part for each prompt. A step grows by one measure up to a prompt in each group, and by another with every prompt beyond.
     /// Where it grows less at first it takes the longer of both, and so do prompts wait; else the shorter.
-    pub(super) fn side_by_side(&self, groups: f64, part: Seconds) -> Wait {
+    pub(in crate::inference) fn side_by_side(&self, groups: f64, part: Seconds) -> Wait {
         if groups <= 1.0 {
             return self.wait();
         }
@@ -115,7 +115,7 @@ impl PromptQueue {
     /// then for the rest of a step at least; what one by itself has beyond that, a queue that all share has as a part (for one engine
     /// the wait itself, under a load near the whole that of all pooled, as queues kept level come to: Foschini and Salz, Bell System Technical
     /// Journal 57(6), 1978).
-    pub(super) fn of_the_shortest(&self, alone: Wait, engines: f64) -> Wait {
+    pub(in crate::inference) fn of_the_shortest(&self, alone: Wait, engines: f64) -> Wait {
         let load = self.rate.over(self.served.mean);
         if engines <= 1.0 || alone.share <= 0.0 || load >= 1.0 {
             return alone;

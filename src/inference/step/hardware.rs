@@ -28,75 +28,75 @@ pub enum MissingServing {
 
 /// Rates of one format class.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct ClassRates {
+pub(in crate::inference) struct ClassRates {
     /// Peak that it is multiplied at.
-    pub(super) peak: FlopRate,
+    pub(in crate::inference) peak: FlopRate,
     /// Share of the weights' read rate outside experts.
-    pub(super) read: f64,
+    pub(in crate::inference) read: f64,
     /// The same of experts.
-    pub(super) expert_read: f64,
+    pub(in crate::inference) expert_read: f64,
     /// Rate of experts in prefill over that of formats whose scales of blocks the matrix units leave to the kernel.
-    pub(super) expert_rate: f64,
+    pub(in crate::inference) expert_rate: f64,
     /// Bytes of a number of an activation that it is multiplied with.
-    pub(super) activation: f64,
+    pub(in crate::inference) activation: f64,
 }
 
 /// An accelerator as an engine of a family finds it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hardware {
-    pub(super) wide: ClassRates,
-    pub(super) eight: ClassRates,
-    pub(super) nvfp4: ClassRates,
-    pub(super) mxfp4: ClassRates,
-    pub(super) int4: ClassRates,
+    pub(in crate::inference) wide: ClassRates,
+    pub(in crate::inference) eight: ClassRates,
+    pub(in crate::inference) nvfp4: ClassRates,
+    pub(in crate::inference) mxfp4: ClassRates,
+    pub(in crate::inference) int4: ClassRates,
     /// Memory bandwidth by the data sheet.
-    pub(super) memory: Bandwidth,
+    pub(in crate::inference) memory: Bandwidth,
     /// Share of it at which weights are read.
-    pub(super) weights: f64,
+    pub(in crate::inference) weights: f64,
     /// The same of keys and values of heads.
-    pub(super) keys_values: f64,
+    pub(in crate::inference) keys_values: f64,
     /// Share of the peak in prefill.
-    pub(super) gemm: f64,
+    pub(in crate::inference) gemm: f64,
     /// The same of experts.
-    pub(super) experts: f64,
+    pub(in crate::inference) experts: f64,
     /// Rate of attention in prefill.
-    pub(super) attention: FlopRate,
+    pub(in crate::inference) attention: FlopRate,
     /// Rate of attention to latents in decode.
-    pub(super) latent: FlopRate,
+    pub(in crate::inference) latent: FlopRate,
     /// Reached bandwidth of the scale-up links, one direction.
-    pub(super) links: Bandwidth,
+    pub(in crate::inference) links: Bandwidth,
     /// The same that the exchange of many tokens with experts reaches.
-    pub(super) exchange: Bandwidth,
+    pub(in crate::inference) exchange: Bandwidth,
     /// Time of a unit.
-    pub(super) unit: Seconds,
+    pub(in crate::inference) unit: Seconds,
     /// Fixed time of a step.
-    pub(super) step: Seconds,
+    pub(in crate::inference) step: Seconds,
     /// Time of prefill over the form's.
-    pub(super) prefill: f64,
+    pub(in crate::inference) prefill: f64,
     /// Time of a layer in prefill beside its arithmetic and traffic.
-    pub(super) prefill_layer: Seconds,
+    pub(in crate::inference) prefill_layer: Seconds,
     /// Host time to a first token.
-    pub(super) first_token: Seconds,
+    pub(in crate::inference) first_token: Seconds,
     /// The network between domains, where the engine spans several.
-    pub(super) across: Option<Across>,
+    pub(in crate::inference) across: Option<Across>,
     /// All-reduces of its tensor ranks, where those span several.
-    pub(super) reduction: Option<Reduction>,
+    pub(in crate::inference) reduction: Option<Reduction>,
     /// Standard deviation of experts' loads over their mean.
-    pub(super) uneven: f64,
+    pub(in crate::inference) uneven: f64,
     /// Tokens of the busiest rank beyond the mean of ranks, over it, where experts and copies are placed by load.
-    pub(super) placed: f64,
+    pub(in crate::inference) placed: f64,
     /// Host time of a step for each sequence in it.
-    pub(super) host: Seconds,
+    pub(in crate::inference) host: Seconds,
     /// The engine's constants.
-    pub(super) rates: EngineRates,
+    pub(in crate::inference) rates: EngineRates,
     /// Host time to launch the kernels of a layer, or of its experts, one by one.
-    pub(super) launch: Seconds,
+    pub(in crate::inference) launch: Seconds,
     /// What joins its stages, where it has several.
-    pub(super) stages: Option<HandOvers>,
-    pub(super) kernels: ServingKernels,
-    pub(super) overhead: ServingOverhead,
-    pub(super) messages: ServingMessages,
-    pub(super) batching: ServingBatching,
+    pub(in crate::inference) stages: Option<HandOvers>,
+    pub(in crate::inference) kernels: ServingKernels,
+    pub(in crate::inference) overhead: ServingOverhead,
+    pub(in crate::inference) messages: ServingMessages,
+    pub(in crate::inference) batching: ServingBatching,
 }
 
 impl Hardware {
@@ -217,7 +217,7 @@ impl Hardware {
         Self { first_token: self.first_token + wait, ..self }
     }
 
-    pub(super) const fn class(&self, class: Class) -> ClassRates {
+    pub(in crate::inference) const fn class(&self, class: Class) -> ClassRates {
         match class {
             Class::Wide => self.wide,
             Class::Eight | Class::EightBlocks => self.eight,

@@ -27,7 +27,7 @@ impl Coming<'_> {
     /// Each sent to any of them, it is that of a renewal process, thinned. In turn each gets every so manieth, with times that are sums of
     /// as many (of requests at random an Erlang distribution, 1 over the replicas). To the one with the fewest it is that of all together,
     /// who wait for whichever is free.
-    pub(super) fn squared_cv(&self, replicas: f64) -> f64 {
+    pub(in crate::inference) fn squared_cv(&self, replicas: f64) -> f64 {
         let together = self.cv * self.cv;
         match self.balancing {
             Balancing::Random => 1.0 + (together - 1.0) / replicas,
@@ -38,18 +38,18 @@ impl Coming<'_> {
 
     /// Variance over mean of the sequences in decode of one of so many replicas, `open` of all are in decode: where they are kept
     /// level, it is that of all together shared out.
-    pub(super) fn peakedness(&self, replicas: f64, open: f64) -> f64 {
+    pub(in crate::inference) fn peakedness(&self, replicas: f64, open: f64) -> f64 {
         let level = if self.balancing == Balancing::LeastLoaded { replicas } else { 1.0 };
         peakedness(self.squared_cv(replicas), self, open) / level
     }
 
     /// Computed and cached tokens of a prompt, where a share is cached.
-    pub(super) fn parts(&self, prompt: f64) -> (f64, f64) {
+    pub(in crate::inference) fn parts(&self, prompt: f64) -> (f64, f64) {
         (prompt * (1.0 - self.hit), self.cached)
     }
 
     /// Prompts by what is computed of them.
-    pub(super) fn prompts(&self) -> impl Iterator<Item = Prompt> {
+    pub(in crate::inference) fn prompts(&self) -> impl Iterator<Item = Prompt> {
         let lengths = if self.requests.calls.is_empty() { &self.requests.prompts[..] } else { &[] };
         let of_lengths = lengths.iter().map(|point| {
             let (new, cached) = self.parts(point.tokens);
@@ -68,17 +68,17 @@ impl Coming<'_> {
 
 /// Prompts of which so much is computed, and their answers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Prompt {
+pub(in crate::inference) struct Prompt {
     /// Tokens computed.
-    pub(super) new: f64,
+    pub(in crate::inference) new: f64,
     /// Tokens whose keys and values are at hand.
-    pub(super) cached: f64,
+    pub(in crate::inference) cached: f64,
     /// Share of requests that are so.
-    pub(super) weight: f64,
+    pub(in crate::inference) weight: f64,
     /// Standard deviations from the middle of a normal distribution of which as much is below, where prompts stand in order.
-    pub(super) deviations: Option<f64>,
+    pub(in crate::inference) deviations: Option<f64>,
     /// Their answers.
-    pub(super) answers: Answers,
+    pub(in crate::inference) answers: Answers,
 }
 
 /// Variance over mean of the sequences in decode, where the times between requests of an engine have that squared coefficient of

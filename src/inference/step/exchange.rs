@@ -22,40 +22,61 @@ impl Across {
     ///
     /// Kernels of low latency send a copy to each of a token's `chosen` experts, straight through the network card where
     /// the expert is in another domain (DeepEP). Ranks are chosen alike, so `1 - domain / ranks` of the copies leave.
-    pub(super) fn dispatch(&self, own: f64, chosen: f64, token: Bytes, ranks: f64, links: Bandwidth) -> Seconds {
+    pub(in crate::inference) fn dispatch(
+        &self,
+        own: f64,
+        chosen: f64,
+        token: Bytes,
+        ranks: f64,
+        links: Bandwidth,
+    ) -> Seconds {
         self.latency + self.leaving(own, chosen, token, ranks).max(self.staying(own, chosen, token, ranks, links))
     }
 
     /// Time of the copies of a dispatch that leave a rank's domain, on its network cards.
-    pub(super) fn leaving(&self, own: f64, chosen: f64, token: Bytes, ranks: f64) -> Seconds {
+    pub(in crate::inference) fn leaving(&self, own: f64, chosen: f64, token: Bytes, ranks: f64) -> Seconds {
         token * (own * chosen) * (1.0 - self.domain / ranks) / self.rate
     }
 
     /// Time of those that stay, on its scale-up links.
-    pub(super) fn staying(&self, own: f64, chosen: f64, token: Bytes, ranks: f64, links: Bandwidth) -> Seconds {
+    pub(in crate::inference) fn staying(
+        &self,
+        own: f64,
+        chosen: f64,
+        token: Bytes,
+        ranks: f64,
+        links: Bandwidth,
+    ) -> Seconds {
         token * (own * chosen) * (self.domain / ranks) / links
     }
 
     /// The same of so many tokens that bytes decide, as prefill has them: a token crosses once to each other domain that has one
     /// of its experts, and is handed on there (DeepEP's kernels of high throughput).
-    pub(super) fn forwarded(&self, own: f64, chosen: f64, token: Bytes, ranks: f64, links: Bandwidth) -> Seconds {
+    pub(in crate::inference) fn forwarded(
+        &self,
+        own: f64,
+        chosen: f64,
+        token: Bytes,
+        ranks: f64,
+        links: Bandwidth,
+    ) -> Seconds {
         self.crossing(own, chosen, token, ranks).max(token * (own * reached(ranks, chosen)) / links)
     }
 
     /// Of that, the time on a rank's network cards.
-    pub(super) fn crossing(&self, own: f64, chosen: f64, token: Bytes, ranks: f64) -> Seconds {
+    pub(in crate::inference) fn crossing(&self, own: f64, chosen: f64, token: Bytes, ranks: f64) -> Seconds {
         let domains = ranks / self.domain;
         let crossing = reached(domains, chosen) * (1.0 - domains.recip());
         token * (own * crossing) / self.rate
     }
 
     /// Time of an all-reduce of a buffer on a rank's scale-up links: reduced within each domain, gathered there in the end.
-    pub(super) fn reduced_within(&self, buffer: Bytes, links: Bandwidth) -> Seconds {
+    pub(in crate::inference) fn reduced_within(&self, buffer: Bytes, links: Bandwidth) -> Seconds {
         buffer * ring(self.domain) / links
     }
 
     /// And that on its network cards, by which each rank of a domain reduces its part.
-    pub(super) fn reduced_across(&self, buffer: Bytes, ranks: f64) -> Seconds {
+    pub(in crate::inference) fn reduced_across(&self, buffer: Bytes, ranks: f64) -> Seconds {
         buffer * (ring(ranks / self.domain) / self.domain) / self.rate
     }
 }
@@ -72,7 +93,7 @@ pub struct Reduction {
 
 impl Reduction {
     /// One, of a buffer that each rank has.
-    pub(super) fn time(&self, buffer: Bytes) -> Seconds {
+    pub(in crate::inference) fn time(&self, buffer: Bytes) -> Seconds {
         best(Collective::AllReduce, buffer, &self.group, &self.wires).time
     }
 }
@@ -83,7 +104,7 @@ fn ring(ranks: f64) -> f64 {
 }
 
 /// Of so many parts those that have one of a token's `chosen` experts: it goes to each once.
-pub(super) fn reached(parts: f64, chosen: f64) -> f64 {
+pub(in crate::inference) fn reached(parts: f64, chosen: f64) -> f64 {
     parts * (1.0 - (1.0 - parts.recip()).powf(chosen))
 }
 

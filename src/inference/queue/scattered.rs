@@ -10,17 +10,17 @@ const LEAST_SKEWED: f64 = 1e-3;
 
 /// A time that scatters.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Scattered {
-    pub(super) mean: Seconds,
+pub(in crate::inference) struct Scattered {
+    pub(in crate::inference) mean: Seconds,
     /// Variance over the squared mean.
-    pub(super) variance: f64,
+    pub(in crate::inference) variance: f64,
     /// Third central moment over the cubed mean.
-    pub(super) third: f64,
+    pub(in crate::inference) third: f64,
 }
 
 impl Scattered {
     /// Of times with their shares, which add up to one.
-    pub(super) fn of(times: impl Iterator<Item = (Seconds, f64)> + Clone) -> Self {
+    pub(in crate::inference) fn of(times: impl Iterator<Item = (Seconds, f64)> + Clone) -> Self {
         let mean: Seconds = times.clone().map(|(time, share)| time * share).sum();
         let (mut variance, mut third) = (0.0, 0.0);
         if mean > Seconds::ZERO {
@@ -34,7 +34,7 @@ impl Scattered {
     }
 
     /// This and another, neither of which knows of the other.
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(in crate::inference) fn and(self, other: Self) -> Self {
         let mean = self.mean + other.mean;
         if mean <= Seconds::ZERO {
             return self;
@@ -48,7 +48,7 @@ impl Scattered {
     }
 
     /// One that has an end to each side, even between them, where it is not skewed.
-    pub(super) fn bounded(self) -> Shape {
+    pub(in crate::inference) fn bounded(self) -> Shape {
         const NEARLY_EVEN: f64 = 0.5;
         if self.variance <= 0.0 || self.skewness() > NEARLY_EVEN {
             return self.gamma();
@@ -62,7 +62,7 @@ impl Scattered {
 
     /// The gamma distribution, moved, that has these moments, by the cube root of Wilson and Hilferty (1931): within 2% from
     /// the median on up to a skewness of 2, that of an exponential.
-    pub(super) fn gamma(self) -> Shape {
+    pub(in crate::inference) fn gamma(self) -> Shape {
         if self.variance <= 0.0 {
             return Shape { mean: self.mean, form: Form::Certain };
         }
@@ -73,7 +73,7 @@ impl Scattered {
     }
 
     /// The lognormal distribution, moved, that has these moments.
-    pub(super) fn lognormal(self) -> Shape {
+    pub(in crate::inference) fn lognormal(self) -> Shape {
         if self.variance <= 0.0 {
             return Shape { mean: self.mean, form: Form::Certain };
         }
@@ -90,7 +90,7 @@ impl Scattered {
 
 /// A distribution of times.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Shape {
+pub(in crate::inference) struct Shape {
     mean: Seconds,
     form: Form,
 }

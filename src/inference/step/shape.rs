@@ -1,15 +1,21 @@
 //! A model's arithmetic and traffic, counted once.
 
-use super::decode::{ACTIVATION, COMBINED, DISPATCHED};
 use crate::catalog::model::{Block, Feed, Format, Mixer, Model, Module, Number, QkNorm, Span};
 use crate::catalog::serving_coverage::Architecture;
 use crate::memory::serving::CacheFormats;
 use crate::units::{Bytes, Flops};
 use crate::workload::{SharedBy, block_parameters, census, module_bits};
 
+/// Bytes of an activation on the wire in an all-reduce, or from one stage to the next.
+pub(super) const ACTIVATION: f64 = 2.0;
+/// Bytes of an activation dispatched to experts, in 8 bits.
+pub(super) const DISPATCHED: f64 = 1.0;
+/// The same of one that comes back from them and is combined, in 16 (DeepEP).
+pub(super) const COMBINED: f64 = 2.0;
+
 /// How matrix units take a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(in crate::inference) enum Class {
     /// 16 bits and more.
     Wide,
     /// 8 bits, activations quantised to match.
@@ -39,13 +45,13 @@ impl Class {
 
 /// Projections of one format.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Projections {
+pub(in crate::inference) struct Projections {
     /// Their format.
-    pub(super) class: Class,
+    pub(in crate::inference) class: Class,
     /// Bytes of all of them.
-    pub(super) bytes: Bytes,
+    pub(in crate::inference) bytes: Bytes,
     /// Operations of one token.
-    pub(super) flops: Flops,
+    pub(in crate::inference) flops: Flops,
 }
 
 impl Projections {
@@ -61,66 +67,66 @@ impl Projections {
 
 /// Layers with experts of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct ExpertLayers {
+pub(in crate::inference) struct ExpertLayers {
     /// How many.
-    pub(super) layers: f64,
+    pub(in crate::inference) layers: f64,
     /// Routed experts of a layer.
-    pub(super) experts: f64,
+    pub(in crate::inference) experts: f64,
     /// Routed experts that a token visits.
-    pub(super) per_token: f64,
+    pub(in crate::inference) per_token: f64,
     /// Width of what is sent to an expert.
-    pub(super) width: f64,
+    pub(in crate::inference) width: f64,
     /// Width within an expert.
-    pub(super) inner: f64,
+    pub(in crate::inference) inner: f64,
     /// One expert of one layer.
-    pub(super) expert: Projections,
+    pub(in crate::inference) expert: Projections,
 }
 
 impl ExpertLayers {
     /// What kernels move of a token on its way through an expert beside the expert itself: it is read in 16 bits, written in the
     /// order of experts with so many bytes a number, and read again; gates, what they gate, and their product are written and
     /// read, the last as it was; what comes out is written and read, in 16 bits, to be added up. `width` is that of a token.
-    pub(super) fn moved(&self, width: f64, activation: f64) -> Bytes {
+    pub(in crate::inference) fn moved(&self, width: f64, activation: f64) -> Bytes {
         let outside = 3.0 * ACTIVATION + 2.0 * activation;
         let within = 4.0 * ACTIVATION + 2.0 * activation;
         Bytes::new(width * outside + self.inner * within)
     }
 
     /// What one token sends to an expert, and what comes back.
-    pub(super) fn token_both_ways(&self) -> Bytes {
+    pub(in crate::inference) fn token_both_ways(&self) -> Bytes {
         Bytes::new(self.width * (DISPATCHED + COMBINED))
     }
 }
 
 /// Layers whose attention, or whatever stands in its place, is of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct MixerLayers {
+pub(in crate::inference) struct MixerLayers {
     /// How many.
-    pub(super) layers: f64,
+    pub(in crate::inference) layers: f64,
     /// What a unit of it is.
-    pub(super) unit: Unit,
+    pub(in crate::inference) unit: Unit,
     /// Bytes that a cached token takes in one layer.
-    pub(super) token: Bytes,
+    pub(in crate::inference) token: Bytes,
     /// Tokens of the context that are read: at most so many.
-    pub(super) window: f64,
+    pub(in crate::inference) window: f64,
     /// Bytes of a cached token that are read of the whole context, beside: an indexer's keys.
-    pub(super) index_token: Bytes,
+    pub(in crate::inference) index_token: Bytes,
     /// How tensor-parallel ranks share the cache.
-    pub(super) shared_by: SharedBy,
+    pub(in crate::inference) shared_by: SharedBy,
     /// Bytes of state that a step reads and writes.
-    pub(super) state: Bytes,
+    pub(in crate::inference) state: Bytes,
     /// Operations of one query against one cached token, over all heads.
-    pub(super) score: Flops,
+    pub(in crate::inference) score: Flops,
     /// The same of an indexer.
-    pub(super) index_score: Flops,
+    pub(in crate::inference) index_score: Flops,
     /// The same in decode where all heads attend to one latent of a token, expanded for none of them: so many share what is read
     /// that arithmetic counts. Zero where heads have keys and values of their own.
-    pub(super) absorbed: Flops,
+    pub(in crate::inference) absorbed: Flops,
 }
 
 /// The kind of operator unit that mixes tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(in crate::inference) enum Unit {
     /// Attention with keys and values of heads.
     Grouped,
     /// Latent attention.
@@ -137,17 +143,17 @@ pub(super) enum Unit {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelShape {
     /// Mixers and feeds of all layers; tensor ranks reduce behind each.
-    pub(super) branches: f64,
+    pub(in crate::inference) branches: f64,
     /// Layers whose queries and keys are normed over all heads, which tensor ranks sum up together.
-    pub(super) normed: f64,
-    pub(super) hidden: f64,
-    pub(super) attention: Projections,
-    pub(super) mlp: Projections,
-    pub(super) shared: Projections,
-    pub(super) router: Projections,
-    pub(super) head: Projections,
-    pub(super) experts: Vec<ExpertLayers>,
-    pub(super) mixers: Vec<MixerLayers>,
+    pub(in crate::inference) normed: f64,
+    pub(in crate::inference) hidden: f64,
+    pub(in crate::inference) attention: Projections,
+    pub(in crate::inference) mlp: Projections,
+    pub(in crate::inference) shared: Projections,
+    pub(in crate::inference) router: Projections,
+    pub(in crate::inference) head: Projections,
+    pub(in crate::inference) experts: Vec<ExpertLayers>,
+    pub(in crate::inference) mixers: Vec<MixerLayers>,
 }
 
 impl ModelShape {
@@ -221,7 +227,7 @@ impl ModelShape {
     }
 
     /// Projections that every token passes, in order.
-    pub(super) fn common(&self) -> [Projections; 5] {
+    pub(in crate::inference) fn common(&self) -> [Projections; 5] {
         [self.attention, self.mlp, self.shared, self.router, self.head]
     }
 }
@@ -337,18 +343,18 @@ fn mixer_layers(block: &Block, formats: &CacheFormats) -> Option<MixerLayers> {
 
 impl MixerLayers {
     /// Bytes that one sequence of that context has read of its cache in a step, on one of so many tensor ranks.
-    pub(super) fn read(&self, context: f64, tensor: u32) -> Bytes {
+    pub(in crate::inference) fn read(&self, context: f64, tensor: u32) -> Bytes {
         let part = self.shared_by.part(tensor);
         (self.token * context.min(self.window) + self.index_token * context + self.state) * (part * self.layers)
     }
 
     /// Operations of one token of a sequence of that context against latents in its cache, over all tensor ranks.
-    pub(super) fn attend(&self, context: f64) -> Flops {
+    pub(in crate::inference) fn attend(&self, context: f64) -> Flops {
         self.absorbed * (context.min(self.window) * self.layers)
     }
 
     /// Operations of causal attention over a prompt's `new` tokens behind `before` that are cached.
-    pub(super) fn prefill(&self, before: f64, new: f64) -> Flops {
+    pub(in crate::inference) fn prefill(&self, before: f64, new: f64) -> Flops {
         let all = before + new;
         // Pairs of a query and a key not after it, within the window.
         let pairs = |window: f64| {

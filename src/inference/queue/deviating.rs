@@ -3,7 +3,7 @@
 use crate::units::Seconds;
 
 /// Times that standard deviations from the middle of a normal distribution tell, and that tell them.
-pub(super) trait Deviating {
+pub(in crate::inference) trait Deviating {
     /// The time below which as much is as of a normal distribution below so many standard deviations from its middle.
     fn at(&self, deviations: f64) -> Seconds;
 

@@ -1,11 +1,11 @@
 //! Two halves of a decode batch on the same ranks: one computes while the other's tokens are with experts.
 
-use super::{Replica, StepTime};
+use crate::inference::{Replica, StepTime};
 use crate::units::Seconds;
 
 impl Replica<'_> {
     /// Whether a step runs in two halves: where that is asked for, and tokens are exchanged at all.
-    pub(super) fn halves(&self) -> bool {
+    pub(in crate::inference) fn halves(&self) -> bool {
         self.features.two_batches && self.exchanges()
     }
 
@@ -16,7 +16,7 @@ impl Replica<'_> {
     /// their way to experts while it computes its shared expert and the other half what precedes its attention; they come back
     /// while the other half attends. What either way takes longer is waited for, and so is what the first layer exchanges. Kernels
     /// that send and receive through network cards take the time of those that compute.
-    pub(super) fn in_halves(&self, sequences: f64, context: f64, tokens: f64) -> StepTime {
+    pub(in crate::inference) fn in_halves(&self, sequences: f64, context: f64, tokens: f64) -> StepTime {
         let half = self.step_of(sequences / 2.0, context, tokens);
         let both = half.scaled(2.0);
         let layers: f64 = self.shape.experts.iter().map(|layers| layers.layers).sum();

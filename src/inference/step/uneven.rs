@@ -2,7 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use super::{Features, Replica};
+use crate::inference::{Features, Replica};
 
 /// Ranks and experts on each of which the busiest was measured: DeepSeek-R1's 256 experts on 32 ranks (TensorRT-LLM, tech blog 4).
 const MEASURED: (f64, f64) = (32.0, 8.0);
@@ -13,7 +13,7 @@ fn largest(of: f64) -> f64 {
 }
 
 /// Standard deviation of experts' loads over their mean, by the tokens of the busiest rank measured over the mean of ranks.
-pub(super) fn scatter(busiest: f64) -> f64 {
+pub(in crate::inference) fn scatter(busiest: f64) -> f64 {
     let (ranks, experts) = MEASURED;
     (busiest - 1.0) / largest(ranks) * experts.sqrt()
 }

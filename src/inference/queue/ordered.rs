@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// A number in the total order of floating point.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Ordered(pub(super) f64);
+pub(in crate::inference) struct Ordered(pub(in crate::inference) f64);
 
 impl Eq for Ordered {}
 

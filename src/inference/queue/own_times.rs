@@ -8,11 +8,11 @@ use crate::units::Seconds;
 /// Times in ascending order, each with the standard deviations from the middle of a normal distribution of which as much is
 /// below; between them their logarithms lie on straight lines.
 #[derive(Clone, Debug, Default)]
-pub(super) struct OwnTimes(Vec<(Seconds, f64)>);
+pub(in crate::inference) struct OwnTimes(Vec<(Seconds, f64)>);
 
 impl OwnTimes {
     /// Those of requests that stand in order.
-    pub(super) fn fill(&mut self, times: impl Iterator<Item = (Seconds, f64)>) {
+    pub(in crate::inference) fn fill(&mut self, times: impl Iterator<Item = (Seconds, f64)>) {
         self.0.clear();
         let mut most = Seconds::ZERO;
         self.0.extend(times.map(|(time, deviations)| {
@@ -22,7 +22,7 @@ impl OwnTimes {
     }
 
     /// Those of requests in any order, with their shares.
-    pub(super) fn sort(&mut self, times: impl Iterator<Item = (Seconds, f64)>) {
+    pub(in crate::inference) fn sort(&mut self, times: impl Iterator<Item = (Seconds, f64)>) {
         self.0.clear();
         self.0.extend(times);
         self.0.sort_by(|one, other| one.0.partial_cmp(&other.0).unwrap_or(std::cmp::Ordering::Equal));

@@ -1,6 +1,6 @@
 //! The host beside the device: it schedules the next step's sequences, and takes the tokens of the last.
 
-use super::{Replica, StepTime};
+use crate::inference::{Replica, StepTime};
 use crate::units::Seconds;
 
 impl Replica<'_> {
@@ -8,7 +8,7 @@ impl Replica<'_> {
     ///
     /// It does so ahead of the device, one step behind another, and is waited for where the device is sooner. Stages wait for it
     /// always: the first begins a step with the tokens that the last has made (TensorRT-LLM's overlap scheduler is for one stage).
-    pub(super) fn hosted(&self, step: StepTime, sequences: f64) -> StepTime {
+    pub(in crate::inference) fn hosted(&self, step: StepTime, sequences: f64) -> StepTime {
         let stages = f64::from(self.spread.pipeline);
         let host = self.hardware.host * (sequences / f64::from(self.spread.attention_data));
         let waited = if stages > 1.0 { host } else { host.saturating_sub(step.total()) };
@@ -16,7 +16,7 @@ impl Replica<'_> {
     }
 }
 
-impl super::Hardware {
+impl crate::inference::Hardware {
     /// The same with an engine that is built before it runs, whose host hands all of a step over at once.
     #[must_use]
     pub fn built(self) -> Self {
@@ -32,7 +32,7 @@ mod tests {
     #[test]
     fn the_host_is_waited_for_where_the_device_is_sooner_and_by_stages_always() {
         let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
-        let hosted = super::super::Hardware { host: Seconds::new(1e-3), ..hardware };
+        let hosted = crate::inference::Hardware { host: Seconds::new(1e-3), ..hardware };
         let step = |hardware, pipeline, sequences| {
             let spread = Spread { pipeline, ..fixture::tensor(8) };
             Replica::new(&model, hardware, spread).token_step(sequences, 100.0).1

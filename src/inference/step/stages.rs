@@ -1,8 +1,8 @@
 //! What the stages of an engine hand on to each other.
 
-use super::Replica;
-use super::decode::ACTIVATION;
+use super::shape::ACTIVATION;
 use crate::collectives::{Collective, Group, Wires, best};
+use crate::inference::Replica;
 use crate::units::{Bytes, Seconds};
 
 /// Hand-overs from one stage of an engine to the next, all ranks of a stage at the same time to those in their places.
@@ -35,7 +35,7 @@ impl Replica<'_> {
     ///
     /// A token waits for every hand-over, as it passes one stage after another. What the last stage sends back to the first, a
     /// number for each sequence, is left out.
-    pub(super) fn handed_over(&self, tokens: f64) -> Seconds {
+    pub(in crate::inference) fn handed_over(&self, tokens: f64) -> Seconds {
         let bytes = Bytes::new(tokens * self.shape.hidden * ACTIVATION);
         self.hardware.stages.map_or(Seconds::ZERO, |stages| stages.time(bytes))
     }

@@ -10,21 +10,21 @@ const NEVER: f64 = 1e-12;
 
 /// Requests at a rate in one engine with room for so many.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Admission {
+pub(in crate::inference) struct Admission {
     /// How many come.
-    pub(super) rate: RequestRate,
+    pub(in crate::inference) rate: RequestRate,
     /// In decode on average.
-    pub(super) batch: f64,
+    pub(in crate::inference) batch: f64,
     /// Time of one in decode with that many.
-    pub(super) held: Seconds,
+    pub(in crate::inference) held: Seconds,
     /// As many as there is room for.
-    pub(super) room: f64,
+    pub(in crate::inference) room: f64,
     /// Time of one in decode with that many.
-    pub(super) full: Seconds,
+    pub(in crate::inference) full: Seconds,
     /// What is served at most.
-    pub(super) most: RequestRate,
+    pub(in crate::inference) most: RequestRate,
     /// Variance over mean of the number in decode, where there were room for all.
-    pub(super) peakedness: f64,
+    pub(in crate::inference) peakedness: f64,
 }
 
 impl Admission {
@@ -35,7 +35,7 @@ impl Admission {
     /// death process; with one time whatever `n` is, Erlang's C). Times of answers that do not scatter exponentially halve the
     /// wait by `(1 + cv^2) / 2` (Lee and Longton 1959), and bursts are taken in as Hayward does: as many fewer and larger
     /// requests as they are peaked.
-    pub(super) fn wait(&self, scatter: impl Fn() -> f64) -> Wait {
+    pub(in crate::inference) fn wait(&self, scatter: impl Fn() -> f64) -> Wait {
         if !self.room.is_finite() {
             return Wait::NONE;
         }
@@ -81,7 +81,7 @@ impl Admission {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::waiting::erlang_c;
+    use crate::inference::queue::waiting::erlang_c;
 
     fn engine(rate: f64, room: f64, full: f64) -> Admission {
         Admission {

@@ -1,16 +1,16 @@
 //! Prefill: the prompt's tokens at once, up to the first new one.
 
-use super::Replica;
 use super::shape::{MixerLayers, Unit};
 use crate::compute::roofline;
+use crate::inference::Replica;
 use crate::units::{Bandwidth, Flops, Seconds};
 
 /// Tokens of a step that is full of prompts, as engines batch by default.
-pub(super) const FULL_STEP: f64 = 8_192.0;
+pub(in crate::inference) const FULL_STEP: f64 = 8_192.0;
 
 /// What steps of prompts take whatever their prompts are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PromptCosts {
+pub(in crate::inference) struct PromptCosts {
     /// Multiplying a token by the projections that every token passes.
     token: Seconds,
     /// Reading those.
@@ -19,7 +19,7 @@ pub(super) struct PromptCosts {
 
 /// A step that is full of prompts in all attention groups, but for launching its kernels.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FullStep {
+pub(in crate::inference) struct FullStep {
     time: Seconds,
     /// Tokens of each group.
     tokens: f64,
@@ -34,7 +34,7 @@ impl Replica<'_> {
     }
 
     /// The same where what steps take is known.
-    pub(super) fn prefill_by(&self, costs: &PromptCosts, new: f64, cached: f64) -> Seconds {
+    pub(in crate::inference) fn prefill_by(&self, costs: &PromptCosts, new: f64, cached: f64) -> Seconds {
         self.together_by(costs, 1.0, new, cached)
     }
 
@@ -45,7 +45,13 @@ impl Replica<'_> {
     }
 
     /// The same where what steps take is known.
-    pub(super) fn together_by(&self, costs: &PromptCosts, prompts: f64, new: f64, cached: f64) -> Seconds {
+    pub(in crate::inference) fn together_by(
+        &self,
+        costs: &PromptCosts,
+        prompts: f64,
+        new: f64,
+        cached: f64,
+    ) -> Seconds {
         let draft = self.drafting().map_or(Seconds::ZERO, |draft| draft.prefill_together(prompts, new, cached));
         let groups = f64::from(self.spread.attention_data);
         let of_group = (prompts / groups).max(1.0);
@@ -61,18 +67,18 @@ impl Replica<'_> {
     }
 
     /// The most prompts of so many new tokens that one step takes.
-    pub(super) fn prompts_of_step(&self, new: f64) -> f64 {
+    pub(in crate::inference) fn prompts_of_step(&self, new: f64) -> f64 {
         (self.step_tokens().0 / new).max(1.0) * f64::from(self.spread.attention_data)
     }
 
     /// Prompts' tokens of a step of all attention groups, at most.
-    pub(super) fn tokens_of_steps(&self) -> f64 {
+    pub(in crate::inference) fn tokens_of_steps(&self) -> f64 {
         self.step_tokens().0 * f64::from(self.spread.attention_data)
     }
 
     /// The most prompts that steps take in on average, where none is cut: of one length as many as go into a step, of lengths that
     /// scatter as many as come to its end one after another (a renewal process, less the one that reaches beyond it).
-    pub(super) fn prompts_of_steps(&self, new: f64, scatter: f64) -> f64 {
+    pub(in crate::inference) fn prompts_of_steps(&self, new: f64, scatter: f64) -> f64 {
         let of_step = self.step_tokens().0 / new;
         let whole = if scatter > 0.0 { of_step + (scatter - 1.0) / 2.0 } else { of_step.floor() };
         whole.max(1.0) * f64::from(self.spread.attention_data)
@@ -84,12 +90,12 @@ impl Replica<'_> {
     }
 
     /// The same but for launches of its kernels.
-    pub(super) fn packed_unlaunched(&self, new: f64, cached: f64) -> Seconds {
+    pub(in crate::inference) fn packed_unlaunched(&self, new: f64, cached: f64) -> Seconds {
         self.packed_with(&self.full_step(&self.prompt_costs()), new, cached, Seconds::ZERO)
     }
 
     /// The same with them where a full step is known.
-    pub(super) fn packed_by(&self, full: &FullStep, new: f64, cached: f64) -> Seconds {
+    pub(in crate::inference) fn packed_by(&self, full: &FullStep, new: f64, cached: f64) -> Seconds {
         self.packed_with(full, new, cached, self.prefill_overhead(new + cached))
     }
 
@@ -105,7 +111,7 @@ impl Replica<'_> {
     }
 
     /// A step that is full of prompts.
-    pub(super) fn full_step(&self, costs: &PromptCosts) -> FullStep {
+    pub(in crate::inference) fn full_step(&self, costs: &PromptCosts) -> FullStep {
         let (tokens, shared) = self.step_tokens();
         let all = tokens * f64::from(self.spread.attention_data);
         FullStep { time: self.prompt_step_by(costs, tokens, all, shared), tokens }
@@ -117,7 +123,7 @@ impl Replica<'_> {
     }
 
     /// What steps of prompts take whatever their prompts are.
-    pub(super) fn prompt_costs(&self) -> PromptCosts {
+    pub(in crate::inference) fn prompt_costs(&self) -> PromptCosts {
         let hardware = self.hardware;
         let memory = self.prompt_memory();
         let (mut token, mut read) = (Seconds::ZERO, Seconds::ZERO);
@@ -136,7 +142,7 @@ impl Replica<'_> {
 
     /// Matrix multiplications and messages of a step of so many prompt tokens in an attention group, and in all of them;
     /// `shared` where sequences in decode share it, whose reading of the projections that every token passes is theirs.
-    pub(super) fn prompt_step(&self, tokens: f64, all: f64, shared: bool) -> Seconds {
+    pub(in crate::inference) fn prompt_step(&self, tokens: f64, all: f64, shared: bool) -> Seconds {
         self.prompt_step_by(&self.prompt_costs(), tokens, all, shared)
     }
 
@@ -169,7 +175,7 @@ impl Replica<'_> {
     }
 
     /// Attention of a prompt's tokens among themselves and to those that are cached.
-    pub(super) fn prompt_attention(&self, new: f64, cached: f64) -> Seconds {
+    pub(in crate::inference) fn prompt_attention(&self, new: f64, cached: f64) -> Seconds {
         let flops: Flops = self.shape.mixers.iter().map(|layers| layers.prefill(cached, new)).sum();
         flops / self.hardware.attention / self.tensor() * self.hardware.prefill
     }
@@ -177,7 +183,7 @@ impl Replica<'_> {
     /// Launching the kernels of all layers, those of experts among them.
     ///
     /// A prompt of which an indexer would select all has none to run: attention is latent attention's.
-    pub(super) fn prefill_overhead(&self, context: f64) -> Seconds {
+    pub(in crate::inference) fn prefill_overhead(&self, context: f64) -> Seconds {
         let (shape, hardware) = (self.shape, self.hardware);
         let unit = |layers: &MixerLayers| {
             let all = layers.unit == Unit::Indexed && context <= layers.window;
@@ -190,6 +196,6 @@ impl Replica<'_> {
 }
 
 /// A step whose kernels the host launches ahead of the device: it takes the longer of both.
-pub(super) fn while_launching(device: Seconds, launching: Seconds) -> Seconds {
+pub(in crate::inference) fn while_launching(device: Seconds, launching: Seconds) -> Seconds {
     device.max(launching)
 }

@@ -16,7 +16,7 @@ const MOST_SKEWED: f64 = 0.7;
 
 /// The scatter of the sequences in decode, and what it does to the time of a token.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Pace {
+pub(in crate::inference) struct Pace {
     /// The number, itself among them, that a token shares its step with on average were there room for all.
     seen: f64,
     /// Standard deviation of that.
@@ -94,7 +94,12 @@ impl Pace {
     /// Bursts bring `1 / (1 - b)` more for each that they are peaked by.
     ///
     /// Where they fill the room others wait, and the number stays there. Near the most that is served that is so at nearly all times.
-    pub(super) fn new(mean: f64, peakedness: f64, (room, full): (f64, f64), token: impl Fn(f64) -> Seconds) -> Self {
+    pub(in crate::inference) fn new(
+        mean: f64,
+        peakedness: f64,
+        (room, full): (f64, f64),
+        token: impl Fn(f64) -> Seconds,
+    ) -> Self {
         if mean <= 0.0 {
             return Self::of_open(0.0, 0.0);
         }
@@ -116,7 +121,7 @@ impl Pace {
 
     /// Of a number that is open at all times, of which so many are in decode on average and the others in prefill, each by itself: a
     /// binomial number. What an answer's pace scatters by averages out over it, as prompts are short beside answers.
-    pub(super) fn of_open(batch: f64, open: f64) -> Self {
+    pub(in crate::inference) fn of_open(batch: f64, open: f64) -> Self {
         let variance = batch * (1.0 - batch / open.max(batch).max(1.0)).max(0.0);
         Self {
             seen: batch,
@@ -130,7 +135,7 @@ impl Pace {
 
     /// The number in decode that a token shares its step with, so many standard deviations of a normal distribution from the
     /// middle.
-    pub(super) fn number(&self, deviations: f64) -> f64 {
+    pub(in crate::inference) fn number(&self, deviations: f64) -> f64 {
         let deviations = self.room.deviations(deviations);
         // Cornish and Fisher 1938, the first term.
         let skewed = deviations + self.skewness * (deviations * deviations - 1.0) / 6.0;
@@ -138,7 +143,7 @@ impl Pace {
     }
 
     /// The number in decode, itself among them, that a token shares its step with on average.
-    pub(super) fn seen(&self) -> f64 {
+    pub(in crate::inference) fn seen(&self) -> f64 {
         (self.seen + self.deviation * self.room.moved).max(0.0)
     }
 
@@ -149,7 +154,7 @@ impl Pace {
     /// is correlated over a part `u` of it as `1 / b - (1 - b) / b exp(b u)`, and the mean over one has
     /// `2/3 + b/4 + b^2/15 + b^3/72 ...` of the variance. Where lengths are exponential, the correlation is `exp(-(1 - b) u)`;
     /// where they scatter otherwise, an exponential with the same integral, `(1 + cv^2) / 2 / (1 - b)`.
-    pub(super) fn of_answers(&self, scatter: f64) -> f64 {
+    pub(in crate::inference) fn of_answers(&self, scatter: f64) -> f64 {
         let b = self.elasticity;
         let one_length = 2.0 / 3.0 + b * (1.0 / 4.0 + b * (1.0 / 15.0 + b / 72.0));
         // That of the answers which make up most of the time: a mean one times 1 + cv^2.
@@ -160,7 +165,7 @@ impl Pace {
     }
 
     /// An answer's token, which takes so long on average.
-    pub(super) fn answers(&self, token: Seconds, scatter: f64) -> Scattered {
+    pub(in crate::inference) fn answers(&self, token: Seconds, scatter: f64) -> Scattered {
         let variance = self.of_answers(scatter);
         Scattered { mean: token, variance, third: self.skewness * variance * variance.sqrt() }
     }

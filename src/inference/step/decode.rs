@@ -1,20 +1,14 @@
 //! A decode step: one token of every sequence in the batch.
 
-use super::Replica;
 use super::exchange::reached;
-use super::shape::{Class, ExpertLayers, Projections, Unit};
+use super::shape::{ACTIVATION, COMBINED, Class, DISPATCHED, ExpertLayers, Projections, Unit};
 use crate::compute::roofline;
+use crate::inference::Replica;
 use crate::units::{Bytes, Seconds};
 
-/// Bytes of an activation on the wire in an all-reduce, or from one stage to the next.
-pub(super) const ACTIVATION: f64 = 2.0;
 /// Bytes of a token's sums of squares, of its queries and of its keys, where a norm is over all heads (vLLM's and SGLang's MiniMax M2
 /// reduce both together).
 const NORMED: f64 = 2.0 * 4.0;
-/// Bytes of an activation dispatched to experts, in 8 bits.
-pub(super) const DISPATCHED: f64 = 1.0;
-/// The same of one that comes back from them and is combined, in 16 (DeepEP).
-pub(super) const COMBINED: f64 = 2.0;
 
 /// Time of a decode step by what it waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -62,7 +56,7 @@ impl Replica<'_> {
     }
 
     /// The same in one batch.
-    pub(super) fn step_of(&self, sequences: f64, context: f64, tokens: f64) -> StepTime {
+    pub(in crate::inference) fn step_of(&self, sequences: f64, context: f64, tokens: f64) -> StepTime {
         let heads = self.heads(sequences);
         let sequences = self.of_stage(sequences);
         let own = sequences / f64::from(self.spread.attention_data);
@@ -81,7 +75,7 @@ impl Replica<'_> {
 
     /// Sequences that a stage works on, of so many of the engine: a part of them, while a token still passes all layers one after
     /// another. With fewer sequences than stages, some of these stand idle, and none works on less than a sequence.
-    pub(super) fn of_stage(&self, sequences: f64) -> f64 {
+    pub(in crate::inference) fn of_stage(&self, sequences: f64) -> f64 {
         (sequences / f64::from(self.spread.pipeline)).max(sequences.min(1.0))
     }
 
@@ -93,7 +87,7 @@ impl Replica<'_> {
     }
 
     /// The host's time to launch the kernels of a step one by one, so long for a layer or its experts.
-    pub(super) fn launching(&self, unit: Seconds) -> Seconds {
+    pub(in crate::inference) fn launching(&self, unit: Seconds) -> Seconds {
         let mixers: f64 = self.shape.mixers.iter().map(|layers| layers.layers).sum();
         let experts: f64 = self.shape.experts.iter().map(|layers| layers.layers).sum();
         self.hardware.step + unit * (mixers + experts)
@@ -128,7 +122,7 @@ impl Replica<'_> {
     }
 
     /// Time of projections of all layers, for `own` tokens on each tensor group.
-    pub(super) fn projecting(&self, part: Projections, own: f64) -> Seconds {
+    pub(in crate::inference) fn projecting(&self, part: Projections, own: f64) -> Seconds {
         let (read, multiplied) = self.projections(part, own);
         roofline(multiplied, read) / self.tensor()
     }
@@ -162,7 +156,7 @@ impl Replica<'_> {
 
     /// Caches of `own` sequences of a tensor group, `tokens` of each at once: read, or attended to where they are latents and that
     /// takes longer. One kernel does both, and reads the tiles ahead of those that it multiplies (FlashMLA).
-    pub(super) fn cache(&self, own: f64, context: f64, tokens: f64) -> Seconds {
+    pub(in crate::inference) fn cache(&self, own: f64, context: f64, tokens: f64) -> Seconds {
         let hardware = self.hardware;
         let mut time = Seconds::ZERO;
         for layers in &self.shape.mixers {
@@ -187,7 +181,7 @@ impl Replica<'_> {
     }
 
     /// The exchange of that many tokens with experts in all layers: dispatch, and combine.
-    pub(super) fn ways(&self, tokens: f64) -> [Seconds; 2] {
+    pub(in crate::inference) fn ways(&self, tokens: f64) -> [Seconds; 2] {
         let ranks = self.spread.stage();
         // Tensor ranks send a part of their group's tokens each, and wait for the one that gets most.
         let own = tokens / f64::from(self.spread.attention_data) / self.tensor() * self.busiest();
@@ -211,14 +205,14 @@ impl Replica<'_> {
     }
 
     /// All-reduces of tensor ranks in all layers: one behind each mixer and each feed, but where experts exchange tokens instead.
-    pub(super) fn reductions_of_layers(&self) -> f64 {
+    pub(in crate::inference) fn reductions_of_layers(&self) -> f64 {
         let exchanging = self.shape.experts.iter().filter(|_| self.exchanges());
         self.shape.branches - exchanging.map(|layers| layers.layers).sum::<f64>()
     }
 
     /// The exchange of a prefill step's tokens with experts, so many of them in each attention group, and all-reduces beside it.
     /// Tokens are so many that latencies do not count.
-    pub(super) fn prompt_exchange(&self, of_group: f64) -> Seconds {
+    pub(in crate::inference) fn prompt_exchange(&self, of_group: f64) -> Seconds {
         let own = of_group / self.tensor() * self.busiest();
         let beside = self.all_reduces(of_group, Seconds::ZERO);
         let (ranks, links) = (self.spread.stage(), self.hardware.exchange);
@@ -240,7 +234,7 @@ impl Replica<'_> {
     ///
     /// Engines' kernels take one phase, in which each rank reads all others' buffers, or two, in which each reduces its part and
     /// the parts are gathered: whichever is sooner (TensorRT-LLM's and vLLM's one-shot and two-shot).
-    pub(super) fn all_reduces(&self, tokens: f64, latency: Seconds) -> Seconds {
+    pub(in crate::inference) fn all_reduces(&self, tokens: f64, latency: Seconds) -> Seconds {
         if self.spread.tensor == 1 {
             return Seconds::ZERO;
         }
@@ -274,7 +268,7 @@ impl Replica<'_> {
     }
 
     /// Operator units of mixers of all layers, and of experts.
-    pub(super) fn units(&self) -> [Seconds; 2] {
+    pub(in crate::inference) fn units(&self) -> [Seconds; 2] {
         let (shape, overhead) = (self.shape, &self.hardware.overhead);
         // Activations are quantised to match by kernels of their own.
         let quantised = |class: Class| match class {
@@ -290,7 +284,7 @@ impl Replica<'_> {
         [self.hardware.unit * mixers, self.hardware.unit * experts]
     }
 
-    pub(super) const fn mixer_units(&self, unit: Unit) -> f64 {
+    pub(in crate::inference) const fn mixer_units(&self, unit: Unit) -> f64 {
         let overhead = &self.hardware.overhead;
         match unit {
             // A state-space layer launches as many kernels: projections, a convolution, the state's update and a gated norm

@@ -17,19 +17,19 @@ pub struct Scratch {
 
 /// A prompt, and how long it is taken in.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Timed {
+pub(in crate::inference) struct Timed {
     /// Tokens computed.
-    pub(super) new: f64,
+    pub(in crate::inference) new: f64,
     /// Share of requests that are so.
-    pub(super) weight: f64,
+    pub(in crate::inference) weight: f64,
     /// Its prefill.
-    pub(super) alone: Seconds,
+    pub(in crate::inference) alone: Seconds,
     /// How long it keeps what takes it in, where prompts fill its steps.
-    pub(super) served: Seconds,
+    pub(in crate::inference) served: Seconds,
     /// Standard deviations from the middle of a normal distribution of which as much is below, where prompts stand in order.
-    pub(super) deviations: f64,
+    pub(in crate::inference) deviations: f64,
     /// Their answers.
-    pub(super) answers: Answers,
+    pub(in crate::inference) answers: Answers,
 }
 
 impl Scratch {
@@ -39,7 +39,7 @@ impl Scratch {
     }
 
     /// Times prompts of computed and cached tokens: alone, and where prompts fill all steps.
-    pub(super) fn time(&mut self, coming: &Coming<'_>, times: impl Fn(f64, f64) -> (Seconds, Seconds)) {
+    pub(in crate::inference) fn time(&mut self, coming: &Coming<'_>, times: impl Fn(f64, f64) -> (Seconds, Seconds)) {
         if self.known {
             return;
         }
@@ -52,17 +52,17 @@ impl Scratch {
     }
 
     /// Whether prompts are timed.
-    pub(super) const fn knows(&self) -> bool {
+    pub(in crate::inference) const fn knows(&self) -> bool {
         self.known
     }
 
     /// A time over prompts.
-    pub(super) fn over_prompts(&self, time: impl Fn(&Timed) -> Seconds) -> Scattered {
+    pub(in crate::inference) fn over_prompts(&self, time: impl Fn(&Timed) -> Seconds) -> Scattered {
         Scattered::of(self.prompts.iter().map(|timed| (time(timed), timed.weight)))
     }
 
     /// Prompts, and room for the times to their first tokens.
-    pub(super) fn parts(&mut self) -> (&[Timed], &mut OwnTimes) {
+    pub(in crate::inference) fn parts(&mut self) -> (&[Timed], &mut OwnTimes) {
         (&self.prompts, &mut self.times)
     }
 }

@@ -3,9 +3,9 @@
 //! Both have half of a link while both are on their way, and all of it else. Messages come and go within a step, caches take
 //! longer: each meets the other for its share of the time.
 
-use super::decode::ACTIVATION;
 use super::exchange::reached;
-use super::{Hardware, Replica};
+use super::shape::ACTIVATION;
+use crate::inference::{Hardware, Replica};
 use crate::units::{Bandwidth, Bytes, RequestRate, Seconds};
 
 /// The links that caches take from one pool to the other.
@@ -19,13 +19,13 @@ pub enum Links {
 
 /// What a link does in a cycle of its engine: a step of decode, or a prompt where others follow without a pause.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Cycle {
+pub(in crate::inference) struct Cycle {
     /// Time for which messages have the link, were they alone on it.
-    pub(super) messages: Seconds,
+    pub(in crate::inference) messages: Seconds,
     /// Time without any.
-    pub(super) rest: Seconds,
+    pub(in crate::inference) rest: Seconds,
     /// Time of the caches that pass in a cycle, were they alone.
-    pub(super) caches: Seconds,
+    pub(in crate::inference) caches: Seconds,
 }
 
 impl Cycle {
@@ -33,7 +33,7 @@ impl Cycle {
     ///
     /// Messages are slowed by `s = 1 / (1 - p / 2)` where caches are on their way for a share `p` of the time, and caches take
     /// `1 / (1 - a / 2)` as long where messages are for `a = m s / (r + m s)`: so `p = t / (r + m s / 2)`, a quadratic in `s`.
-    pub(super) fn slowed(&self) -> f64 {
+    pub(in crate::inference) fn slowed(&self) -> f64 {
         let Self { messages, rest, caches } = *self;
         if messages <= Seconds::ZERO {
             return 1.0;
@@ -48,26 +48,26 @@ impl Cycle {
     }
 
     /// Share of the time for which messages have the link.
-    pub(super) fn messaging(&self) -> f64 {
+    pub(in crate::inference) fn messaging(&self) -> f64 {
         let messages = self.messages * self.slowed();
         if messages > Seconds::ZERO { messages / (self.rest + messages) } else { 0.0 }
     }
 
     /// Of the most caches that the link carries alone, those that it does beside messages, which then take twice as long.
-    pub(super) fn left_of(&self, alone: RequestRate) -> RequestRate {
+    pub(in crate::inference) fn left_of(&self, alone: RequestRate) -> RequestRate {
         let Self { messages, rest, .. } = *self;
         if messages > Seconds::ZERO { alone * ((rest + messages) / (rest + messages * 2.0)) } else { alone }
     }
 
     /// Time of the caches over what the link has for them: beside messages, which then take twice as long, the link is theirs
     /// but for that of messages alone. Above one, more come than it carries.
-    pub(super) fn filled(&self) -> f64 {
+    pub(in crate::inference) fn filled(&self) -> f64 {
         self.caches / (self.rest + self.messages)
     }
 }
 
 /// Share of the time for which messages have a link on which they, and caches, would be for such shares alone.
-pub(super) fn messaging(messages: f64, caches: f64) -> f64 {
+pub(in crate::inference) fn messaging(messages: f64, caches: f64) -> f64 {
     // a (1 - p / 2) = m and p (1 - a / 2) = t: p - a = t - m.
     let half = 1.0 - (caches - messages) / 2.0;
     (half - (half * half - 2.0 * messages).max(0.0).sqrt()).clamp(0.0, 1.0)
@@ -75,7 +75,7 @@ pub(super) fn messaging(messages: f64, caches: f64) -> f64 {
 
 impl Hardware {
     /// The same where messages take so many times as long on some links.
-    pub(super) fn slowed_on(mut self, links: Links, slowed: f64) -> Self {
+    pub(in crate::inference) fn slowed_on(mut self, links: Links, slowed: f64) -> Self {
         match links {
             Links::Cards => {
                 if let Some(across) = &mut self.across {
@@ -102,7 +102,7 @@ impl Hardware {
 
 impl Replica<'_> {
     /// Time for which links of a rank carry messages of a decode step of so many tokens over all groups.
-    pub(super) fn decoding_on(&self, links: Links, tokens: f64) -> Seconds {
+    pub(in crate::inference) fn decoding_on(&self, links: Links, tokens: f64) -> Seconds {
         let tokens = tokens / f64::from(self.spread.pipeline);
         let of_group = tokens / f64::from(self.spread.attention_data);
         let others = self.reducing_on(links, of_group) + self.handing_over_on(links, of_group);
@@ -125,7 +125,7 @@ impl Replica<'_> {
     }
 
     /// The same of a prefill of so many tokens in each group.
-    pub(super) fn prefilling_on(&self, links: Links, of_group: f64) -> Seconds {
+    pub(in crate::inference) fn prefilling_on(&self, links: Links, of_group: f64) -> Seconds {
         let others = self.reducing_on(links, of_group) + self.handing_over_on(links, of_group);
         if !self.exchanges() {
             return others;

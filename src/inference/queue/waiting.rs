@@ -13,24 +13,24 @@ const FEW: f64 = 10.0;
 
 /// A wait that is none for some.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Wait {
+pub(in crate::inference) struct Wait {
     /// Share that waits.
-    pub(super) share: f64,
+    pub(in crate::inference) share: f64,
     /// How long, on average over those that do.
-    pub(super) mean: Seconds,
+    pub(in crate::inference) mean: Seconds,
     /// Its variance over the squared mean, over those too.
-    pub(super) variance: f64,
+    pub(in crate::inference) variance: f64,
     /// Its third central moment over the cubed mean, over those too.
-    pub(super) third: f64,
+    pub(in crate::inference) third: f64,
 }
 
 impl Wait {
     /// None.
-    pub(super) const NONE: Self = Self { share: 0.0, mean: Seconds::ZERO, variance: 0.0, third: 0.0 };
+    pub(in crate::inference) const NONE: Self = Self { share: 0.0, mean: Seconds::ZERO, variance: 0.0, third: 0.0 };
 
     /// Exponential for the share that waits, with a mean over all: as that of a queue which is busy for that share of the time
     /// (exact for M/M/k, the heavy-traffic form of G/G/k; Kleinrock, Queueing Systems II, 1976).
-    pub(super) fn exponential(share: f64, over_all: Seconds) -> Self {
+    pub(in crate::inference) fn exponential(share: f64, over_all: Seconds) -> Self {
         if share > 0.0 && over_all > Seconds::ZERO {
             Self { share, mean: over_all / share, variance: 1.0, third: 2.0 }
         } else {
@@ -44,7 +44,7 @@ impl Wait {
     /// Processor sharing with a limit for each: as many are on their way as in a queue with `at_once` servers, whatever the sizes
     /// (Cohen 1979), so that the mean is lost of M/M/n by Erlang's C (M/G/R-PS: Lindberger 1999). Transfers that find it full
     /// are late, exponentially.
-    pub(super) fn shared(alone: Seconds, at_once: f64, load: f64) -> Self {
+    pub(in crate::inference) fn shared(alone: Seconds, at_once: f64, load: f64) -> Self {
         if load <= 0.0 || load >= 1.0 {
             return Self::NONE;
         }
@@ -67,7 +67,7 @@ impl Wait {
     /// Those before one are what is open less what is elsewhere: a number that scatters as those in service at once do that come so
     /// (of the machine repair model Poisson's, exactly where the queue is never empty), each of them served for a time that scatters by
     /// itself. Where that is less than what requests at random scatter by, more wait and all of them more alike.
-    pub(super) fn of_open(self, rate: RequestRate, queues: f64, round: &Round) -> Self {
+    pub(in crate::inference) fn of_open(self, rate: RequestRate, queues: f64, round: &Round) -> Self {
         let Round { open, served, coming, .. } = *round;
         let (waiting, all) = (rate.over(self.over_all()), self.with_none().variance);
         if waiting <= 0.0 || all <= 0.0 {
@@ -86,12 +86,12 @@ impl Wait {
     }
 
     /// On average over all, those too that do not wait.
-    pub(super) fn over_all(&self) -> Seconds {
+    pub(in crate::inference) fn over_all(&self) -> Seconds {
         if self.share <= NEVER { Seconds::ZERO } else { self.mean * self.share }
     }
 
     /// Of those that wait.
-    pub(super) fn scattered(&self) -> Scattered {
+    pub(in crate::inference) fn scattered(&self) -> Scattered {
         Scattered { mean: self.mean, variance: self.variance, third: self.third }
     }
 
@@ -101,7 +101,7 @@ impl Wait {
     }
 
     /// Over all, those too that do not wait.
-    pub(super) fn with_none(&self) -> Scattered {
+    pub(in crate::inference) fn with_none(&self) -> Scattered {
         if self.share <= NEVER {
             return Scattered { mean: Seconds::ZERO, variance: 0.0, third: 0.0 };
         }
@@ -111,7 +111,7 @@ impl Wait {
     }
 
     /// This and another, each by itself.
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(in crate::inference) fn and(self, other: Self) -> Self {
         if other.share <= NEVER {
             return self;
         }
@@ -128,13 +128,13 @@ impl Wait {
 
 /// The mean wait of a queue with one server that is busy for a share of the time: Pollaczek and Khinchine's where requests come
 /// at random, Kingman's where they do not.
-pub(super) fn mean_wait(served: Seconds, busy: f64, squared_cvs: [f64; 2]) -> Seconds {
+pub(in crate::inference) fn mean_wait(served: Seconds, busy: f64, squared_cvs: [f64; 2]) -> Seconds {
     let [coming, serving] = squared_cvs;
     served * (busy * (coming + serving) / (2.0 * (1.0 - busy)))
 }
 
 /// Erlang's C: the share of arrivals that find all of so many servers busy, at that many offered at once on average.
-pub(super) fn erlang_c(servers: f64, offered: f64) -> f64 {
+pub(in crate::inference) fn erlang_c(servers: f64, offered: f64) -> f64 {
     let mut blocked = 1.0;
     let mut count = 1.0;
     while count <= servers {
@@ -160,7 +160,7 @@ const LITTLE: f64 = 1e-6;
 /// `U` are the ends expected after one, a sum of gamma distributions; of others, as two exponential times, each of which makes up half of
 /// all. Against a simulation request by request with lognormal answers it tells P99 of a wait for room within 3%, up to a coefficient of
 /// variation of 2.5 within 5%. Those that are all alike go on as they began, which is taken as evenly.
-pub(super) fn dispersion(turns: f64, scatter: f64) -> f64 {
+pub(in crate::inference) fn dispersion(turns: f64, scatter: f64) -> f64 {
     if turns <= 0.0 {
         return 1.0;
     }
@@ -193,21 +193,21 @@ pub(super) fn dispersion(turns: f64, scatter: f64) -> f64 {
 
 /// Requests that go round between a queue with one server and elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Round {
+pub(in crate::inference) struct Round {
     /// How many.
-    pub(super) open: f64,
+    pub(in crate::inference) open: f64,
     /// Time elsewhere, in those of a service.
-    pub(super) elsewhere: f64,
+    pub(in crate::inference) elsewhere: f64,
     /// Squared coefficient of variation of services, and of the times between those that come, over times as long as those elsewhere.
-    pub(super) served: f64,
-    pub(super) coming: f64,
+    pub(in crate::inference) served: f64,
+    pub(in crate::inference) coming: f64,
 }
 
 impl Round {
     /// Of a queue that is busy for that share of the time. What comes again is what left, a time elsewhere ago: of two such times the
     /// lesser is `overlap` of their mean, and those that are alike pass on how it left (Eckberg 1983), which is as it is served where
     /// the queue is busy, and as it came where not (Marshall 1968, in Whitt's form of 1983).
-    pub(super) fn new((open, elsewhere): (f64, f64), busy: f64, served: f64, overlap: f64) -> Self {
+    pub(in crate::inference) fn new((open, elsewhere): (f64, f64), busy: f64, served: f64, overlap: f64) -> Self {
         let square = busy * busy;
         let kept = 1.0 - overlap * (1.0 - square);
         let coming = if kept > 0.0 { (1.0 - overlap * (1.0 - square * served)) / kept } else { served };
@@ -221,7 +221,7 @@ impl Round {
     /// Of exponential services that number is exactly what Erlang's B of the others says, however times elsewhere scatter (the
     /// machine repair model). Where services scatter otherwise, as many as that makes wait longer or shorter go as one (as Hayward
     /// takes bursts), so that few are before one as Pollaczek and Khinchine have it, and many as fill the queue.
-    pub(super) fn load(&self) -> f64 {
+    pub(in crate::inference) fn load(&self) -> f64 {
         let one = f64::midpoint(1.0, self.served);
         let (others, elsewhere) = ((self.open - 1.0).max(0.0) / one, self.elsewhere / one);
         if others <= 0.0 || elsewhere <= 0.0 {
