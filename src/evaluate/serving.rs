@@ -358,7 +358,7 @@ fn kept_open(serving: &Serving, request: &Request, state: &SteadyState, replicas
     match serving.arrivals {
         Arrivals::Concurrency(open) if !prompts => Some(f64::from(open) / replicas as f64),
         Arrivals::Most if prompts => {
-            let whole = state.ttft + (state.tpot - state.stall / 2.0) * request.output;
+            let whole = state.ttft + state.tpot * (request.output - 1.0) - state.stall * (request.output / 2.0);
             Some(RequestRate::new(state.requests_per_second).over(whole))
         }
         _ => None,

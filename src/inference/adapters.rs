@@ -106,26 +106,29 @@ fn with_turns(popularity: &Popularity, places: f64, room: f64) -> f64 {
     crossing(|requests| taken(requests) - places, 0.0, high)
 }
 
-/// Of so many requests that are open, those that wait for a place of their adapter, of which there are so many beside room for so many
-/// requests, and the share of all requests that do.
+/// Of so many requests that are open, those that wait for a place of their adapter, of which there are so many, and the share of all
+/// requests that do. There is room for so many beside, and with more than `turns` in the engine not every adapter has its turn.
 ///
-/// Each that ends is followed by another, of any adapter, so that as many are in the engine as leave the others waiting by Little's law,
-/// and no more than there is room for: beyond that they wait for room. Met within 5% of a simulation request by request.
-fn of_open(popularity: &Popularity, places: f64, (open, room): (f64, f64)) -> (f64, f64) {
+/// Each that ends is followed by another, of any adapter, so that as many are in the engine as leave the others waiting by Little's law.
+/// No more than there is room for: beyond that they wait for room. And no more than leave each adapter its turn: beyond that they wait for
+/// their places. Met within 5% of a simulation request by request up to some ten that are open for each adapter, and from there the less
+/// well the fewer places there are: requests of an adapter that has its place are followed by fewer of its own as they end, so that it
+/// gives the place away sooner than where they come at a rate.
+fn of_open(popularity: &Popularity, places: f64, (open, room, turns): (f64, f64, f64)) -> (f64, f64) {
     let waiting = |here: f64| {
         let PassedOver { share, wait } = PassedOver::of(popularity, places, here);
         (here * share * wait, share)
     };
-    let most = open.min(room);
+    let most = open.min(room).min(turns);
     let (without, share) = waiting(most);
-    if without <= 0.0 || without.is_finite() && most + without <= open {
+    if without <= 0.0 {
         return (without, share);
     }
-    // Of adapters with so many requests that some are there at all times none is given away: too many in the engine.
-    let over = |here: f64| {
-        let (others, _) = waiting(here);
-        if others.is_finite() { here + others - open } else { open }
-    };
+    if most + without <= open {
+        return (if turns < room { open - most } else { without }, share);
+    }
+    // They grow as an exponential of those in the engine.
+    let over = |here: f64| ((here + waiting(here).0) / open).ln();
     let here = crossing(over, LEAST.min(most), most);
     (open - here, waiting(here).1)
 }
@@ -143,7 +146,8 @@ impl Replica<'_> {
         let Some(adapters) = self.features.adapters.filter(|adapters| adapters.passed_over) else { return (0.0, 0.0) };
         let of_group = adapters.parts / f64::from(self.spread.attention_data);
         let places = adapters.resident * adapters.parts;
-        let (waiting, share) = of_open(adapters.popularity, places, (open * of_group, room * of_group));
+        let [open, room, turns] = [open, room, self.with_turns(room)].map(|requests| requests * of_group);
+        let (waiting, share) = of_open(adapters.popularity, places, (open, room, turns));
         (waiting / of_group, share)
     }
 
@@ -319,12 +323,41 @@ mod tests {
         {
             let popularity = Popularity::zipf(adapters as f64, 0.0);
             let due = simulated_open(adapters, places, open);
-            let (waiting, share) = of_open(&popularity, places as f64, (open as f64, f64::INFINITY));
+            let (waiting, share) = of_open(&popularity, places as f64, (open as f64, f64::INFINITY, f64::INFINITY));
             let found = open as f64 - waiting;
             assert!((found / due - 1.0).abs() < 0.05, "{adapters} {places} {open}: {found} {due}");
             // No more wait for a place than there is room beside, and all that are open where there is room for fewer.
-            let (less, _) = of_open(&popularity, places as f64, (open as f64, found / 2.0));
+            let (less, _) = of_open(&popularity, places as f64, (open as f64, found / 2.0, f64::INFINITY));
             assert!(share > 0.1 && less < waiting, "{share} {less} {waiting}");
+        }
+    }
+
+    #[test]
+    fn more_that_are_open_never_leave_fewer_waiting() {
+        for (adapters, exponent, places) in
+            [(5.0, 0.0, 1.0), (2.0, 0.0, 1.0), (6.0, 0.0, 4.0), (10.0, 1.0, 4.0), (100.0, 1.0, 16.0), (400.0, 0.0, 8.0)]
+        {
+            let (popularity, room) = (Popularity::zipf(adapters, exponent), 800.0);
+            let turns = with_turns(&popularity, places, room);
+            let of = |open: f64| of_open(&popularity, places, (open, room, turns));
+            let (mut open, mut before) = (1.0, (1.0, 0.0));
+            while open < 1e6 {
+                let (waiting, share) = of(open);
+                let here = open - waiting;
+                assert!(
+                    waiting >= before.1 && here >= before.0 * (1.0 - 1e-9),
+                    "{adapters} {places} {open}: {waiting}"
+                );
+                // Of some more, no more than those are in the engine; where others wait for places none do for room.
+                let taken = |here: f64| here.min(room);
+                assert!(
+                    taken(here) <= taken(before.0) * 1.05 + 1e-9 && (waiting > 0.0) == (share > 0.0),
+                    "{adapters} {open}: {here}"
+                );
+                assert!(turns >= room || here <= turns * (1.0 + 1e-9), "{adapters} {places} {open}: {here} {turns}");
+                (open, before) = (open * 1.05, (here, waiting));
+            }
+            assert!(turns >= room || before.0 > 0.99 * turns, "{adapters} {places}: {before:?} {turns}");
         }
     }
 

@@ -72,7 +72,8 @@ impl Latencies {
             p99: of.p99 + longest * 0.99,
         };
         let first_token = behind(self.first_token, last + taken_in);
-        Self { first_token, whole: behind(self.whole, last), ..self }
+        // No answer ends before it begins.
+        Self { first_token, whole: behind(self.whole, last).at_least(&first_token), ..self }
     }
 }
 

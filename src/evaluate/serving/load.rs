@@ -50,13 +50,17 @@ pub(super) fn together(
             if let Some(all) = serving.terms.prompts {
                 let whole = replica.taken(request, within.room, each);
                 let last = whole.saturating_sub(replica.taken(request, within.room, within.room.requests));
-                let served = RequestRate::of(f64::from(all) / per_replica, whole);
                 let waits = if request.decodes() {
                     (last, state.stall * request.output)
                 } else {
                     (whole.saturating_sub(state.prefill), Seconds::ZERO)
                 };
-                (state.in_waves(served, waits), latencies.in_waves(waits))
+                // The last wave's answers come to clients later than its steps end: the host takes requests in before the first.
+                let of_last = waits.0 + state.ttft + state.tpot * (request.output - 1.0);
+                let latencies = latencies.in_waves(waits);
+                let whole = whole.max(of_last).max(latencies.whole.p99);
+                let served = RequestRate::of(f64::from(all) / per_replica, whole);
+                (state.in_waves(served, waits), latencies)
             } else {
                 let bound = filled.beside_chunks < within.room.requests;
                 let most = if bound { filled.most } else { state.rate() };
