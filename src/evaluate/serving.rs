@@ -328,7 +328,7 @@ fn answered(
         max_concurrency,
         request,
         state,
-        open: kept_open(serving, &request, &state, replicas),
+        open: kept_open(serving, &state, &latencies, replicas),
         batch_bound,
         at_once: holding.at_once(),
         latencies,
@@ -353,13 +353,13 @@ fn idle_beside(arrivals: Arrivals, busiest: f64, servers: u64) -> f64 {
 
 /// Requests open for each replica, where that does not follow from the mean latencies of a request: where so many are kept open, or
 /// all are there from the start and wait in first tokens for prompts that tokens of others wait for too.
-fn kept_open(serving: &Serving, request: &Request, state: &SteadyState, replicas: u64) -> Option<f64> {
+fn kept_open(serving: &Serving, state: &SteadyState, latencies: &Latencies, replicas: u64) -> Option<f64> {
     let prompts = serving.terms.prompts.is_some();
     match serving.arrivals {
         Arrivals::Concurrency(open) if !prompts => Some(f64::from(open) / replicas as f64),
         Arrivals::Most if prompts => {
-            let whole = state.ttft + state.tpot * (request.output - 1.0) - state.stall * (request.output / 2.0);
-            Some(RequestRate::new(state.requests_per_second).over(whole))
+            // Evenly about it, for all are of one length.
+            Some(RequestRate::new(state.requests_per_second).over(latencies.whole.p50))
         }
         _ => None,
     }

@@ -61,6 +61,12 @@ impl Quantiles {
 }
 
 impl Latencies {
+    /// The same where each whole request takes so long.
+    #[must_use]
+    pub fn of_one_length(self, whole: Seconds) -> Self {
+        Self { whole: Quantiles::of(|_| whole), ..self }
+    }
+
     /// The same of requests that are all there from the start: each waits for the waves before its own, of which the last begins so
     /// late, and its first token for prompts before it, the last of which is taken in so much later; as many begin at any time. An
     /// answer's last token waits for all prompts of its wave as it is.

@@ -173,7 +173,12 @@ impl Replica<'_> {
         }
     }
 
-    /// Time that `count` such requests take, all there from the start.
+    /// From when a request comes until its prefill begins, where nothing is before it.
+    pub const fn taken_in(&self) -> Seconds {
+        self.hardware.first_token
+    }
+
+    /// Time that `count` such requests take of the engine, all there from the start.
     ///
     /// Prompts are few beside answers' steps, so that those that begin together end together: the batch is full but for the
     /// last wave, which is what is left, and whose prompts are taken in beside the one before it.

@@ -196,7 +196,8 @@ fn prompts_that_are_all_there_take_as_long_as_their_waves() {
         if (batch - each).abs() < 1e-9 {
             // One wave: all are in decode at once, and the last token of each is made at its end.
             let alone = figure(&of(1.0), "ttft_s");
-            assert!((whole / (alone + tpot * 511.0) - 1.0).abs() < 0.005, "{prompts}: {whole} {tpot}");
+            let decode = tpot * 512.0;
+            assert!(whole > decode && whole < decode + alone, "{prompts}: {whole} {decode} {alone}");
             // First tokens come as prompts are taken in, one behind the other.
             let [p50, p99] = ["ttft_p50_s", "ttft_p99_s"].map(|key| figure(&json, key));
             assert!(ttft - alone <= 0.5 * each * alone && p99 - alone <= each * alone, "{prompts}: {ttft} {p99}");

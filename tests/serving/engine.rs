@@ -311,6 +311,30 @@ fn at_a_rate_all_adapters_have_their_turn_or_it_is_refused() {
 }
 
 #[test]
+fn however_many_are_open_some_wait_for_places_of_adapters() {
+    for (count, places) in [(5, 1), (6, 4)] {
+        let adapters = format!("serving.adapters={{ count = {count}, rank = 16, resident = {places} }}");
+        let (mut open, mut before, mut waited) = (16, 0.0, 0.0);
+        while open < 200_000 {
+            let (code, json, stderr) = eval(&[&adapters, &format!("serving.arrivals={{ concurrency = {open} }}")]);
+            assert_eq!(code, 0, "{stderr}");
+            let [served, most, first] =
+                ["requests_per_s", "most_requests_per_s", "ttft_s"].map(|key| figure(&json, key));
+            // Half as many more end half as many more at most, wait no less, and are no more than have their turn.
+            let near = 1.0 + 1e-6;
+            assert!(
+                served * near >= before && served <= most * near,
+                "{count} {places} {open}: {served} {before} {most}"
+            );
+            assert!(before <= 0.0 || served <= before * 1.5 * near, "{count} {places} {open}: {served} {before}");
+            assert!(first * near >= waited, "{count} {places} {open}: {first} {waited}");
+            (open, before, waited) = (open * 3 / 2, served, first);
+        }
+        assert!(waited > 100.0, "{waited}");
+    }
+}
+
+#[test]
 fn more_requests_for_adapters_without_a_place_never_take_fewer_gpus() {
     let of = |rate: u32| {
         let sets = [

@@ -55,10 +55,11 @@ pub(super) fn together(
                 } else {
                     (whole.saturating_sub(state.prefill), Seconds::ZERO)
                 };
-                // The last wave's answers come to clients later than its steps end: the host takes requests in before the first.
-                let of_last = waits.0 + state.ttft + state.tpot * (request.output - 1.0);
-                let latencies = latencies.in_waves(waits);
-                let whole = whole.max(of_last).max(latencies.whole.p99);
+                // Behind the host, which takes requests in, and all prompts of its wave, its own among them.
+                let host = replica.taken_in();
+                let answer = if request.decodes() { host + state.tpot * request.output } else { latencies.whole.p50 };
+                let latencies = latencies.of_one_length(answer).in_waves(waits);
+                let whole = (whole + host).max(latencies.whole.p99);
                 let served = RequestRate::of(f64::from(all) / per_replica, whole);
                 (state.in_waves(served, waits), latencies)
             } else {
