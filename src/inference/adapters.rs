@@ -111,7 +111,7 @@ fn with_turns(popularity: &Popularity, places: f64, room: f64) -> f64 {
 ///
 /// Each that ends is followed by another, of any adapter, so that as many are in the engine as leave the others waiting by Little's law.
 /// No more than there is room for: beyond that they wait for room. And no more than leave each adapter its turn: beyond that they wait for
-/// their places. Met within 5% of a simulation request by request up to some ten that are open for each adapter, and from there the less
+/// their places. Met within 5% of a simulation request by request up to some five that are open for each adapter, and from there the less
 /// well the fewer places there are: requests of an adapter that has its place are followed by fewer of its own as they end, so that it
 /// gives the place away sooner than where they come at a rate.
 fn of_open(popularity: &Popularity, places: f64, (open, room, turns): (f64, f64, f64)) -> (f64, f64) {

@@ -213,9 +213,9 @@ fn prompts_that_are_all_there_take_as_long_as_their_waves() {
     }
     // Of answers of few tokens the host's part is the larger.
     for (output, prompts) in [(1, 1.0), (1, 100.0), (1, 3_000.0), (2, 1.0), (2, 100.0), (2, 3_000.0), (16, 17.0)] {
-        let settings =
-            [format!("serving.output_tokens={output}"), format!("serving.arrivals={{ prompts = {prompts} }}")];
-        let (code, json, stderr) = eval(&settings.each_ref().map(String::as_str));
+        let lengths = format!("serving.output_tokens={output}");
+        let all = format!("serving.arrivals={{ prompts = {prompts} }}");
+        let (code, json, stderr) = eval(&["serving.input_tokens=1024", "serving.prefix_hit=0", &lengths, &all]);
         assert_eq!(code, 0, "{stderr}");
         let [served, open, first, last] =
             ["requests_per_s", "open_count", "ttft_p99_s", "e2e_p99_s"].map(|key| figure(&json, key));

@@ -51,7 +51,8 @@ pub(super) fn together(
                 let whole = replica.taken(request, within.room, each);
                 let last = whole.saturating_sub(replica.taken(request, within.room, within.room.requests));
                 let waits = if request.decodes() {
-                    (last, state.stall * request.output)
+                    // For the prompts of its wave but its own.
+                    (last, state.stall * (request.output * (1.0 - state.batch.max(1.0).recip())))
                 } else {
                     (whole.saturating_sub(state.prefill), Seconds::ZERO)
                 };
