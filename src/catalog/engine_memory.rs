@@ -18,6 +18,18 @@ choices! {
     }
 }
 
+choices! {
+    /// How the pages of layers that keep different tokens share a pool.
+    pub enum Paging {
+        /// Each kind of layer has pages of its own and gives them back when its window has passed: the least.
+        PerLayer = "per-layer",
+        /// Every layer keeps every token: engines whose cache manager knows one kind of layer.
+        AllTokens = "all-tokens",
+        /// Every layer keeps every token in pages of one size, that of the layer which needs most: the most.
+        UnifiedPages = "unified-pages",
+    }
+}
+
 /// What a serving engine keeps, and how it sizes the cache.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EngineMemory {
@@ -29,6 +41,11 @@ pub struct EngineMemory {
     pub headroom: Option<Headroom>,
     /// What versions do otherwise.
     pub otherwise: Vec<OtherVersions>,
+    /// How layers that keep different tokens share the cache.
+    pub paging: Paging,
+    /// Whether layers that attend within chunks do so here; they attend to all tokens, and keep them, where the engine does not know
+    /// of chunks.
+    pub attends_in_chunks: bool,
     /// Tokens of a block of the cache.
     pub block: u32,
     /// Tokens of a forward pass at most, by default.
@@ -128,6 +145,10 @@ pub struct OtherVersions {
     pub gathers: Option<bool>,
     /// Whether requests for adapters are taken in turn.
     pub adapters_in_turn: Option<bool>,
+    /// How layers share the cache.
+    pub paging: Option<Paging>,
+    /// Whether layers that attend within chunks do so here.
+    pub attends_in_chunks: Option<bool>,
 }
 
 impl OtherVersions {
@@ -149,6 +170,8 @@ impl EngineMemory {
             found.exchange = other.exchange.unwrap_or(found.exchange);
             found.gathers = other.gathers.unwrap_or(found.gathers);
             found.adapters_in_turn = other.adapters_in_turn.unwrap_or(found.adapters_in_turn);
+            found.paging = other.paging.unwrap_or(found.paging);
+            found.attends_in_chunks = other.attends_in_chunks.unwrap_or(found.attends_in_chunks);
         }
         found
     }
@@ -183,6 +206,8 @@ impl FromNode for EngineMemory {
                 fraction: reader.optional("fraction"),
                 headroom: reader.optional("headroom"),
                 otherwise: reader.optional("otherwise").unwrap_or_default(),
+                paging: reader.or("paging", Paging::PerLayer),
+                attends_in_chunks: reader.or("attends_in_chunks", true),
                 block: reader.get("block"),
                 batched_tokens: reader.get("batched_tokens"),
                 requests: reader.get("requests"),
@@ -249,6 +274,8 @@ impl FromNode for OtherVersions {
                 exchange: reader.optional("exchange"),
                 gathers: reader.optional("gathers"),
                 adapters_in_turn: reader.optional("adapters_in_turn"),
+                paging: reader.optional("paging"),
+                attends_in_chunks: reader.optional("attends_in_chunks"),
             };
             if found.before.is_some() == found.from.is_some() {
                 let message = format!("`{path}` does not say which versions it is about");

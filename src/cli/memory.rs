@@ -10,6 +10,7 @@ use super::model::{CacheArguments, find, number_format};
 use super::options::Format;
 use super::{Answer, Session};
 use crate::catalog::Catalog;
+use crate::catalog::engine_memory::EngineMemory;
 use crate::catalog::engine_version::EngineVersion;
 use crate::catalog::model::{Format as NumberFormat, Formats, Model, ModuleFormat};
 use crate::diagnostics::{Code, Diagnostic, Span};
@@ -25,7 +26,7 @@ use crate::report::{
 use crate::scenario::{Cluster, MemoryJob, Scenario, ScenarioFile, Serving};
 use crate::search;
 use crate::units::{Bytes, Fraction, Quantity, brief};
-use crate::workload::Layers;
+use crate::workload::{Layers, attend_to_all};
 
 /// The most ranks of an axis that are taken.
 const MOST_RANKS: i64 = 65_536;
@@ -107,9 +108,9 @@ pub(super) struct Memory {
     /// Requests that the engine takes at once at most, each with a row of logits [default: the engine's own]
     #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_num_seqs: Option<u32>,
-    /// How layers that keep different tokens share pages
-    #[arg(long, value_parser = pagings(), default_value = "per-layer")]
-    paging: Paging,
+    /// How layers that keep different tokens share pages [default: the engine's]
+    #[arg(long, value_parser = pagings())]
+    paging: Option<Paging>,
     /// Tokens of a request at its longest, prompt and answer [default: 8192, or what the engine takes where that is less]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=MOST_TOKENS))]
     context: Option<u64>,
@@ -162,7 +163,11 @@ impl Memory {
         let catalog = session.catalog();
         let (accelerator, capacity) = accelerator(self.accelerator.as_deref()?, &catalog, session)?;
         let allowance = catalog.memory_allowances.get("cuda")?;
-        let mut engine = self.engine(&catalog, (&accelerator, capacity), session)?;
+        let rules = self.rules(&catalog, session)?;
+        if !rules.attends_in_chunks {
+            attend_to_all(&mut model);
+        }
+        let mut engine = self.engine(&rules, (&accelerator, capacity), session)?;
         if let Some(format) = self.weights {
             requantise(&mut model, format);
         }
@@ -328,7 +333,7 @@ impl Memory {
         reply(session, fit.fits(), &page, || training_memory_json(&wanted.title, &fit), csv)
     }
 
-    fn engine(&self, catalog: &Catalog, (device, capacity): (&str, Bytes), session: &Session) -> Option<Engine> {
+    fn rules(&self, catalog: &Catalog, session: &Session) -> Option<EngineMemory> {
         let allowance = catalog.memory_allowances.get("cuda")?;
         let Some(memory) = allowance.engines.get(&self.engine) else {
             let known: Vec<&str> = allowance.engines.keys().map(String::as_str).collect();
@@ -337,7 +342,11 @@ impl Memory {
             session.sink.push(Diagnostic::new(Code::UnknownWord, message).hint(hint));
             return None;
         };
-        let engine = Engine::new(&memory.of_version(self.engine_version), device, capacity);
+        Some(memory.of_version(self.engine_version))
+    }
+
+    fn engine(&self, rules: &EngineMemory, (device, capacity): (&str, Bytes), session: &Session) -> Option<Engine> {
+        let engine = Engine::new(rules, device, capacity);
         let fraction = match self.fraction {
             None => engine.fraction,
             Some(share) => Fraction::new(share).map(Some).or_else(|| {
@@ -347,7 +356,7 @@ impl Memory {
             })?,
         };
         let pages = Pages {
-            paging: self.paging,
+            paging: self.paging.unwrap_or(engine.pages.paging),
             block: self.block.unwrap_or(engine.pages.block).max(1),
             batched_tokens: self.batched_tokens.unwrap_or(engine.pages.batched_tokens),
         };

@@ -39,4 +39,4 @@ pub use requests::{Answers, Call, Cut, LengthShapes, Moments, Point, Recorded, R
 pub use tenants::{TenantClass, Tenants, replicas};
 pub use training::{CheckpointMode, GradientPrecision, Offload, Optimizer, Precision, TrainingJob};
 pub use transformer::{AttentionCount, Experts, LayerFlops, LayerKind, LayerParameters, Parameters, Transformer};
-pub use weights::{module_bits, requantise, weight_bytes};
+pub use weights::{attend_to_all, module_bits, requantise, weight_bytes};

@@ -1,7 +1,7 @@
 //! Bytes of a model's weights, each module in its own format.
 
 use super::census;
-use crate::catalog::model::{Block, Feed, Format, Formats, Mixer, Model, Module, ModuleFormat};
+use crate::catalog::model::{Block, Feed, Format, Formats, Mixer, Model, Module, ModuleFormat, Span};
 use crate::units::Bytes;
 
 /// Layers of a model that have that module.
@@ -36,6 +36,18 @@ pub fn weight_bytes(model: &Model) -> impl Iterator<Item = (Module, Bytes)> {
     Module::ALL
         .iter()
         .map(move |module| (*module, Bytes::new(census.of(*module) as f64 * module_bits(model, *module) / 8.0)))
+}
+
+/// Has layers that attend within chunks attend to all tokens, as they do on an engine that does not know of chunks.
+pub fn attend_to_all(model: &mut Model) {
+    for block in &mut model.blocks {
+        if let Mixer::Attention(attention) = &mut block.mixer
+            && attention.span == Span::Chunk
+        {
+            attention.span = Span::Full;
+            attention.window = 0;
+        }
+    }
 }
 
 /// Gives a model's projections one format; tables, routers and norms keep the base format.

@@ -1,6 +1,6 @@
 //! A serving engine's memory beside weights and cache, and the pool that is left for the cache.
 
-use super::{Pages, Paging, ServingLayout};
+use super::{Pages, ServingLayout};
 use crate::catalog::engine_memory::{EngineMemory, Headroom, PoolRule};
 use crate::catalog::model::{Feed, Model, Module, MoeBlock};
 use crate::units::{Bytes, Fraction};
@@ -55,7 +55,7 @@ impl Engine {
             fraction: memory.fraction,
             headroom: memory.headroom.unwrap_or_default(),
             capacity,
-            pages: Pages { paging: Paging::PerLayer, block: memory.block, batched_tokens },
+            pages: Pages { paging: memory.paging, block: memory.block, batched_tokens },
             requests,
             at_once: memory.running.unwrap_or(requests),
             prompt_logprobs: false,

@@ -7,11 +7,12 @@ mod weights;
 
 use crate::catalog::model::{Format, Model};
 
+pub use crate::catalog::engine_memory::Paging;
 pub use crate::parallelism::ServingLayout;
 
 pub use engine::Engine;
 pub use fit::{Fits, fits, largest_context, smallest_tensor};
-pub use sequence::{Pages, Paging, sequence_bytes};
+pub use sequence::{Pages, sequence_bytes};
 pub use weights::{rank_layers, rank_weights};
 
 /// Formats of what a sequence keeps.

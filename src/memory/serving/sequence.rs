@@ -1,22 +1,10 @@
 //! Bytes that one sequence takes of the cache.
 
 use super::{CacheFormats, ServingLayout};
+use crate::catalog::engine_memory::Paging;
 use crate::catalog::model::Model;
-use crate::document::choices;
 use crate::units::{Bytes, to_integer};
 use crate::workload::{Keeps, LayerCache, layer_caches};
-
-choices! {
-    /// How the pages of layers that keep different tokens share a pool.
-    pub enum Paging {
-        /// Each kind of layer has pages of its own and gives them back when its window has passed: the least.
-        PerLayer = "per-layer",
-        /// Every layer keeps every token: engines whose cache manager knows one kind of layer.
-        AllTokens = "all-tokens",
-        /// Every layer keeps every token in pages of one size, that of the layer which needs most: the most.
-        UnifiedPages = "unified-pages",
-    }
-}
 
 /// How an engine lays the cache out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use crate::scenario::file::{
     ServingLayoutFile,
 };
 use crate::units::Fraction;
-use crate::workload::{LengthShapes, Moments, Requests, Tenants, requantise};
+use crate::workload::{LengthShapes, Moments, Requests, Tenants, attend_to_all, requantise};
 
 /// What is served, on which engine, and how a replica is spread.
 #[derive(Clone, Debug)]
@@ -150,6 +150,9 @@ pub(super) fn bind(
     }
     let entry = entry?;
     let mut model = entry.part.clone();
+    if !engine_memory.attends_in_chunks {
+        attend_to_all(&mut model);
+    }
     if let Some(format) = wanted.weights {
         requantise(&mut model, format);
     }

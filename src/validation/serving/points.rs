@@ -52,6 +52,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     let rounds = row.number("prompt_rounds")?.filter(|rounds| *rounds > 0.0).unwrap_or(WAVES);
     let fixed_length = !(DRAWN.contains(&asked_in) && DRAWN.contains(&asked_out));
     let version = row.text("source").and_then(|source| version_after(&engine, source));
+    named.run_by((&engine, version), catalog)?;
     let room = named.room(layout, (&engine, version), (input, output), None, catalog)?;
     filled.push(Fill {
         field: "arrivals",

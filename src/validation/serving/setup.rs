@@ -5,16 +5,17 @@ use std::sync::Arc;
 use super::benchmark::Benchmark;
 use super::scatter::{INDEPENDENT, scatter};
 use crate::calibration::{Deviation, MeasuredRun};
+use crate::catalog::engine_memory::EngineMemory;
 use crate::catalog::engine_version::EngineVersion;
 use crate::catalog::model::{Format, Model, Module, Number};
 use crate::catalog::serving_coverage::ServingCoverage;
 use crate::catalog::serving_efficiency::ServingEfficiency;
-use crate::catalog::{Accelerator, Catalog, Entry, Node};
+use crate::catalog::{Accelerator, Catalog, Entry, MemoryAllowance, Node};
 use crate::inference::{
     Coming, Features, HandOver, Hardware, Links, Load, MissingServing, ModelShape, Replica, Request, Room, Scratch,
     Separate, Speculation, Spread,
 };
-use crate::memory::serving::{CacheFormats, Engine, Pages, Paging, fits};
+use crate::memory::serving::{CacheFormats, Engine, fits};
 use crate::parallelism::ServingLayout;
 use crate::topology::Pairs;
 use crate::units::{Bandwidth, Bytes, Fraction, Seconds};
@@ -22,7 +23,7 @@ use crate::validation::LeaveOut;
 use crate::validation::aliases::{Aliases, ScriptedCache};
 use crate::validation::outcome::Fill;
 use crate::validation::table::Unusable;
-use crate::workload::{Moments, Requests, requantise};
+use crate::workload::{Moments, Requests, attend_to_all, requantise};
 
 /// What a figure measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -354,6 +355,21 @@ pub(super) struct Named {
     fraction: Option<Fraction>,
 }
 
+fn allowance(catalog: &Catalog) -> Result<&MemoryAllowance, Unusable> {
+    let entry = catalog.memory_allowances.get("cuda").ok_or_else(|| Unusable("no memory allowances".to_owned()))?;
+    Ok(&entry.part)
+}
+
+/// The memory rules of a version of an engine.
+fn engine_memory(
+    allowance: &MemoryAllowance,
+    (engine, version): (&str, Option<EngineVersion>),
+) -> Result<EngineMemory, Unusable> {
+    let rules = allowance.engines.get(engine);
+    let rules = rules.ok_or_else(|| Unusable(format!("no memory rules of engine {engine}")))?;
+    Ok(rules.of_version(version))
+}
+
 impl Named {
     /// Finds a model and an accelerator by their published names.
     pub(super) fn find(model: &str, gpu: &str, catalog: &Catalog, aliases: &Aliases) -> Result<Self, Unusable> {
@@ -372,6 +388,14 @@ impl Named {
             node,
             accelerator,
         })
+    }
+
+    /// Gives the model the attention that an engine computes for it.
+    pub(super) fn run_by(&mut self, run_by: (&str, Option<EngineVersion>), catalog: &Catalog) -> Result<(), Unusable> {
+        if !engine_memory(allowance(catalog)?, run_by)?.attends_in_chunks {
+            attend_to_all(&mut self.model);
+        }
+        Ok(())
     }
 
     /// Gives the model the formats of a published precision. The cache is in that of its own column (`fp8`, `bf16`); where the
@@ -426,17 +450,15 @@ impl Named {
     pub(super) fn room(
         &self,
         layout: ServingLayout,
-        (engine, version): (&str, Option<EngineVersion>),
+        run_by: (&str, Option<EngineVersion>),
         (input, output): (f64, f64),
         benchmark: Option<&Benchmark>,
         catalog: &Catalog,
     ) -> Result<Room, Unusable> {
         layout.check(&self.model).map_err(Unusable)?;
-        let allowance =
-            catalog.memory_allowances.get("cuda").ok_or_else(|| Unusable("no memory allowances".to_owned()))?;
-        let memory =
-            allowance.engines.get(engine).ok_or_else(|| Unusable(format!("no memory rules of engine {engine}")))?;
-        let engine = Engine::new(&memory.of_version(version), &self.accelerator.name, self.accelerator.memory_capacity);
+        let allowance = allowance(catalog)?;
+        let memory = engine_memory(allowance, run_by)?;
+        let engine = Engine::new(&memory, &self.accelerator.name, self.accelerator.memory_capacity);
         let usable = self.accelerator.memory_capacity.saturating_sub(allowance.driver_reserve.value);
         let formats = CacheFormats::of(&self.model);
         let held = if memory.rule == crate::catalog::engine_memory::PoolRule::OfFree {
@@ -446,8 +468,7 @@ impl Named {
         };
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tokens of a request")]
         let tokens = held.ceil() as u64;
-        let pages = Pages { paging: Paging::PerLayer, ..engine.pages };
-        let engine = Engine { pages, fraction: self.fraction.or(engine.fraction), ..engine };
+        let engine = Engine { fraction: self.fraction.or(engine.fraction), ..engine };
         let engine = benchmark.map_or(engine, |benchmark| benchmark.of(engine, &self.model));
         let found = fits(&self.model, &layout, &engine, &formats, usable, (tokens, 0));
         if found.pool < found.request || found.request <= Bytes::ZERO {

@@ -27,6 +27,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     let mut filled: Vec<Fill> =
         named.serve_in(row.needed("weight_precision")?, row.text("kv_cache"), None)?.into_iter().collect();
     let version = version_after(name, engine_text);
+    named.run_by((&engine, version), catalog)?;
     let mut layout = parse(row.needed("parallelism")?)?;
     if name == "TensorRT-LLM" && attends_apart(version) && layout.tensor > 1 && named.has_experts() {
         layout = ServingLayout { tensor: 1, attention_data: layout.tensor, expert: layout.tensor, ..layout };
