@@ -186,6 +186,56 @@ fn an_engine_s_share_of_memory_is_that_of_its_version_or_as_it_is_given() {
 }
 
 #[test]
+fn what_is_kept_of_windows_and_seen_of_chunks_is_by_engine_and_version() {
+    let of = |model: &str, engine: &str, version: &str, input: u32| {
+        let asked = [
+            "cluster.node=\"dgx-h200\"".to_owned(),
+            "cluster.accelerators=8".to_owned(),
+            format!("serving.model=\"{model}\""),
+            "serving.layout={ tensor = 8 }".to_owned(),
+            format!("serving.engine=\"{engine}\""),
+            format!("serving.engine_version=\"{version}\""),
+            format!("serving.input_tokens={input}"),
+            "serving.output_tokens=2016".to_owned(),
+            "serving.kv_cache=\"fp8\"".to_owned(),
+            "serving.prefix_hit=0".to_owned(),
+            "serving.arrivals={ concurrency = 16 }".to_owned(),
+        ];
+        let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+        let asked =
+            if model.starts_with("llama") { [&asked[..], &["serving.weights=\"fp8\""]].concat() } else { asked };
+        let (code, json, stderr) = eval(&asked);
+        assert_eq!(code, 0, "{model} by {engine} {version}: {stderr}");
+        json
+    };
+    let of_room = |json: &Value, request: f64| {
+        let each = json["memory"]["kv_cache_bytes"].as_f64().unwrap() / request;
+        (figure(json, "max_concurrency_count") - each.floor()).abs() < 0.5
+    };
+    // Of 22,016 tokens, 688 blocks of 32: keys and values of one head on each of eight ranks, in all 48 layers of Maverick, of which
+    // 36 attend within chunks of 8,192, and in all 36 of GPT-OSS, of which 18 have windows of 128.
+    let (maverick, gpt) = (48.0 * 2.0 * 128.0 * 22_016.0, 36.0 * 2.0 * 64.0 * 22_016.0);
+    for version in ["0.20", "0.21", "1.2"] {
+        assert!(of_room(&of("llama-4-maverick-17b-128e", "trtllm", version, 20_000), maverick), "{version}");
+    }
+    assert!(of_room(&of("gpt-oss-120b", "trtllm", "1.2", 20_000), gpt));
+    // vLLM gives back what is behind a window.
+    let freed = of("gpt-oss-120b", "vllm", "0.22", 20_000);
+    let all = freed["memory"]["kv_cache_bytes"].as_f64().unwrap() / gpt;
+    assert!(figure(&freed, "max_concurrency_count") > 1.2 * all);
+    // Before 0.21 a prompt attends to all of itself, and a token to all before it, in the 36 layers too.
+    let [before, since] = ["0.20", "0.21"].map(|version| of("llama-4-maverick-17b-128e", "trtllm", version, 20_000));
+    for figures in ["prefill_s", "decode_step_s"] {
+        assert!(figure(&before, figures) > 1.02 * figure(&since, figures), "{figures}");
+    }
+    // Nothing of it matters within a chunk.
+    let [before, since] = ["0.20", "0.21"].map(|version| of("llama-4-maverick-17b-128e", "trtllm", version, 5_000));
+    for figures in ["prefill_s", "decode_step_s", "max_concurrency_count"] {
+        assert!((figure(&before, figures) / figure(&since, figures) - 1.0).abs() < 1e-9, "{figures}");
+    }
+}
+
+#[test]
 fn adapters_take_memory_time_and_loads() {
     let rate = "serving.arrivals={ rate = \"20 request/s\" }";
     let of = |adapters: &str| {
