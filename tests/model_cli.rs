@@ -126,6 +126,29 @@ fn serving_memory_says_what_fits() {
 }
 
 #[test]
+fn windows_are_kept_as_the_engine_does_unless_it_is_said_otherwise() {
+    let room = |model: &str, settings: &[&str]| {
+        let serve =
+            ["memory", "--model", model, "--accelerator", "h200-sxm-141gb", "--tensor", "8", "--context", "65536"];
+        let kept = ["--kv-cache", "fp8", "--weights", "fp8", "--engine"];
+        json(&[&serve[..], &kept[..], settings].concat(), 0)["max_concurrency_count"].as_u64().unwrap()
+    };
+    let [all, windows] = [&["--paging", "all-tokens"], &["--paging", "per-layer"]].map(|paging| &paging[..]);
+    let with = |engine: &[&'static str], paging: &[&'static str]| [engine, paging].concat();
+    // Half of GPT-OSS's layers have windows of 128 tokens.
+    let gpt = |settings: &[&str]| room("gpt-oss-120b", settings);
+    let trtllm = ["trtllm"];
+    assert_eq!(gpt(&trtllm), gpt(&with(&trtllm, all)));
+    assert!(gpt(&with(&trtllm, windows)) as f64 > 1.5 * gpt(&trtllm) as f64);
+    assert_eq!(gpt(&["vllm"]), gpt(&with(&["vllm"], windows)));
+    // TensorRT-LLM 0.20 does not know of Llama 4's chunks, so that there is nothing to give back.
+    let llama = |settings: &[&str]| room("llama-4-maverick-17b-128e", settings);
+    let [before, since] = ["0.20", "0.21"].map(|version| ["trtllm", "--engine-version", version]);
+    assert_eq!(llama(&before), llama(&with(&before, windows)));
+    assert!(llama(&with(&since, windows)) > llama(&since));
+}
+
+#[test]
 fn an_engine_takes_no_more_requests_than_it_is_told() {
     let serve = ["memory", "--model", "llama-3.1-70b", "--accelerator", "h100-sxm-80gb", "--tensor", "4"];
     let room = json(&serve, 0)["max_concurrency_count"].as_u64().unwrap();

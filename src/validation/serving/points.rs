@@ -54,11 +54,8 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     let version = row.text("source").and_then(|source| version_after(&engine, source));
     named.run_by((&engine, version), catalog)?;
     let room = named.room(layout, (&engine, version), (input, output), None, catalog)?;
-    filled.push(Fill {
-        field: "arrivals",
-        value: format!("a burst, {rounds} rounds"),
-        rule: "benchmarks send ten prompts for each open request".to_owned(),
-    });
+    let rule = "benchmarks send ten prompts for each open request".to_owned();
+    filled.push(Fill { field: "arrivals", value: format!("a burst, {rounds} rounds"), rule });
     // TensorRT-LLM's attention_dp_config, as its documents and InferenceX's scripts have it: enable_balance, timeout_iters of 60.
     let balance = (engine == "trtllm" && layout.attention_data > 1 && !pools).then_some(BALANCED);
     if let Some(steps) = balance {
