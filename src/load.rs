@@ -282,7 +282,7 @@ fn node(source: &Spanned<DeValue<'_>>, file: FileId, sink: &Sink) -> Node {
                         .hint("write it with an exponent, such as 1e20, or in a larger unit"),
                 );
             }
-            Value::Integer(whole.unwrap_or_default())
+            whole.map_or_else(|_| Value::Float(number.as_str().parse().unwrap_or(f64::MAX)), Value::Integer)
         }
         DeValue::Float(number) => Value::Float(number.as_str().replace('_', "").parse().unwrap_or(f64::NAN)),
         DeValue::Boolean(value) => Value::Boolean(*value),

@@ -285,3 +285,28 @@ fn counts_of_commands_have_bounds() {
         );
     }
 }
+
+#[test]
+fn mistakes_of_serving_stand_at_their_keys_and_once() {
+    let served = "scenarios/serve-llama3.1-70b-64-h100.toml";
+    let with = |set: &[&str]| {
+        let set: Vec<&str> = set.iter().flat_map(|setting| ["--set", setting]).collect();
+        let answer = run(&[&["eval", served][..], &set].concat());
+        assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{}", answer.stderr);
+        answer.stderr
+    };
+    let tenants = "serving.tenants={ count = 10, mean = \"1 request/s\", peak = \"3 request/s\" }";
+    let told = with(&[tenants, "serving.arrivals=tenants", "serving.peak_to_mean=2"]);
+    assert!(told.contains("follows from `serving.tenants`") && told.contains("| serving.peak_to_mean=2"), "{told}");
+    let told = with(&["serving.arrivals=max", "serving.peak_to_mean=2"]);
+    assert!(told.contains("is of requests that come at a rate") && told.contains("| serving.peak_to_mean=2"), "{told}");
+    let pools = "serving.layout={ prefill = { tensor = 4 }, decode = { tensor = 4 } }";
+    let told = with(&["serving.output_tokens=1", pools]);
+    assert!(told.contains("| serving.output_tokens=1") && told.contains("| serving.layout={"), "{told}");
+    assert!(!told.contains("| [serving]"), "{told}");
+    let told = with(&["serving.output_tokens=100000000000000000000"]);
+    assert_eq!(told.matches("error[").count(), 1, "{told}");
+    assert!(told.contains("the whole number is too large"), "{told}");
+    let told = with(&["serving.prefix_hit=1.1"]);
+    assert!(told.contains("1.1% is 0.011\n"), "{told}");
+}

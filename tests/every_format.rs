@@ -195,13 +195,52 @@ fn commands_that_the_readme_names_are_all_asked_or_write_one_thing_only() {
 #[test]
 fn the_ending_of_a_file_is_its_format() {
     let dir = tempfile::tempdir().unwrap();
-    for (name, format) in [("a.json", "json"), ("a.csv", "csv"), ("a.md", "md"), ("a.txt", "table")] {
-        let file = dir.path().join(name);
-        assert_eq!(run(&["eval", MIXTRAL, "-o", text(&file)]).code, 0);
-        let same = std::fs::read_to_string(&file).unwrap() == run(&["eval", MIXTRAL, "--format", format]).stdout;
-        assert!(same, "{name}");
+    let swept = "sweep.axes=[{ key = \"cluster.accelerators\", values = [64, 128] }]";
+    for asked in [&["catalog", "list", "sites"][..], &["sweep", MIXTRAL, "--set", swept]] {
+        for (name, format) in [("a.json", "json"), ("a.CSV", "csv"), ("a.Md", "md"), ("a.txt", "table"), ("a", "table")]
+        {
+            let file = dir.path().join(name);
+            assert_eq!(run(&[asked, &["-o", text(&file)]].concat()).code, 0);
+            let same = std::fs::read_to_string(&file).unwrap() == run(&[asked, &["--format", format]].concat()).stdout;
+            assert!(same, "{asked:?}: {name}");
+        }
     }
     let file = dir.path().join("b.json");
-    run(&["eval", MIXTRAL, "--format", "csv", "-o", text(&file)]);
-    assert!(std::fs::read_to_string(&file).unwrap().starts_with("title,"), "a format that is named is the format");
+    run(&["catalog", "list", "sites", "--format", "csv", "-o", text(&file)]);
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("id,"), "a format that is named is the format");
+}
+
+#[test]
+fn a_file_whose_ending_is_of_no_format_is_refused() {
+    let dir = files(&[("config.json", b"{}")]);
+    let config = dir.path().join("config.json");
+    let formats = "ends in .csv, .json, .md, .txt or in nothing, or say with --format what it is";
+    for (asked, ending, hint) in [
+        (&["eval", MIXTRAL][..], "parquet", formats),
+        (&["sweep", MIXTRAL], "parquet", formats),
+        (&["plan", SERVED], "XLSX", formats),
+        (&["catalog", "list"], "html", formats),
+        (&["model", "import", text(&config)], "csv", "ends in .toml or in nothing"),
+        (&["catalog", "freeze", "dgx-h100"], "json", "ends in .toml or in nothing"),
+        (&["schema", "scenario"], "md", "ends in .json or in nothing"),
+    ] {
+        let file = dir.path().join(format!("a.{ending}"));
+        let answer = run(&[asked, &["-o", text(&file)]].concat());
+        assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{asked:?}");
+        assert!(answer.stderr.contains(hint), "{}", answer.stderr);
+        assert!(answer.stderr.contains(&format!("not written as `.{}`", ending.to_lowercase())), "{}", answer.stderr);
+        assert!(!file.exists(), "{asked:?}");
+    }
+    // A format that is named is what is written, and these have none.
+    for asked in [&["catalog", "list", "sites", "--format", "csv"][..], &["completions", "fish"]] {
+        assert_eq!(run(&[asked, &["-o", text(&dir.path().join("a.tab"))]].concat()).code, 0, "{asked:?}");
+    }
+}
+
+#[test]
+fn a_dash_is_stdout() {
+    let asked = ["catalog", "list", "sites"];
+    let answer = run(&[&asked[..], &["-o", "-"]].concat());
+    assert_eq!((answer.code, answer.stdout), (0, run(&asked).stdout));
+    assert!(!Path::new(env!("CARGO_MANIFEST_DIR")).join("-").exists());
 }

@@ -107,3 +107,21 @@ fn limits_of_tenants_are_settings() {
     let tpot = settings["serving.tenants.limits.tpot_p95"].as_str().unwrap();
     assert!(tpot.ends_with(", 60 ms]"), "{tpot}");
 }
+
+#[test]
+fn a_limit_of_tenants_is_told_by_its_own_table() {
+    let classes = "serving.tenants={ count = 10, mean = \"1 request/s\", peak = \"3 request/s\", limits = { ttft_p95 = \"1 ms\" } }";
+    let of = |verb: &str, limits: &str, arrivals: &str| {
+        let set = ["--set", classes, "--set", limits, "--set", arrivals];
+        let answer = run(&[&[verb, SERVED], &set[..]].concat());
+        answer.stdout + &answer.stderr
+    };
+    let loose = "serving.limits={ tpot_p95 = \"1 ms\", ttft_p95 = \"9 s\" }";
+    let told = of("eval", loose, "serving.arrivals={ concurrency = 64 }");
+    assert!(told.contains("serving.tenants.limits.ttft_p95 of 1 ms is missed"), "{told}");
+    assert!(told.contains("serving.limits.tpot_p95 of 1 ms is missed"), "{told}");
+    let told = of("eval", "serving.limits={ tpot_p95 = \"9 s\" }", "serving.arrivals=max");
+    assert!(told.contains("serving.tenants.limits.ttft_p95 is 1 ms, and a replica"), "{told}");
+    let told = of("plan", "serving.limits={ tpot_p95 = \"9 s\" }", "serving.arrivals={ rate = \"20 request/s\" }");
+    assert!(told.contains("serving.tenants.limits.ttft_p95") && !told.contains("serving.limits.ttft_p95"), "{told}");
+}

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use super::calibrate_collectives::Collectives;
 use super::calibrate_serving::Serving;
 use super::network::{Network, NetworkArguments, gpus};
-use super::options::Format;
+use super::options::{ENDINGS, Format};
 use super::{Answer, Session};
 use crate::calibration::{LoggedRun, NcclLog, SetTitle, calibrate_collectives, fit_set, read_nccl_log};
 use crate::catalog::training_efficiency::TrainingEfficiency;
@@ -41,6 +41,18 @@ pub(super) enum Calibrate {
 }
 
 impl Calibrate {
+    /// What a file of the answer may end in.
+    pub(super) const fn endings(&self) -> &'static [&'static str] {
+        match self {
+            // What people get of logs is the catalog.
+            Self::NcclTests(_) => &["toml", "csv", "json", "md"],
+            Self::Training(_)
+            | Self::Collectives(Collectives { toml: true, .. })
+            | Self::Serving(Serving { toml: true, .. }) => &["toml"],
+            Self::Collectives(_) | Self::Serving(_) => &ENDINGS,
+        }
+    }
+
     pub(super) fn run(&self, session: Session) -> (Answer, Session) {
         match self {
             Self::Collectives(command) => command.run(session),

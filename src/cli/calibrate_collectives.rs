@@ -26,7 +26,7 @@ pub(super) struct Collectives {
     prior: String,
     /// Writes the fitted set as a file for DIR/efficiency/collectives of a catalog
     #[arg(long)]
-    toml: bool,
+    pub(super) toml: bool,
 }
 
 impl Collectives {

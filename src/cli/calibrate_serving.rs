@@ -28,7 +28,7 @@ pub(super) struct Serving {
     prior: String,
     /// Writes the fitted set as a file for DIR/efficiency/serving of a catalog
     #[arg(long)]
-    toml: bool,
+    pub(super) toml: bool,
 }
 
 impl Serving {

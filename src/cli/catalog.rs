@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
-use super::options::Format;
+use super::options::{ENDINGS, Format};
 use super::{Answer, Session};
 use crate::catalog::{Catalog as Known, Change, Condition, StalePrice, difference, named_by};
 use crate::diagnostics::{Code, Diagnostic, Sink, did_you_mean, did_you_mean_one_of};
@@ -63,6 +63,15 @@ pub(super) enum Catalog {
 }
 
 impl Catalog {
+    /// What a file of the answer may end in; a directory of several files may in anything.
+    pub(super) fn endings(&self) -> &'static [&'static str] {
+        match self {
+            Self::Freeze { ids, scenario: None, .. } if ids.len() == 1 => &["toml"],
+            Self::Freeze { .. } => &[],
+            _ => &ENDINGS,
+        }
+    }
+
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
         let documents = session.catalog_documents();
         let answer = match self {

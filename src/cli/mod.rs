@@ -32,7 +32,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use answer::Answer;
-use options::Options;
+use options::{ENDINGS, Options};
 use session::Session;
 
 /// Plan AI clusters: memory, speed, failures, parts, power and cost, on InfiniBand and on RoCEv2.
@@ -94,10 +94,29 @@ enum Command {
     Calibrate(calibrate::Calibrate),
 }
 
+impl Command {
+    /// What a file of the answer may end in; nothing where it has no format of its own.
+    fn endings(&self) -> &'static [&'static str] {
+        match self {
+            Self::Completions(_) | Self::Man(_) => &[],
+            Self::Schema(_) => &["json"],
+            Self::Merge(_) => &["csv"],
+            Self::Model(command) => command.endings(),
+            Self::Catalog(command) => command.endings(),
+            Self::Calibrate(command) => command.endings(),
+            _ => &ENDINGS,
+        }
+    }
+}
+
 /// Runs the program.
 pub fn run() -> ExitCode {
     let Arguments { options, command } = Arguments::parse();
     let session = Session::new(options);
+    session.takes_endings(command.endings());
+    if !session.sink.is_empty() {
+        return session.deliver(Answer::Mistaken);
+    }
     let (answer, session) = match command {
         Command::Eval(command) => command.run(session),
         Command::Explain(command) => command.run(session),

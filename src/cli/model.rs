@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::options::Format;
+use super::options::{ENDINGS, Format};
 use super::{Answer, Session};
 use crate::catalog::model::{Format as NumberFormat, Model};
 use crate::diagnostics::{Code, Diagnostic, Span};
@@ -69,6 +69,11 @@ pub(super) fn number_format(word: &str) -> Result<NumberFormat, String> {
 }
 
 impl ModelCommand {
+    /// What a file of the answer may end in.
+    pub(super) const fn endings(&self) -> &'static [&'static str] {
+        if self.action.is_some() { &["toml"] } else { &ENDINGS }
+    }
+
     pub(super) fn run(&self, mut session: Session) -> (Answer, Session) {
         if let Some(Action::Import { config, name }) = &self.action {
             session.writes_toml();

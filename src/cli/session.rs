@@ -28,7 +28,8 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(options: Options) -> Self {
+    pub(super) fn new(mut options: Options) -> Self {
+        options.output = options.output.filter(|path| path.as_os_str() != "-");
         let session = Self {
             format: options.wanted_format().unwrap_or(Format::Table),
             options,
@@ -46,6 +47,20 @@ impl Session {
     /// Reports an option that would change nothing.
     fn unused(&self, option: &str, why: &str, hint: &str) {
         let message = format!("`{option}` {why}");
+        self.sink.push(Diagnostic::new(Code::Inconsistent, message).hint(hint));
+    }
+
+    /// Reports a file whose ending is of none of the formats that the answer can have; where none are known, it has none.
+    pub(super) fn takes_endings(&self, known: &[&str]) {
+        let Some(ending) = self.options.ending() else { return };
+        let formats = known.contains(&"csv") && known.len() > 1;
+        if known.is_empty() || known.contains(&ending.as_str()) || formats && self.options.format.is_some() {
+            return;
+        }
+        let all = known.iter().map(|ending| format!(".{ending}")).collect::<Vec<_>>().join(", ");
+        let format = if formats { ", or say with --format what it is" } else { "" };
+        let message = format!("the answer is not written as `.{ending}`");
+        let hint = format!("name a file that ends in {all} or in nothing{format}");
         self.sink.push(Diagnostic::new(Code::Inconsistent, message).hint(hint));
     }
 

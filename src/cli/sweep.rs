@@ -110,7 +110,7 @@ impl SweepCommand {
         let answer = match reduction {
             Some((wanted, break_even)) => {
                 let reduced = reduce(&sweep, &wanted, size);
-                kept(&sweep, &reduced, &wanted, break_even.as_ref(), &session)
+                kept(&sweep, &reduced, &wanted, break_even.as_ref(), (self.format(&session), &session))
             }
             None => self.rows(&sweep, size, &catalog, &session),
         };
@@ -140,9 +140,9 @@ impl SweepCommand {
         sweep_figures(&all_figures().filter(named).collect::<Vec<_>>())
     }
 
-    /// How the answer is written: a file whose ending says nothing gets rows.
-    fn format(session: &Session) -> Format {
-        let usual = if session.options.output.is_some() { Format::Csv } else { Format::Table };
+    /// How the answer is written; parts that `merge` puts together are CSV.
+    fn format(&self, session: &Session) -> Format {
+        let usual = if self.shard.is_some() { Format::Csv } else { Format::Table };
         session.options.wanted_format().unwrap_or(usual)
     }
 
@@ -150,7 +150,7 @@ impl SweepCommand {
     fn wanted(&self, sweep: &Sweep<'_>, asked: &Asked, session: &Session) -> Option<(Wanted, Option<BreakEvenOf>)> {
         let own = self.top.is_none() && self.pareto.is_empty() && self.quantiles.is_empty();
         let grouped = !asked.groups.is_empty() || asked.break_even.is_some();
-        let rows = match Self::format(session) {
+        let rows = match self.format(session) {
             Format::Csv => true,
             Format::Json => session.options.output.is_some() || !grouped,
             Format::Table | Format::Md => false,
@@ -216,7 +216,7 @@ impl SweepCommand {
     /// All rows, or a part of them.
     fn rows(&self, sweep: &Sweep<'_>, size: u64, catalog: &Catalog, session: &Session) -> Answer {
         let rows = Rows { sweep, size, shard: self.shard, part_bytes: self.part_bytes };
-        write_rows(&rows, catalog, Self::format(session) == Format::Json, session)
+        write_rows(&rows, catalog, self.format(session) == Format::Json, session)
     }
 
     /// Reports options that do not go with what is kept, or with rows.
@@ -233,12 +233,8 @@ impl SweepCommand {
         if self.shard.is_some() && session.options.output.is_none() {
             report("a part needs a file of its own", "name it with -o");
         }
-        if self.shard.is_some() && Self::format(session) == Format::Json {
+        if self.shard.is_some() && self.format(session) == Format::Json {
             report("parts that `merge` puts together are CSV", "leave out --shard, or --format");
-        }
-        let extension = session.options.output.as_ref().and_then(|path| path.extension());
-        if !kept && extension.is_some_and(|extension| extension == "parquet") {
-            report("rows are written as CSV or JSON", "name a file that ends in .csv or .json");
         }
     }
 
@@ -288,9 +284,9 @@ fn kept(
     reduced: &Reduced,
     wanted: &Wanted,
     break_even: Option<&BreakEvenOf>,
-    session: &Session,
+    (format, session): (Format, &Session),
 ) -> Answer {
-    let data = match SweepCommand::format(session) {
+    let data = match format {
         Format::Json => sweep_json(sweep, reduced, break_even).into_bytes(),
         Format::Csv => sweep_csv(sweep, reduced, session.options.bom),
         Format::Table | Format::Md => session.page(&sweep_page(sweep, reduced, wanted, break_even)),

@@ -190,6 +190,11 @@ impl Sink {
         }
     }
 
+    /// Whether a mistake at that place is known already.
+    pub fn tells_of(&self, at: &Span) -> bool {
+        self.0.borrow().iter().any(|known| known.labels.iter().any(|(place, _)| place == at && *at != Span::default()))
+    }
+
     /// Whether there is none yet.
     pub fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()

@@ -6,7 +6,7 @@ use super::reader::{FromNode, Reader, outside};
 use super::schema::Schema;
 use super::value::{Date, Entry, Node, Value};
 use crate::diagnostics::{Code, Diagnostic, Sink};
-use crate::units::{Factor, Fraction, Quantity, Ranged, UnitError, brief};
+use crate::units::{Factor, Fraction, Quantity, Ranged, UnitError, brief, significant};
 
 /// The longest text that is taken, in bytes; no name, id or note has a tenth of it.
 const LONGEST: usize = 10_000;
@@ -139,7 +139,7 @@ impl FromNode for Fraction {
             }
             let message = format!("`{path}` is {}, and must be 0 to 1", brief(value));
             let hint = if value > 1.0 && value <= 100.0 {
-                format!("{value}% is {}", value / 100.0)
+                format!("{value}% is {}", significant(value / 100.0, 12))
             } else {
                 "it is a share: 0.3 is 30%".to_owned()
             };

@@ -139,8 +139,11 @@ impl Node {
         path.split('.').try_fold(self, |node, key| node.as_table()?.get(key))
     }
 
-    /// Reports that another kind of value was needed.
+    /// Reports that another kind of value was needed, unless it is told already what is wrong with this one.
     pub fn wrong_type(&self, path: &str, needed: &str, sink: &Sink) {
+        if sink.tells_of(&self.at) {
+            return;
+        }
         let diagnostic = Diagnostic::new(Code::WrongType, format!("`{path}` must be {needed}"))
             .at(&self.at, format!("this is {}", self.kind()));
         sink.push(diagnostic.hint(self.rewritten(needed)));

@@ -127,7 +127,7 @@ impl Evaluation {
     /// Limits of latencies that are not kept.
     pub fn missed_limits(&self) -> impl Iterator<Item = MissedLimit> {
         let served = self.serving.as_ref().zip(self.scenario.serving.as_ref());
-        served.into_iter().flat_map(|(point, serving)| point.all_missed(&serving.limits))
+        served.into_iter().flat_map(|(point, serving)| point.all_missed(serving))
     }
 
     /// The inputs of each group of figures, and how they were come by.

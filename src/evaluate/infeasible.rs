@@ -117,9 +117,11 @@ pub enum Infeasible {
     },
     /// A request by itself misses a limit of a latency.
     #[error(
-        "serving.limits.{key} is {limit}, and a replica with one request at once comes to {got}, {} more", *got - *limit
+        "{table}.{key} is {limit}, and a replica with one request at once comes to {got}, {} more", *got - *limit
     )]
     Limit {
+        /// The table that the limit is in.
+        table: &'static str,
         /// The limit's key.
         key: &'static str,
         /// The limit.
@@ -290,6 +292,42 @@ pub enum Infeasible {
     /// A part does not fit a rack of the site.
     #[error("{0}")]
     Racks(#[from] TooDense),
+}
+
+impl Infeasible {
+    /// What kind of reason it is, without its numbers.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::NoLayout(_) => "no layout works",
+            Self::Memory { .. } => "a stage does not fit in memory",
+            Self::HostMemory { .. } => "the host does not hold what is offloaded",
+            Self::Layout(_) | Self::Draft(_) | Self::SlicedRanks { .. } => "the layout cannot be spread",
+            Self::PartNode { .. } | Self::PartPod { .. } | Self::PartSite { .. } => "nodes would be part filled",
+            Self::Topology(_) | Self::NothingAbove { .. } | Self::SideNetwork { .. } => "the network cannot be built",
+            Self::Endless { .. } => "failures leave no progress",
+            Self::CheckpointTooSoon { .. } => "checkpoints are not stored in time",
+            Self::NoRequestFits { .. } | Self::NoForwardPass { .. } | Self::Prefill(_) => {
+                "a replica does not hold a request"
+            }
+            Self::Context { .. } => "requests are longer than what the engine takes",
+            Self::Overload { .. } => "more requests come than are served",
+            Self::Limit { .. } => "a request by itself misses a limit",
+            Self::PartReplica { .. }
+            | Self::PartPools { .. }
+            | Self::PartPool { .. }
+            | Self::NoReplicaLeft { .. }
+            | Self::NoWorker { .. } => "the accelerators make no whole replicas",
+            Self::Straddling { .. } => "replicas would lie in two scale-up domains",
+            Self::RoutedPools => "pools of prefill and decode do not send requests to their adapters",
+            Self::NothingToDecode => "answers are of one token: a pool of decode has nothing to do",
+            Self::PowerBudget { .. } => "more power is needed than there is",
+            Self::Racks(_) => "a part does not fit a rack",
+            Self::Serving(_) => "constants of serving are missing",
+            Self::Untimed(_) => "its time is not modelled",
+            Self::NotFinite { .. } => "a figure is no number that anything could be built by",
+            Self::Stage { reason, .. } => reason.kind(),
+        }
+    }
 }
 
 /// What replicas do, with how many there are.

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 
 use super::figure::Value;
 use super::metrics::metric;
-use super::number::finite;
+use super::number::{finite, whole_or_finite};
 use super::page::Grid;
 use super::sweep_words::{axis_text, short};
 use crate::sweep::{ABSENT, Column, Reduced, Sweep};
@@ -126,7 +126,7 @@ pub(super) fn object(sweep: &Sweep<'_>, reduced: &Reduced, groups: &[Column], ax
         let of: serde_json::Map<String, Json> =
             others.iter().zip(&turn.others).map(|(key, text)| ((*key).to_owned(), text.as_str().into())).collect();
         json!({ "of": of, "without": turn.without.map_or(Json::Null, finite), "value": value, "winner": winner,
-            "along": turn.along.iter().map(|(at, figure)| json!([finite(*at), finite(*figure)])).collect::<Vec<Json>>() })
+            "along": turn.along.iter().map(|(at, figure)| json!([whole_or_finite(*at), finite(*figure)])).collect::<Vec<Json>>() })
     };
     json!({ "variable": sweep.axes.columns[axis].key, "figure": sweep.figures[by].key,
         "turns": turns(sweep, reduced, groups, axis, by).iter().map(one).collect::<Vec<Json>>() })

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 use super::csv::{BYTE_ORDER_MARK, text};
 use super::figure::Unit;
 use super::metrics::metric;
-use super::number::finite;
+use super::number::{finite, whole_or_finite};
 use super::sweep_words::layout_toml;
 use crate::sweep::{ABSENT, Figure, Kept, LayoutKey, Row, Sweep};
 
@@ -206,7 +206,7 @@ pub(super) fn kept_object(sweep: &Sweep<'_>, row: &Kept) -> Map<String, Json> {
             ABSENT => Json::Null,
             number => {
                 let value = &column.values[number as usize];
-                value.number.map_or_else(|| value.text.as_str().into(), finite)
+                value.number.map_or_else(|| value.text.as_str().into(), whole_or_finite)
             }
         };
         object.insert(column.key.clone(), value);
@@ -221,9 +221,12 @@ pub(super) fn kept_object(sweep: &Sweep<'_>, row: &Kept) -> Map<String, Json> {
     object.insert("feasible".to_owned(), row.feasible.into());
     object.insert("reason".to_owned(), row.reason.as_deref().into());
     for (figure, value) in sweep.figures.iter().zip(&row.figures) {
-        let value =
-            value.map_or(Json::Null, |value| if is_flag(figure) { (value > 0.0).into() } else { finite(value) });
-        object.insert(figure.key.to_owned(), value);
+        let written = |value| match metric(figure.key).map(|metric| metric.unit) {
+            Some(Unit::Flag) => (value > 0.0).into(),
+            Some(Unit::Count) => whole_or_finite(value),
+            _ => finite(value),
+        };
+        object.insert(figure.key.to_owned(), value.map_or(Json::Null, written));
     }
     object
 }

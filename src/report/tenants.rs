@@ -17,6 +17,11 @@ fn arrangements(bill: &TenantBill) -> impl Iterator<Item = (&'static str, Tenant
     all.into_iter().filter_map(|(word, share)| Some((word, share?)))
 }
 
+/// Whether answers have tokens beyond the first.
+fn decodes(evaluation: &Evaluation) -> bool {
+    evaluation.serving.is_some_and(|point| point.that_decodes().is_some())
+}
+
 /// A row for each class of tenants and arrangement: what one of them takes, pays and waits.
 pub(super) fn tenant_grid(evaluation: &Evaluation) -> Option<Grid> {
     let heads = [
@@ -32,6 +37,7 @@ pub(super) fn tenant_grid(evaluation: &Evaluation) -> Option<Grid> {
         "TPOT P95",
     ];
     let mut grid = Grid::new(&heads, 3);
+    let decodes = decodes(evaluation);
     for (index, bill) in evaluation.tenant_bills()?.iter().enumerate() {
         for (word, share) in arrangements(bill) {
             let latency = |of: fn(&crate::inference::Latencies) -> Seconds| {
@@ -47,7 +53,7 @@ pub(super) fn tenant_grid(evaluation: &Evaluation) -> Option<Grid> {
                 (share.cost * MONTH).over(Seconds::new(3_600.0)).to_string(),
                 (share.price * Tokens::new(1e6)).to_string(),
                 latency(|all| all.first_token.p95),
-                latency(|all| all.token.p95),
+                if decodes { latency(|all| all.token.p95) } else { "–".to_owned() },
             ]);
         }
     }
@@ -74,6 +80,7 @@ pub(super) fn billed(evaluation: &Evaluation) -> Option<String> {
 
 /// The same for programs.
 pub(super) fn tenant_objects(evaluation: &Evaluation) -> Option<Json> {
+    let decodes = decodes(evaluation);
     let share = |share: TenantShare| {
         let latency = |of: fn(&crate::inference::Latencies) -> crate::inference::Quantiles| {
             share.latencies.as_ref().map(|all| {
@@ -81,15 +88,19 @@ pub(super) fn tenant_objects(evaluation: &Evaluation) -> Option<Json> {
                 json!({ "p50_s": all.p50.value(), "p95_s": all.p95.value(), "p99_s": all.p99.value() })
             })
         };
-        json!({
+        let mut object = json!({
             "busiest_gpus_count": finite(share.busiest),
             "mean_gpus_count": finite(share.mean),
             "usd_per_hour": finite(share.cost.value()),
             "usd_per_month": finite(share.cost.value() * MONTH),
             "usd_per_mtok": finite((share.price * Tokens::new(1e6)).value()),
             "ttft": latency(|all| all.first_token),
-            "tpot": latency(|all| all.token),
-        })
+        });
+        // Answers of one token wait for no other.
+        if decodes {
+            object["tpot"] = latency(|all| all.token).into();
+        }
+        object
     };
     let bill = |bill: &TenantBill| {
         let mut object = json!({

@@ -38,8 +38,8 @@ pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
 }
 
 fn grid(evaluation: &Evaluation, best: &[ServingPoint]) -> Grid {
-    let limits = evaluation.scenario.serving.as_ref().map(|serving| serving.limits).unwrap_or_default();
-    let limited = limits != Limits::default();
+    let serving = evaluation.scenario.serving.as_ref();
+    let limited = serving.is_some_and(|serving| serving.limits != Limits::default());
     let heads = ["Way", "Replicas", "TTFT", "P95", "TPOT", "P95", "Open in all", "Requests"];
     let heads: Vec<&str> = heads.into_iter().chain(limited.then_some("Limits")).collect();
     let mut grid = Grid::new(&heads, 1);
@@ -54,7 +54,8 @@ fn grid(evaluation: &Evaluation, best: &[ServingPoint]) -> Grid {
             significant(point.open_per_replica() * point.replicas as f64, 4),
             point.request_rate().to_string(),
         ];
-        let missed: Vec<&str> = point.all_missed(&limits).map(|MissedLimit { key, .. }| key).collect();
+        let missed: Vec<&str> =
+            serving.iter().flat_map(|serving| point.all_missed(serving)).map(|MissedLimit { key, .. }| key).collect();
         let told = if missed.is_empty() { "kept".to_owned() } else { format!("{} missed", missed.join(", ")) };
         row.extend(limited.then_some(told));
         grid.rows.push(row);
@@ -65,7 +66,7 @@ fn grid(evaluation: &Evaluation, best: &[ServingPoint]) -> Grid {
 /// The same for programs.
 pub(super) fn object(evaluation: &Evaluation) -> Option<Json> {
     let found = evaluation.ways.as_ref()?;
-    let limits = evaluation.scenario.serving.as_ref()?.limits;
+    let serving = evaluation.scenario.serving.as_ref()?;
     let one = |point: &ServingPoint| {
         json!({
             "layout": layout_toml(&Deployment::of_point(point, &evaluation.scenario.cluster)),
@@ -76,7 +77,7 @@ pub(super) fn object(evaluation: &Evaluation) -> Option<Json> {
             "tpot_p95_s": finite(point.latencies.token.p95.value()),
             "open_count": finite(point.open_per_replica() * point.replicas as f64),
             "requests_per_s": finite(point.request_rate().value()),
-            "limits_missed": point.all_missed(&limits).map(|missed| missed.key).collect::<Vec<_>>(),
+            "limits_missed": point.all_missed(serving).map(|missed| missed.key).collect::<Vec<_>>(),
         })
     };
     Some(json!({

@@ -80,7 +80,13 @@ impl Tried<'_> {
         match self.best_on(&asked, spare_replicas) {
             Ok(point) => {
                 let missed = point.missed(&self.serving.limits);
-                (Some(point), missed.map(|(key, limit, got)| Refusal::Limit { key, limit, got }))
+                (
+                    Some(point),
+                    missed.map(|(key, limit, got)| {
+                        let table = self.serving.table_of_limit(key);
+                        Refusal::Limit { table, key, limit, got }
+                    }),
+                )
             }
             Err(why) => (None, Some(why.into())),
         }

@@ -11,6 +11,8 @@ use crate::units::{RequestRate, Seconds};
 pub enum Refusal {
     /// A latency is beyond its limit.
     Limit {
+        /// The table that the limit is in.
+        table: &'static str,
         /// The limit's key.
         key: &'static str,
         /// The limit.
@@ -38,7 +40,7 @@ pub enum Refusal {
 impl From<Infeasible> for Refusal {
     fn from(infeasible: Infeasible) -> Self {
         match infeasible {
-            Infeasible::Limit { key, limit, got } => Self::Limit { key, limit, got },
+            Infeasible::Limit { table, key, limit, got } => Self::Limit { table, key, limit, got },
             Infeasible::Overload { asked, most, short, .. } => Self::Throughput { asked, most, short },
             of_memory @ (Infeasible::NoRequestFits { .. }
             | Infeasible::NoForwardPass { .. }
@@ -66,7 +68,7 @@ impl Refusal {
     /// What it is about: a limit by its key, requests and what runs out, memory, the layout.
     pub fn subject(&self) -> String {
         match self {
-            Self::Limit { key, .. } => format!("serving.limits.{key}"),
+            Self::Limit { table, key, .. } => format!("{table}.{key}"),
             Self::Throughput { short, .. } => format!("requests served: {}", resource(*short)),
             Self::Memory(_) => "memory".to_owned(),
             Self::Layout(_) => "the layout".to_owned(),

@@ -226,25 +226,25 @@ pub(super) fn out_of_reach(serving: &Serving, cluster: &Cluster) -> Option<Rejec
     let prompts = prompts.chain(workers.iter().map(|(layout, worker)| (worker.alone, *layout)));
     // Where hits of prefixes follow from what is kept, prompts may be nearly all at hand.
     let prompts = prompts.filter(|_| serving.cache.is_none());
-    let of_tokens = beyond_limits(&serving.limits, "tpot", "a token", tokens);
-    of_tokens.or_else(|| beyond_limits(&serving.limits, "ttft", "the prompt", prompts))
+    let of_tokens = beyond_limits(serving, "tpot", "a token", tokens);
+    of_tokens.or_else(|| beyond_limits(serving, "ttft", "the prompt", prompts))
 }
 
 /// The shortest limit of a kind that the least of some times is beyond.
 fn beyond_limits(
-    limits: &Limits,
+    serving: &Serving,
     kind: &str,
     what: &str,
     times: impl Iterator<Item = (Seconds, ServingLayout)>,
 ) -> Option<Rejection> {
-    let limits = limits.named().into_iter().filter(|(key, _)| key.starts_with(kind));
+    let limits = serving.limits.named().into_iter().filter(|(key, _)| key.starts_with(kind));
     let limits = limits.filter_map(|(key, limit)| Some((key, limit?)));
     let (key, limit) = limits.reduce(|least, other| if other.1 < least.1 { other } else { least })?;
     let (least, layout) = times.reduce(|least, other| if other.0 < least.0 { other } else { least })?;
     let over = least.saturating_sub(limit);
     let figures =
         format!("{what} of a request by itself takes {least} at least ({layout}), {over} over the limit of {limit}");
-    (over > Seconds::ZERO).then(|| on_any_number(key, figures, least / limit))
+    (over > Seconds::ZERO).then(|| on_any_number(serving.table_of_limit(key), key, figures, least / limit))
 }
 
 /// The cluster with as few of the nodes that take prompts in as hold a worker of a layout.

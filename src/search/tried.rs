@@ -72,7 +72,7 @@ impl Tried<'_> {
         let serving = asked.serving.as_ref().ok_or_else(many)?;
         let point = serving_point(serving, &asked.cluster)?;
         match point.missed(&serving.limits) {
-            Some((key, limit, got)) => Err(Refusal::Limit { key, limit, got }),
+            Some((key, limit, got)) => Err(Refusal::Limit { table: serving.table_of_limit(key), key, limit, got }),
             None => Ok(point),
         }
     }
@@ -211,10 +211,10 @@ fn least(
                 wall = Some(why);
             }
             Err(why) => {
-                if let Refusal::Limit { key, got, .. } = why {
+                if let Refusal::Limit { table, key, got, .. } = why {
                     let helped = before.is_none_or(|(missed, was)| key != missed || got < was * (1.0 - HELPS));
                     if !helped {
-                        return Err(on_any_number(key, format!("{} GPUs {why}", steps * step), why.missed_by()));
+                        return Err(on_any_number(table, key, format!("{} GPUs {why}", steps * step), why.missed_by()));
                     }
                     before = Some((key, got));
                 }
@@ -246,14 +246,14 @@ fn more_than_another() -> Rejection {
 }
 
 /// A limit that more accelerators do not help to keep.
-pub(super) fn on_any_number(key: &str, figures: String, missed_by: f64) -> Rejection {
-    Rejection::with(format!("serving.limits.{key} is missed on any number of GPUs"), figures, missed_by)
+pub(super) fn on_any_number(table: &str, key: &str, figures: String, missed_by: f64) -> Rejection {
+    Rejection::with(format!("{table}.{key} is missed on any number of GPUs"), figures, missed_by)
 }
 
 /// What so many accelerators are short of; with why there cannot be more, where that is so.
 fn short_of(why: &Refusal, accelerators: u64, wall: Option<&str>) -> Rejection {
     let kind = match why {
-        Refusal::Limit { key, .. } => format!("serving.limits.{key} is missed"),
+        Refusal::Limit { table, key, .. } => format!("{table}.{key} is missed"),
         Refusal::Throughput { .. } => "more requests come than are served".to_owned(),
         Refusal::Layout(_) => "no replicas share the GPUs out".to_owned(),
         Refusal::Memory(_) => "no request fits".to_owned(),

@@ -29,25 +29,7 @@ impl<'a> Reason<'a> {
     /// What kind of reason it is, without its numbers.
     pub const fn kind(&self) -> &'a str {
         match self {
-            Self::Infeasible(infeasible) => match infeasible {
-                Infeasible::NoLayout(_) => "no layout works",
-                Infeasible::Memory { .. } => "a stage does not fit in memory",
-                Infeasible::Layout(_) => "the layout cannot be spread",
-                Infeasible::PartNode { .. } => "nodes would be part filled",
-                Infeasible::Topology(_) => "the network cannot be built",
-                Infeasible::Endless { .. } => "failures leave no progress",
-                Infeasible::NoRequestFits { .. } | Infeasible::NoForwardPass { .. } | Infeasible::Prefill(_) => {
-                    "a replica does not hold a request"
-                }
-                Infeasible::Overload { .. } => "more requests come than are served",
-                Infeasible::Limit { .. } => "a request by itself misses a limit",
-                Infeasible::PartReplica { .. }
-                | Infeasible::PartPools { .. }
-                | Infeasible::PartPool { .. }
-                | Infeasible::NoReplicaLeft { .. }
-                | Infeasible::NoWorker { .. } => "the accelerators make no whole replicas",
-                _ => "it cannot be built or run",
-            },
+            Self::Infeasible(infeasible) => infeasible.kind(),
             Self::Mistake(message) => message,
         }
     }

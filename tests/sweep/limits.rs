@@ -137,8 +137,8 @@ fn rows_are_a_table_or_csv_or_json_by_what_is_asked() {
     assert_eq!(table, with(&["--format", "table"]));
     assert!(table.contains("tensor 4") && table.contains("────"), "{table}");
     assert!(with(&["--format", "md"]).contains("| --- |"));
-    // A file's ending is the format where none is named; one that says nothing gets rows.
-    for (name, same) in [("rows.csv", &csv), ("rows", &csv), ("rows.md", &with(&["--format", "md"]))] {
+    // A file's ending is the format where none is named; one that says nothing gets the table.
+    for (name, same) in [("rows.csv", &csv), ("rows", &table), ("rows.md", &with(&["--format", "md"]))] {
         let file = bench.path(name);
         with(&["-o", file.to_str().unwrap()]);
         assert!(fs::read_to_string(&file).unwrap() == *same, "{name}");

@@ -87,7 +87,7 @@ impl Largest {
         };
         let Some((mut bound, ..)) = missed(self.room.requests) else { return Ok(self) };
         if let Some((key, limit, got)) = missed(1.0) {
-            return Err(Infeasible::Limit { key, limit, got });
+            return Err(Infeasible::Limit { table: serving.table_of_limit(key), key, limit, got });
         }
         let (mut kept, mut beyond) = (1.0, (self.room.requests / part).ceil() * part);
         while beyond - kept > part {

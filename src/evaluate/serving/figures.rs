@@ -2,13 +2,15 @@
 
 use super::ServingPoint;
 use crate::inference::{Latencies, SteadyState};
-use crate::scenario::Limits;
+use crate::scenario::{Limits, Serving};
 use crate::units::{RequestRate, Seconds, TokenRate};
 
 /// A limit of a latency that is not kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MissedLimit {
-    /// Its key in `serving.limits`.
+    /// The table that it is in.
+    pub table: &'static str,
+    /// Its key there.
     pub key: &'static str,
     /// The limit.
     pub limit: Seconds,
@@ -18,8 +20,8 @@ pub struct MissedLimit {
 
 impl std::fmt::Display for MissedLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { key, limit, got } = self;
-        write!(f, "serving.limits.{key} of {limit} is missed: it comes to {got}")
+        let Self { table, key, limit, got } = self;
+        write!(f, "{table}.{key} of {limit} is missed: it comes to {got}")
     }
 }
 
@@ -54,9 +56,9 @@ impl ServingPoint {
     }
 
     /// All limits that are not kept.
-    pub fn all_missed(&self, limits: &Limits) -> impl Iterator<Item = MissedLimit> {
-        let beyond = held(&self.state, &self.latencies, limits).filter(|(_, limit, got)| got > limit);
-        beyond.map(|(key, limit, got)| MissedLimit { key, limit, got })
+    pub fn all_missed(&self, serving: &Serving) -> impl Iterator<Item = MissedLimit> {
+        let beyond = held(&self.state, &self.latencies, &serving.limits).filter(|(_, limit, got)| got > limit);
+        beyond.map(|(key, limit, got)| MissedLimit { table: serving.table_of_limit(key), key, limit, got })
     }
 
     /// The worst latency over its limit; none at all without limits.

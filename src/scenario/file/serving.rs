@@ -71,6 +71,8 @@ pub(crate) struct ServingFile {
     pub max_model_len: Option<u32>,
     /// Place of the lengths of prompts.
     pub lengths_at: Span,
+    /// Place of the lengths of answers.
+    pub answers_at: Span,
     /// Requests that were recorded, in place of both.
     pub trace: Option<TraceFile>,
     /// How requests come.
@@ -79,6 +81,8 @@ pub(crate) struct ServingFile {
     pub balancing: Option<Balancing>,
     /// The most requests in a time over the mean of a day.
     pub peak_to_mean: Option<f64>,
+    /// Its place.
+    pub peak_at: Span,
     /// Replicas beyond those that serve the peak.
     pub spare_replicas: Option<UpTo<MOST_SPARES>>,
     /// Share of a prompt's tokens whose keys and values are at hand.
@@ -218,6 +222,7 @@ impl ServingFile {
                 .optional("output_tokens"),
             max_model_len: max_model_len(r),
             lengths_at: r.place("input_tokens"),
+            answers_at: r.place("output_tokens"),
             trace: r
                 .about(
                     "CSV file of requests that were recorded: input_tokens, output_tokens and, where known, arrival_s",
@@ -229,6 +234,7 @@ impl ServingFile {
                 .about("the most requests in a time over the mean of a day")
                 .usually("1")
                 .optional_within("peak_to_mean", &(1.0..=MOST_PEAK)),
+            peak_at: r.place("peak_to_mean"),
             spare_replicas: r
                 .about("replicas beyond those that serve the peak")
                 .usually("0")

@@ -64,6 +64,8 @@ pub struct Serving {
     pub limits: Limits,
     /// The same of each class of tenants by itself; those above keep all of them, as replicas do that all share.
     pub tenant_limits: Vec<Limits>,
+    /// Those of `serving.limits`: any other is of a class of tenants.
+    pub shared_limits: Limits,
     /// How a replica is spread; one rank where that is left to a search.
     pub layout: ServingLayout,
     /// Whether it is left to a search.
@@ -92,6 +94,13 @@ pub struct PrefillPool {
 }
 
 impl Serving {
+    /// The table that a limit is in: that of all requests, or those of tenants where a class has a shorter one.
+    pub fn table_of_limit(&self, key: &str) -> &'static str {
+        let of =
+            |limits: &Limits| limits.named().into_iter().find(|(name, _)| *name == key).and_then(|(_, limit)| limit);
+        if of(&self.limits) == of(&self.shared_limits) { "serving.limits" } else { "serving.tenants.limits" }
+    }
+
     /// How requests come as it is asked: where at a rate, at the mean of a day.
     pub fn asked(&self) -> Arrivals {
         match self.arrivals {
@@ -185,11 +194,12 @@ pub(super) fn bind(
     if prefill.is_some() && asked.output.mean <= 1.0 {
         let message = "answers are of one token, which the prefill makes: a pool of decode has nothing to do";
         let hint = "give one layout, `serving.layout = { tensor = 4 }`, or a larger `serving.output_tokens`";
-        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "in this table").hint(hint));
+        let reported = Diagnostic::new(Code::Inconsistent, message).at(&wanted.answers_at, "one token");
+        sink.push(reported.at(&wanted.layout.at, "two pools").hint(hint));
     }
-    let limits = wanted.limits.unwrap_or_default();
-    let tenant_limits = engine::tenant_limits(&wanted.features, limits);
-    let limits = tenant_limits.iter().copied().reduce(Limits::and).unwrap_or(limits);
+    let shared_limits = wanted.limits.unwrap_or_default();
+    let tenant_limits = engine::tenant_limits(&wanted.features, shared_limits);
+    let limits = tenant_limits.iter().copied().reduce(Limits::and).unwrap_or(shared_limits);
     let requests = match &asked.taken {
         Some(taken) if taken.inputs.is_empty() || taken.inputs.len() != taken.outputs.len() => return None,
         Some(taken) => taken.requests(),
@@ -222,6 +232,7 @@ pub(super) fn bind(
         },
         limits,
         tenant_limits,
+        shared_limits,
         layout,
         search: wanted.layout.search,
         left_over: wanted.layout.left_over.unwrap_or(wanted.layout.search),
@@ -259,14 +270,14 @@ fn coming(
     if of_tenants && wanted.peak_to_mean.is_some() {
         let message = "`serving.peak_to_mean` follows from `serving.tenants`";
         let hint = "leave it out, or give `serving.arrivals = { rate = \"40 request/s\" }`";
-        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this table").hint(hint));
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.peak_at, "given here too").hint(hint));
     }
     match &mut arrivals {
         Arrivals::Rate(rate) => *rate = *rate * peak_to_mean,
         Arrivals::Most | Arrivals::Concurrency(_) if peak_to_mean > 1.0 => {
             let message = "`serving.peak_to_mean` is of requests that come at a rate";
             let hint = "give `serving.arrivals = { rate = \"40 request/s\" }`, the mean of a day, or leave it out";
-            sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.at, "this table").hint(hint));
+            sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.peak_at, "of a day").hint(hint));
         }
         Arrivals::Most | Arrivals::Concurrency(_) => {}
     }
