@@ -45,6 +45,22 @@ const UNITS: [&str; 24] = [
 /// Columns of what is written as the scenario or the catalog has it, with its unit: settings, fields, and figures in words.
 const WRITTEN: [&str; 8] = ["text", "value", "low", "high", "before", "after", "reason", "basis"];
 
+/// A study of two ways to come by the same hour.
+const OFFERS: &str = r#"
+title = "Eight H100 for an hour"
+job = "JOB"
+[[offer]]
+name = "rented"
+kind = "rent"
+price = "$34/h"
+per = "instance"
+accelerators = 8
+date = 2025-03-17
+[[offer]]
+name = "own"
+kind = "own"
+"#;
+
 /// A log of nccl-tests on a node of eight.
 fn log() -> String {
     let mut log = "# Collective test starting: all_gather_perf\n".to_owned();
@@ -63,7 +79,7 @@ fn log() -> String {
 
 /// The commands, by what the README calls them, as they are asked here.
 fn commands(dir: &Path) -> Vec<(&'static str, Vec<String>)> {
-    let log = dir.join("gather.log").display().to_string();
+    let [log, offers] = ["gather.log", "offers.toml"].map(|name| dir.join(name).display().to_string());
     let axes = "sweep.axes=[{ key = \"cluster.fabric\", values = [\"quantum-2-ndr\", \"roce-400g\"] }]";
     let rates = "sweep.axes=[{ key = \"serving.arrivals.rate\", values = [\"20 request/s\", \"5000 request/s\"] }]";
     let fabrics = "cluster.fabric=quantum-2-ndr,roce-400g";
@@ -81,7 +97,7 @@ fn commands(dir: &Path) -> Vec<(&'static str, Vec<String>)> {
         ("sweep", vec!["sweep", MIXTRAL, "--set", axes]),
         ("sweep", vec!["sweep", SERVED, "--set", rates]),
         ("sweep", vec!["sweep", SERVED, "--set", rates, "--top", "1", "--quantiles", "serving.tpot_s"]),
-        ("uncertainty", vec!["uncertainty", MIXTRAL, "--samples", "16"]),
+        ("uncertainty", vec!["uncertainty", SERVED, "--samples", "16"]),
         ("plan", vec!["plan", MIXTRAL, "--set", deadline, "--set", sizes]),
         ("plan", vec!["plan", SERVED, "--set", limits, "--set", replica]),
         ("plan", vec!["plan", SERVED, "--set", "serving.limits={ tpot_p95 = \"1 us\" }", "--set", replica]),
@@ -91,7 +107,7 @@ fn commands(dir: &Path) -> Vec<(&'static str, Vec<String>)> {
         ("memory", vec!["memory", MIXTRAL]),
         ("memory", vec!["memory", SERVED]),
         ("memory", vec!["memory", "--model", "llama-3.1-70b", "--accelerator", "h100-sxm-80gb"]),
-        ("price", vec!["price", "studies/dgx-h100-hour.toml"]),
+        ("price", vec!["price", &offers]),
         ("validate", vec!["validate", "--domain", "topology"]),
         ("calibrate nccl-tests", [&["calibrate", "nccl-tests", &log][..], &network].concat()),
         ("catalog list", vec!["catalog", "list"]),
@@ -138,9 +154,11 @@ fn faults(csv: &str) -> Vec<String> {
 
 #[test]
 fn every_command_answers_in_every_format() {
-    let dir = files(&[("gather.log", log().as_bytes())]);
-    let mut faulty = Vec::new();
-    for (_, asked) in commands(dir.path()) {
+    let job = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/train-llama3.1-8b-16-h100-two-nodes.toml");
+    let study = OFFERS.replace("JOB", &job.display().to_string());
+    let dir = files(&[("gather.log", log().as_bytes()), ("offers.toml", study.as_bytes())]);
+    let (mut faulty, mut shown) = (Vec::new(), BTreeSet::new());
+    for (name, asked) in commands(dir.path()) {
         let with = &|format: &str| {
             let mut asked: Vec<&str> = asked.iter().map(String::as_str).collect();
             asked.extend(["--format", format]);
@@ -149,19 +167,26 @@ fn every_command_answers_in_every_format() {
             assert!(answer.code == 0 || !answer.stderr.is_empty(), "{asked:?} says not why not");
             (answer.code, answer.stdout)
         };
-        let [(code, json), (also, csv), (_, table), (_, page)] = std::thread::scope(|scope| {
-            let started = ["json", "csv", "table", "md"].map(|format| scope.spawn(move || with(format)));
-            started.map(|answer| answer.join().unwrap())
+        // What people see of a command is looked at once.
+        let formats = if shown.insert(name) { &["json", "csv", "table", "md"][..] } else { &["json", "csv"] };
+        let mut answers: Vec<(i32, String)> = std::thread::scope(|scope| {
+            let started: Vec<_> = formats.iter().map(|format| scope.spawn(move || with(format))).collect();
+            started.into_iter().map(|answer| answer.join().unwrap()).collect()
         });
+        let pages = answers.split_off(2);
+        let [(code, json), (also, csv)] = <[_; 2]>::try_from(answers).unwrap();
         assert_eq!(code, also, "{asked:?}");
         if serde_json::from_str::<Value>(&json).is_err() {
             faulty.push(format!("{asked:?}: no JSON: {json}"));
         }
         faulty.extend(faults(&csv).into_iter().map(|fault| format!("{asked:?}: {fault}")));
-        if code == 0 && (table.is_empty() || page.is_empty() || page.contains("────")) {
+        if code == 0 && pages.iter().any(|(_, page)| page.is_empty()) {
             faulty.push(format!("{asked:?}: nothing to read"));
         }
-        if [&table, &page].iter().any(|shown| **shown == csv) && !csv.is_empty() {
+        if pages.last().is_some_and(|(_, markdown)| markdown.contains("────")) {
+            faulty.push(format!("{asked:?}: no Markdown"));
+        }
+        if pages.iter().any(|(_, page)| *page == csv) && !csv.is_empty() {
             faulty.push(format!("{asked:?}: people get CSV"));
         }
     }
