@@ -319,7 +319,9 @@ impl Infeasible {
             | Self::NoWorker { .. } => "the accelerators make no whole replicas",
             Self::Straddling { .. } => "replicas would lie in two scale-up domains",
             Self::RoutedPools => "pools of prefill and decode do not send requests to their adapters",
-            Self::NothingToDecode => "answers are of one token: a pool of decode has nothing to do",
+            Self::NothingToDecode => {
+                "answers are of one token, which the prefill makes: a pool of decode has nothing to do"
+            }
             Self::PowerBudget { .. } => "more power is needed than there is",
             Self::Racks(_) => "a part does not fit a rack",
             Self::Serving(_) => "constants of serving are missing",

@@ -151,3 +151,26 @@ fn rows_are_a_table_or_csv_or_json_by_what_is_asked() {
     let meets = objects.iter().filter(|row| row["serving.weights"] == "bf16" && row["serving.limits_kept"] == true);
     assert_eq!(parts["rows"].as_array().unwrap().iter().collect::<Vec<_>>(), meets.collect::<Vec<_>>());
 }
+
+#[test]
+fn whole_numbers_are_written_whole_and_reasons_say_what_is_wrong() {
+    let axes = "sweep.axes=[{ key = \"serving.output_tokens\", values = [1, 512] }, { key = \"serving.layout.decode.tensor\", values = [4] }]";
+    let pools = "serving.layout={ prefill = { tensor = 4 }, decode = { tensor = 4 } }";
+    let asked = ["sweep", "scenarios/serve-llama3.1-70b-64-h100.toml", "--set", axes, "--set", pools];
+    let with = |more: &[&str]| stdout(&[&asked[..], more].concat());
+    let json: Value = serde_json::from_str(&with(&["--format", "json", "--top", "2"])).unwrap();
+    let row = &json["top"][0];
+    for key in ["serving.output_tokens", "serving.layout.decode.tensor", "serving.replicas_count"] {
+        assert!(row[key].is_u64(), "{key}: {row}");
+    }
+    assert_eq!(
+        json["rejected"][0]["reason"],
+        "answers are of one token, which the prefill makes: a pool of decode has nothing to do"
+    );
+    // Kept rows of CSV are written as all of them are.
+    let (kept, all) = (rows(&with(&["--format", "csv", "--top", "1"])), rows(&with(&["--format", "csv"])));
+    let same = all.iter().find(|row| row["feasible"] == "true").unwrap();
+    for key in ["serving.output_tokens", "serving.layout.decode.tensor", "serving.replicas_count"] {
+        assert_eq!(kept[0][key], same[key], "{key}");
+    }
+}
