@@ -89,7 +89,8 @@ pub fn uncertainty_page(answer: &Uncertainty, aims: &[Aim]) -> Page {
         let Some((aim, figure)) = main.filter(|(_, figure)| !figure.hangs_on.is_empty()) else { continue };
         let of = if variant.name.is_empty() { String::new() } else { format!(", {}", variant.name) };
         let heading = format!("What it hangs on: {}{of}", label(aim));
-        sections.push(Section::new(heading, Block::Grid(tornado(answer, aim, figure))));
+        let told = "Shares of variance are those that an input explains by itself; without one is what so many samples do not tell from chance.".to_owned();
+        sections.push(Section { heading, blocks: vec![Block::Grid(tornado(answer, aim, figure)), Block::Text(told)] });
     }
     Page { title: title.clone(), sections }
 }

@@ -2,6 +2,7 @@
 //! variant beats another.
 
 mod copula;
+mod hypercube;
 mod indices;
 mod inputs;
 mod spread;
@@ -64,7 +65,8 @@ pub struct Hinge {
     pub input: usize,
     /// The figure with that input at its P10 and at its P90, all others typical.
     pub ends: [f64; 2],
-    /// The share of the figure's variance that the input explains by itself (Sobol's first-order index).
+    /// The share of the figure's variance that the input explains by itself (Sobol's first-order index), not
+    /// a number where it is not told from chance. Of inputs that move together it is that of its own.
     pub share: f64,
 }
 
@@ -153,18 +155,20 @@ pub fn uncertainty(
     let drawn: Vec<usize> =
         moving.iter().copied().chain(copula.inputs().filter(|input| !moving.contains(input))).collect();
     // All at once, each variant with the same draws.
-    let draw = |sample: u32| -> Vec<(usize, f64)> {
+    let shares_of: Vec<Vec<f64>> =
+        (0..drawn.len()).map(|place| hypercube::hypercube(wanted.samples, place, wanted.seed)).collect();
+    let draw = |sample: usize| -> Vec<(usize, f64)> {
         // What moves no figure stays at its middle, but for what hangs on it.
         let mut shares = vec![0.5; inputs.len()];
-        for (place, input) in drawn.iter().enumerate() {
-            shares[*input] = spread::draw(sample, place, wanted.seed);
+        for (input, of_input) in drawn.iter().zip(&shares_of) {
+            shares[*input] = of_input[sample];
         }
         copula.join(&mut shares);
         moving.iter().map(|input| (*input, shares[*input])).collect()
     };
     let samples: Vec<Vec<Vec<Option<f64>>>> =
-        (0..wanted.samples).into_par_iter().map(|sample| ask(&draw(sample))).collect();
-    let draws: Vec<Vec<(usize, f64)>> = (0..wanted.samples).map(draw).collect();
+        (0..wanted.samples as usize).into_par_iter().map(|sample| ask(&draw(sample))).collect();
+    let draws: Vec<Vec<(usize, f64)>> = (0..wanted.samples as usize).map(draw).collect();
     let variants = bound
         .iter()
         .enumerate()
@@ -286,16 +290,17 @@ fn hinges(
     values: &[Option<f64>],
     ends: impl Fn(usize) -> [Option<f64>; 2],
 ) -> Vec<Hinge> {
-    let mut found: Vec<Hinge> = moving
-        .iter()
-        .enumerate()
-        .filter_map(|(place, input)| {
-            let [Some(low), Some(high)] = ends(*input) else { return None };
-            let pairs = draws.iter().zip(values).filter_map(|(draw, value)| Some((draw[place].1, (*value)?)));
-            let hinge = Hinge { input: *input, ends: [low, high], share: indices::first_order(pairs.collect()) };
-            differ(Some(low), Some(high)).then_some(hinge)
-        })
-        .collect();
+    let widths = moving.iter().enumerate().filter_map(|(place, input)| match ends(*input) {
+        [Some(low), Some(high)] if differ(Some(low), Some(high)) => Some((place, *input, [low, high])),
+        _ => None,
+    });
+    let widths: Vec<(usize, usize, [f64; 2])> = widths.collect();
+    let (there, y): (Vec<_>, Vec<f64>) =
+        draws.iter().zip(values).filter_map(|(draw, value)| Some((draw, (*value)?))).unzip();
+    let drawn = |place: usize| -> Vec<f64> { there.iter().map(|draw| draw[place].1).collect() };
+    let shares = indices::shares(&widths.iter().map(|(place, ..)| drawn(*place)).collect::<Vec<_>>(), &y);
+    let hinge = |((_, input, ends), share)| Hinge { input, ends, share };
+    let mut found: Vec<Hinge> = widths.into_iter().zip(shares).map(hinge).collect();
     let width = |hinge: &Hinge| (hinge.ends[1] - hinge.ends[0]).abs();
     found.sort_by(|a, b| width(b).total_cmp(&width(a)));
     found

@@ -186,7 +186,7 @@ impl OfferFile {
             kind,
             wait: r
                 .about("time from the order to the first hour")
-                .usually("what is usual of the provider or the parts")
+                .usually("that of the provider; none where it has none, and of what is owned")
                 .such_as("6 months")
                 .optional("wait"),
             set,
