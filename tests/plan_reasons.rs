@@ -79,10 +79,26 @@ fn counts_at_the_ends_of_the_band_are_planned_for_again() {
     let rate = |key: &str| serving[key].as_f64().unwrap();
     assert!((rate("tpot_high_s") / rate("tpot_s") / factor - 1.0).abs() < 1e-9, "the band of times between tokens");
     assert!(band("low_accelerators_count") < gpus && gpus < band("high_accelerators_count"), "{}", plan["band"]);
-    // As many times the requests within as many times shorter limits: the same in another unit of time.
+    let ttft = band("ttft_factor_ratio");
+    assert!((rate("ttft_high_s") / rate("ttft_s") / ttft - 1.0).abs() < 1e-9, "the band of times to the first token");
+    assert_eq!(plan["band"]["uncalibrated"], serving["uncalibrated"]);
+    // Where no measurement covers what was found, the plan says so as `eval` does.
+    let page = |settings: &[&str]| {
+        let set: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+        let file = "scenarios/plan-llama3.1-70b-40-rps.toml";
+        program::run(&[&["plan", file, "--format", "md"], &set[..]].concat()).stdout
+    };
+    let note = "uncalibrated: no published measurement covers";
+    for (settings, known) in
+        [(vec![one], serving["uncalibrated"] == false), (vec![one, "serving.engine=sglang"], false)]
+    {
+        let page = page(&settings);
+        assert_eq!((page.contains(note), page.contains("Nine of ten measurements")), (!known, known), "{page}");
+    }
+    // As many times the requests, within limits as many times shorter as each is longer.
     let asked = [
         format!("serving.arrivals={{ rate = \"{} request/s\" }}", 40.0 * factor),
-        format!("serving.limits={{ ttft_p95 = \"{} ms\", tpot_p95 = \"{} ms\" }}", 1000.0 / factor, 40.0 / factor),
+        format!("serving.limits={{ ttft_p95 = \"{} ms\", tpot_p95 = \"{} ms\" }}", 1000.0 / ttft, 40.0 / factor),
     ];
     let (_, slower, stderr) = run("plan", &[one, &asked[0], &asked[1]]);
     let high = plan["band"]["high_accelerators_count"].as_u64().unwrap();

@@ -174,6 +174,11 @@ fn a_way_to_serve_is_searched_once_and_stays() {
         )),
     };
     assert_eq!(searched, given);
+    // How far the model itself is off is no input, and stands beside.
+    let band = |key: &str| searched[0]["band"][key].as_f64().unwrap();
+    assert!(
+        band("tpot_factor_ratio") > 1.0 && band("ttft_factor_ratio") > 1.0 && band("throughput_factor_ratio") > 1.0
+    );
 }
 
 #[test]

@@ -7,6 +7,9 @@ use crate::scenario::Cluster;
 use crate::tco::{CostTotals, UnitCosts};
 use crate::units::{Fraction, Usd};
 
+/// A share of a year's cost from which on the storage of a cluster that trains nothing is told.
+const MUCH: f64 = 0.1;
+
 /// So many times as many spares as asked for are told.
 const MANY: f64 = 1.5;
 
@@ -18,6 +21,15 @@ pub struct RoundedSpares {
     /// Nodes to spare.
     pub spare: u32,
     /// Hours without the spares, all else as it is.
+    pub without: UnitCosts,
+}
+
+/// Storage for checkpoints where nothing trains.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UnusedStorage {
+    /// Share of a year's cost that it is, with its part of racks, power and networks.
+    pub share: f64,
+    /// Hours without it, all else as it is.
     pub without: UnitCosts,
 }
 
@@ -47,6 +59,19 @@ impl Evaluation {
             tiers: built.topology.tiers,
             saved: self.built.fabric_capex() - built.fabric_capex(),
         })
+    }
+
+    /// Where a cluster that serves, and trains nothing, pays much for storage that checkpoints would be for.
+    pub fn unused_storage(&self) -> Option<UnusedStorage> {
+        let scenario = &self.scenario;
+        if scenario.training.is_some() || scenario.serving.is_none() || scenario.cluster.storage_units == 0 {
+            return None;
+        }
+        let cluster = Cluster { storage_units: 0, ..scenario.cluster.clone() };
+        let built = BuiltCluster::new(&cluster, &scenario.finance).ok()?;
+        let share = 1.0 - built.costs.annualised / self.built.costs.annualised;
+        let totals = CostTotals::new(&built.costs, &built.drivers, cluster.accelerators.into(), &scenario.finance);
+        (share > MUCH).then(|| UnusedStorage { share, without: totals.unit_costs(1.0) })
     }
 
     /// Where whole nodes make spares many more than the share that is asked for.

@@ -41,6 +41,8 @@ pub struct BuiltCluster {
     pub(super) bought: Vec<PartCost>,
     /// How many of that are memory tiers, behind the nodes and storage.
     pub(super) tiers: usize,
+    /// Whether nodes of prefill's own are of the kind that all others are of.
+    pub(super) of_one_kind: bool,
 }
 
 /// Nodes of a kind, as they are bought.
@@ -150,7 +152,22 @@ impl BuiltCluster {
         let bought = part_costs(cluster, &kinds, &parts, &side);
         let tiers = tiers::costs(cluster, taking_in(&kinds).all()).count();
         let costs = tco::breakdown(&cost_inputs(cluster, finance, &bought, &drivers));
-        Ok(Self { kinds, topology, parts, side, racks, facility, capacity, drivers, costs, loads, bought, tiers })
+        let of_one_kind = cluster.prefill_is_of_main_kind();
+        Ok(Self {
+            kinds,
+            topology,
+            parts,
+            side,
+            racks,
+            facility,
+            capacity,
+            drivers,
+            costs,
+            loads,
+            bought,
+            tiers,
+            of_one_kind,
+        })
     }
 
     /// The same cluster used and financed otherwise. Nothing is allocated.

@@ -1,6 +1,6 @@
 //! Steps in cost that nobody asked for, in words.
 
-use super::figure::{grouped, percent};
+use super::figure::{counted, grouped, percent};
 use crate::evaluate::Evaluation;
 use crate::units::Usd;
 
@@ -20,6 +20,22 @@ pub(super) fn rounded_spares(evaluation: &Evaluation) -> Option<String> {
         nodes(found.spare),
         grouped(evaluation.built.drivers.accelerators),
         grouped(evaluation.scenario.cluster.accelerators.into()),
+    ))
+}
+
+/// What storage for checkpoints takes where nothing trains, and what costs would be without.
+pub(super) fn unused_storage(evaluation: &Evaluation) -> Option<String> {
+    let found = evaluation.unused_storage()?;
+    let cluster = &evaluation.scenario.cluster;
+    let now = evaluation.unit_costs.per_useful_gpu_hour;
+    let less = found.without.per_useful_gpu_hour;
+    let million = |cost: Usd| format!(", and a million tokens {} instead of {cost}", cost * (less / now));
+    let million = evaluation.token_costs().map(|costs| million(costs.blended)).unwrap_or_default();
+    Some(format!(
+        "Storage: {} of {} is {} of what a year costs, and nothing here trains. Without it a useful hour of a GPU would cost {less} instead of {now}{million}: `cluster.storage_units = 0` says that weights come from drives of the hosts or an object store that others pay for.",
+        counted(cluster.storage_units.into(), "unit"),
+        cluster.storage.id,
+        percent(found.share),
     ))
 }
 

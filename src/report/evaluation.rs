@@ -1,6 +1,6 @@
 //! One evaluation as a page.
 
-use super::cliffs::{manager_ports, rounded_spares};
+use super::cliffs::{manager_ports, rounded_spares, unused_storage};
 use super::cost_lines::{dollars, lines, sources};
 use super::fabric::between_sites;
 use super::figure::{Group, Metric, Value, grouped, percent};
@@ -255,6 +255,7 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
         "Bases, best first: datasheet, quote, measured, secondary (a text that restates one of these), derived, assumed. A figure is no better than the weakest of its inputs.".to_owned(),
     ]);
     notes.extend(rounded_spares(evaluation));
+    notes.extend(unused_storage(evaluation));
     notes.extend(manager_ports(evaluation));
     notes.extend(padding(evaluation));
     notes.extend(uncalibrated(evaluation));
@@ -302,7 +303,7 @@ fn padding(evaluation: &Evaluation) -> Option<String> {
 }
 
 /// A kind of deployment that no measurement covers, and those near it that were measured.
-fn uncalibrated(evaluation: &Evaluation) -> Option<String> {
+pub(super) fn uncalibrated(evaluation: &Evaluation) -> Option<String> {
     let (serving, bands) = (evaluation.scenario.serving.as_ref()?, evaluation.serving?.bands?);
     if !bands.uncalibrated {
         return None;

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::cliffs::{manager_ports, rounded_spares};
+use super::cliffs::{manager_ports, rounded_spares, unused_storage};
 use super::csv::answers_csv;
+use super::evaluation::uncalibrated;
 use super::evaluation_object;
 use super::figure::{counted, grouped, percent};
 use super::metrics::metric;
@@ -12,7 +13,7 @@ use super::planned_tenants::{apart_json, tenant_blocks};
 use super::settings::settings;
 use super::sweep_words::layout_toml;
 use super::work_words::tokens_in_words;
-use crate::evaluate::Evaluation;
+use crate::evaluate::{Bands, Evaluation};
 use crate::scenario::{Cluster, TopologyChoice};
 use crate::search::{Binding, Deployment, Plan, PlanAnswer, PlanSize, Sizing};
 use crate::units::significant;
@@ -69,9 +70,17 @@ fn sized(sizing: &Sizing) -> String {
         Ok(size) => format!("{} GPUs do", grouped(size.main + size.prefill)),
         Err(why) => format!("no number of GPUs does ({why})"),
     };
+    let Bands { tpot, ttft, uncalibrated, .. } = sizing.bands;
+    let [tpot, ttft] = [tpot, ttft].map(|factor| significant(factor, 3));
+    let of_times =
+        format!("a factor of {tpot} of estimates of the time between tokens, and of {ttft} of that to the first");
+    let within = if uncalibrated {
+        format!("By the nearest kinds that were measured, and as much again, nine of ten would be within {of_times}.")
+    } else {
+        format!("Nine of ten measurements are within {of_times}.")
+    };
     format!(
-        "Nine of ten measurements are within a factor of {} of such estimates. Planned for again, {} with everything as many times as fast, and {} with everything as many times slower.",
-        significant(sizing.factor, 3),
+        "{within} Planned for again, {} with everything as much faster, and {} with everything as much slower.",
         of(&sizing.faster),
         of(&sizing.slower)
     )
@@ -118,8 +127,10 @@ pub fn plan_page(plan: &Plan) -> Page {
             Block::Text(format!("What binds: {}.", bound.join("; "))),
             Block::Text(best.sizing.as_ref().map_or_else(String::new, sized)),
         ];
+        blocks.extend(uncalibrated(&best.evaluation).map(Block::Text));
         blocks.extend(tokens_in_words(&best.evaluation).map(Block::Text));
         blocks.extend(rounded_spares(&best.evaluation).map(Block::Text));
+        blocks.extend(unused_storage(&best.evaluation).map(Block::Text));
         blocks.extend(manager_ports(&best.evaluation).map(Block::Text));
         blocks.extend([
             Block::Grid(part(&whole, &[&["Node", "On", "Topology"], &FIGURES[..]])),
@@ -230,7 +241,9 @@ fn plan_grid(plan: &Plan) -> Grid {
 fn band(sizing: &Sizing) -> Json {
     let of = |size: &Result<PlanSize, String>| size.as_ref().ok().map(|size| size.main + size.prefill);
     json!({
-        "factor_ratio": sizing.factor,
+        "factor_ratio": sizing.bands.throughput,
+        "ttft_factor_ratio": sizing.bands.ttft,
+        "uncalibrated": sizing.bands.uncalibrated,
         "low_accelerators_count": of(&sizing.faster),
         "high_accelerators_count": of(&sizing.slower),
     })

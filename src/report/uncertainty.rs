@@ -9,6 +9,7 @@ use super::metrics::metric;
 use super::number::finite;
 use super::page::{Block, Grid, Page, Section};
 use super::sweep::figure;
+use crate::evaluate::Bands;
 use crate::sweep::uncertain::{Aim, Spreading, Uncertain, Uncertainty};
 use crate::units::significant;
 
@@ -75,6 +76,7 @@ pub fn uncertainty_page(answer: &Uncertainty, aims: &[Aim]) -> Page {
         let heading = if variant.name.is_empty() { "How figures spread".to_owned() } else { variant.name.clone() };
         let mut blocks = vec![Block::Grid(spread(variant, aims))];
         blocks.extend(beside(variant, aims).map(Block::Text));
+        blocks.extend(variant.bands.as_ref().map(off).map(Block::Text));
         if variant.feasible < *samples as usize {
             blocks.push(Block::Text(format!("{} of {samples} samples can be.", variant.feasible)));
         }
@@ -145,6 +147,19 @@ fn beside(variant: &Uncertain, aims: &[Aim]) -> Option<String> {
     })
 }
 
+/// How far estimates of serving are off, whatever the inputs are.
+fn off(bands: &Bands) -> String {
+    let [tpot, ttft, throughput] = [bands.tpot, bands.ttft, bands.throughput].map(|factor| significant(factor, 3));
+    let whose = if bands.uncalibrated {
+        "no measurement covers this, and nine of ten would be"
+    } else {
+        "nine of ten measurements are"
+    };
+    format!(
+        "P10 to P90 are of inputs, and not of how far the model itself is off, which `eval` tells as low and high ends: {whose} within a factor of {tpot} of the time between tokens, {ttft} of that to the first, and {throughput} of throughput."
+    )
+}
+
 fn tornado(answer: &Uncertainty, aim: &Aim, figure: &Spreading) -> Grid {
     let mut grid = Grid::new(&["Input", "at its P10", "P90", "figure at P10", "at P90", "share of variance"], 1);
     grid.rows = figure
@@ -159,6 +174,12 @@ fn tornado(answer: &Uncertainty, aim: &Aim, figure: &Spreading) -> Grid {
         })
         .collect();
     grid
+}
+
+/// The same for programs.
+fn band(bands: &Bands) -> Json {
+    json!({ "tpot_factor_ratio": bands.tpot, "ttft_factor_ratio": bands.ttft, "throughput_factor_ratio": bands.throughput,
+        "uncalibrated": bands.uncalibrated })
 }
 
 /// For programs.
@@ -191,7 +212,7 @@ pub fn uncertainty_json(answer: &Uncertainty, aims: &[Aim]) -> String {
         "samples_count": answer.samples,
         "inputs": answer.inputs.iter().map(inputs).collect::<Vec<Json>>(),
         "variants": answer.variants.iter().map(|variant| json!({
-            "name": variant.name, "feasible_count": variant.feasible, "figures": figures(variant),
+            "name": variant.name, "feasible_count": variant.feasible, "band": variant.bands.as_ref().map(band), "figures": figures(variant),
             "typical_outside": outside(variant, aims).into_iter().map(|aim| aim.figure.key).collect::<Vec<&str>>(),
         })).collect::<Vec<Json>>(),
     }))

@@ -80,7 +80,7 @@ pub fn plan(document: &Node, catalog: &Catalog, sink: &Sink) -> Option<Plan> {
     answers.truncate(RUNNERS_UP + 1);
     if let Some((best, Ok(scenario))) = answers.first_mut() {
         let bands = best.evaluation.serving.and_then(|point| point.bands);
-        best.sizing = bands.map(|bands| Sizing::new(scenario, bands.throughput, (minimise, &counts)));
+        best.sizing = bands.map(|bands| Sizing::new(scenario, bands, (minimise, &counts)));
     }
     let best = answers.first().and_then(|(_, variant)| variant.as_ref().ok());
     let apart = apart(&variants, best, (minimise, &counts));

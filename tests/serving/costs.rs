@@ -124,3 +124,40 @@ fn spares_that_are_many_more_than_asked_for_are_told_with_what_they_cost() {
     // 3% of 32 nodes are one, as asked for.
     assert!(!notes(&answer(&["cluster.accelerators=256"])).contains("bought whole"));
 }
+
+#[test]
+fn storage_that_nothing_needs_is_told_and_can_be_left_out() {
+    // Two nodes beside a unit that is meant for 256 GPUs.
+    let small = ["cluster.accelerators=16", "serving.arrivals={ rate = \"1 request/s\" }"];
+    let note = |json: &Value| {
+        let notes = json["notes"].as_array().unwrap();
+        notes.iter().filter_map(|note| note.as_str()).find(|note| note.starts_with("Storage: ")).map(str::to_owned)
+    };
+    let with = answer(&small);
+    let without = answer(&[&small[..], &["cluster.storage_units=0"]].concat());
+    let unit = |json: &Value| {
+        let lines = json["cost"]["lines"].as_array().unwrap();
+        let line = lines.iter().find(|line| line["name"].as_str().unwrap().starts_with("Storage units")).unwrap();
+        (line["quantity"].as_f64().unwrap(), line["annualised_usd"].as_f64().unwrap())
+    };
+    assert_eq!((unit(&with).0, unit(&without)), (1.0, (0.0, 0.0)));
+    // Its price, and its part of racks, power and networks.
+    let year = |json: &Value| cost(json, "annualised_usd");
+    let saved = year(&with) - year(&without);
+    assert!(saved > unit(&with).1 && saved > 0.1 * year(&with), "{saved}");
+    assert_eq!(with["serving"]["tpot_s"], without["serving"]["tpot_s"]);
+    let told = note(&with).unwrap();
+    assert!(told.contains("1 unit of parallel-flash") && told.contains("`cluster.storage_units = 0`"), "{told}");
+    let [before, after] = [&with, &without].map(|json| format!("${:.3}", cost(json, "usd_per_mtok_blended")));
+    assert!(told.contains(&format!("{after} instead of {before}")), "{told}: {after}, {before}");
+    assert_eq!((note(&without), note(&answer(&[]))), (None, None), "of 64 GPUs it is less than a tenth");
+    // What trains stores its checkpoints.
+    for (file, set, said) in [
+        ("scenarios/train-mixtral-8x7b-64-h100.toml", "cluster.storage_units=0", "checkpoints of training are stored"),
+        ("scenarios/serve-llama3.1-70b-64-h100.toml", "cluster.storage=none", "write `storage_units = 0` instead"),
+        ("scenarios/serve-llama3.1-70b-64-h100.toml", "cluster.storage_units=-1", "outside 0 to 10000000"),
+    ] {
+        let refused = crate::program::run(&["eval", file, "--set", set]);
+        assert!(refused.code == 2 && refused.stderr.contains(said), "{set}: {}", refused.stderr);
+    }
+}

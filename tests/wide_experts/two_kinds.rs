@@ -44,6 +44,12 @@ fn nodes_of_its_own_of_the_same_kind_change_nothing() {
     assert!((nodes(&shared) - 33.0).abs() < 1e-9 && (nodes(&own) - 33.0).abs() < 1e-9);
     let cost = |json: &Value| json["cost"]["capex_usd"].as_f64().unwrap();
     assert!((cost(&own) / cost(&shared) - 1.0).abs() < 1e-12);
+    // So both pools pay for it by their nodes at work, and a million tokens of either kind cost as on nodes of one group.
+    assert_eq!(own["cost"]["prefill_share_ratio"], 0.5);
+    for (key, figure) in shared["cost"].as_object().unwrap().iter().filter(|(_, figure)| figure.is_number()) {
+        let (figure, same) = (figure.as_f64().unwrap(), own["cost"][key].as_f64().unwrap());
+        assert!((same - figure).abs() <= 1e-12 * figure, "{key}: {same} and {figure}");
+    }
     // Those of two kinds do not.
     assert!((nodes(&on("hgx-b200-8", 128, &[spares])) - 34.0).abs() < 1e-9);
 }

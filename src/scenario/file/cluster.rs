@@ -1,5 +1,6 @@
 //! `[cluster]`: what is built, where, and at which prices.
 
+use super::serving::UpTo;
 use crate::catalog::Reference;
 use crate::diagnostics::{Code, Sink, Span};
 use crate::document::{FromNode, Node, Reader, Schema, Value, choices};
@@ -73,8 +74,10 @@ pub struct ClusterFile {
     pub prices: Reference,
     /// Checkpoint storage.
     pub storage: Option<Reference>,
-    /// Units of that storage.
+    /// Units of that storage; 0 where there is none.
     pub storage_units: Option<u32>,
+    /// Where that number was written.
+    pub storage_units_at: Span,
     /// Networks beside the fabric.
     pub networks: NetworksFile,
     /// Share of switches, modules and cables bought on top.
@@ -248,9 +251,11 @@ impl ClusterFile {
             prices: r.about("id of the price book").get("prices"),
             storage: r.about("id of the storage of checkpoints").usually("\"parallel-flash\"").optional("storage"),
             storage_units: r
-                .about("units of that storage")
+                .about("units of that storage; 0, where nothing trains, for none: weights come from hosts' drives or an object store")
                 .usually("as many as the accelerators need")
-                .optional_within("storage_units", &(1..=MOST_ACCELERATORS)),
+                .optional_within("storage_units", &(UpTo(0)..=UpTo::<MOST_ACCELERATORS>(MOST_ACCELERATORS)))
+                .map(|units| units.0),
+            storage_units_at: r.place("storage_units"),
             networks: r
                 .about("networks beside the fabric")
                 .optional_table("networks", |r| NetworksFile {

@@ -100,7 +100,7 @@ pub(crate) struct ServingFile {
 }
 
 /// A count that may be none, such as `serving.spare_replicas`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd)]
 pub(crate) struct UpTo<const MOST: u32>(pub u32);
 
 impl<const MOST: u32> FromNode for UpTo<MOST> {
@@ -115,6 +115,12 @@ impl<const MOST: u32> FromNode for UpTo<MOST> {
 
     fn schema() -> Schema {
         Schema::Integer { low: 0, high: MOST.into() }
+    }
+}
+
+impl<const MOST: u32> std::fmt::Display for UpTo<MOST> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)
     }
 }
 

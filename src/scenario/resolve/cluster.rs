@@ -229,6 +229,9 @@ impl Cluster {
 /// The failure rates of generations that have no set of their own.
 const UNPUBLISHED_FAILURES: &str = "other-accelerators";
 
+/// What is written for no storage by mistake for none of its units.
+const NO_STORAGE: &str = "none";
+
 /// The key of how many units of storage there are.
 pub(super) const STORAGE_UNITS: &str = "cluster.storage_units";
 
@@ -249,7 +252,19 @@ pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaul
     let site = catalog.sites.find(&wanted.site, &wanted.site.at, sink);
     let prices = catalog.price_books.find(&wanted.prices, &wanted.prices.at, sink);
     let storage = by_default("cluster.storage", wanted.storage.as_ref(), "parallel-flash", &wanted.node.at, defaults);
-    let storage = catalog.storage.find(&storage, &storage.at, sink);
+    let storage = if &*storage == NO_STORAGE && catalog.storage.get(NO_STORAGE).is_none() {
+        let message = "a cluster without storage for checkpoints has none of its units";
+        let hint = "write `storage_units = 0` instead, where nothing trains";
+        sink.push(Diagnostic::new(Code::UnknownId, message).at(&storage.at, "none").hint(hint));
+        None
+    } else {
+        catalog.storage.find(&storage, &storage.at, sink)
+    };
+    if wanted.storage_units == Some(0) && file.training.is_some() {
+        let message = "`cluster.storage_units` is 0, and checkpoints of training are stored";
+        let hint = "leave it out for as many as the accelerators need; `training.checkpoint` says how they get there";
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.storage_units_at, "none").hint(hint));
+    }
     let reliability = match (&wanted.reliability, &accelerator) {
         (None, None) => None,
         (given, accelerator) => {

@@ -45,8 +45,10 @@ mod tests {
     #[test]
     fn each_part_has_one_and_inputs_and_seeds_have_their_own() {
         for samples in [16, 100, 1_000] {
-            let mut parts: Vec<u32> =
-                hypercube(samples, 3, 1).into_iter().map(|share| to_integer((share * f64::from(samples)).floor())).collect();
+            let mut parts: Vec<u32> = hypercube(samples, 3, 1)
+                .into_iter()
+                .map(|share| to_integer((share * f64::from(samples)).floor()))
+                .collect();
             parts.sort_unstable();
             assert!(parts.into_iter().eq(0..samples), "{samples}");
         }

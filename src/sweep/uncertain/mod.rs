@@ -19,7 +19,7 @@ use super::stages::resolve;
 use crate::catalog::Catalog;
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::{Node, Value};
-use crate::evaluate::{Evaluation, Infeasible};
+use crate::evaluate::{Bands, Evaluation, Infeasible};
 use crate::parallelism::Layout;
 use crate::scenario::{CatalogField, Overlap, Scenario, Serving, Training, UncertaintyFile};
 use crate::search::{self, Deployment};
@@ -77,6 +77,8 @@ pub struct Uncertain {
     pub name: String,
     /// Samples that can be.
     pub feasible: usize,
+    /// How far estimates of serving are off, which no input says.
+    pub bands: Option<Bands>,
     /// A figure each.
     pub figures: Vec<Spreading>,
 }
@@ -190,7 +192,8 @@ pub fn uncertainty(
                 })
                 .collect();
             let feasible = samples.iter().filter(|sample| sample[variant].iter().any(Option::is_some)).count();
-            Uncertain { name: bound.candidate.name.clone(), feasible, figures }
+            let bands = typical[variant].serving.and_then(|point| point.bands);
+            Uncertain { name: bound.candidate.name.clone(), feasible, bands, figures }
         })
         .collect();
     let mut variants: Vec<Uncertain> = variants;
