@@ -67,8 +67,8 @@ fn in_words(binding: &Binding) -> String {
 /// What the band of an answer makes of it, in a sentence.
 fn sized(sizing: &Sizing) -> String {
     let of = |size: &Result<PlanSize, String>| match size {
-        Ok(size) => format!("{} GPUs do", grouped(size.main + size.prefill)),
-        Err(why) => format!("no number of GPUs does ({why})"),
+        Ok(size) => format!("{} GPUs would do", grouped(size.main + size.prefill)),
+        Err(why) => format!("no number of GPUs would do ({why})"),
     };
     let Bands { tpot, ttft, uncalibrated, .. } = sizing.bands;
     let [tpot, ttft] = [tpot, ttft].map(|factor| significant(factor, 3));
@@ -80,7 +80,7 @@ fn sized(sizing: &Sizing) -> String {
         format!("Nine of ten measurements are within {of_times}.")
     };
     format!(
-        "{within} Planned for again, {} with everything as much faster, and {} with everything as much slower.",
+        "{within} Planned for again, {} if all were that much faster, and {} if all were that much slower.",
         of(&sizing.faster),
         of(&sizing.slower)
     )

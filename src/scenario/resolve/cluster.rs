@@ -260,7 +260,8 @@ pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaul
     } else {
         catalog.storage.find(&storage, &storage.at, sink)
     };
-    if wanted.storage_units == Some(0) && file.training.is_some() {
+    // A number that was refused when it was read is none too.
+    if wanted.storage_units == Some(0) && file.training.is_some() && sink.is_empty() {
         let message = "`cluster.storage_units` is 0, and checkpoints of training are stored";
         let hint = "leave it out for as many as the accelerators need; `training.checkpoint` says how they get there";
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.storage_units_at, "none").hint(hint));
