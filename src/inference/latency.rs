@@ -126,7 +126,9 @@ pub(super) fn distribution<F: Fn(f64) -> Seconds>(
     let taken = 1.0 - admission.share;
     let waited = [
         (before.share * taken * (1.0 - burst.share), firsts.and(before.scattered()).gamma()),
-        (burst.share * taken, firsts.and(burst.scattered()).bounded()),
+        (burst.share * taken * (1.0 - before.share), firsts.and(burst.scattered()).bounded()),
+        // Those of a burst come behind others too, and those whose adapter had no place.
+        (burst.share * taken * before.share, firsts.and(before.scattered()).and(burst.scattered()).gamma()),
         (admission.share, of_room),
     ];
     let first_token = Quantiles::by_deviations(|z| quantile(z, &*times, &waited));

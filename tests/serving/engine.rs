@@ -385,6 +385,22 @@ fn however_many_are_open_some_wait_for_places_of_adapters() {
 }
 
 #[test]
+fn those_without_a_place_wait_for_prompts_too() {
+    let adapters = "serving.adapters={ count = 20, rank = 16, resident = 4 }";
+    // Places bind from about 150 request/s and 66 that are open.
+    let asked = [140, 149, 150, 153, 160].map(|rate| format!("serving.arrivals={{ rate = \"{rate} request/s\" }}"));
+    let open = [64, 66, 68, 72, 80].map(|open| format!("serving.arrivals={{ concurrency = {open} }}"));
+    for arrivals in [asked, open] {
+        let told = arrivals.map(|arrivals| {
+            let (code, json, stderr) = eval(&["serving.output_tokens=8", adapters, &arrivals]);
+            assert_eq!(code, 0, "{stderr}");
+            ["ttft_p50_s", "ttft_p95_s", "ttft_p99_s"].map(|key| figure(&json, key))
+        });
+        assert!((0..3).all(|index| told.is_sorted_by(|less, more| less[index] <= more[index])), "{told:?}");
+    }
+}
+
+#[test]
 fn more_requests_for_adapters_without_a_place_never_take_fewer_gpus() {
     let of = |rate: u32| {
         let sets = [
