@@ -32,6 +32,14 @@ fn idle_hours_are_borne_by_prompts_and_answers_alike() {
         let idle = answer(&[&format!("serving.arrivals={{ rate = \"{rate} request/s\" }}")]);
         assert!((ratio(&idle) / ratio(&full) - 1.0).abs() < 1e-9, "{rate}");
     }
+    // So do limits of latency, and as many requests as they leave that come by themselves.
+    let limits = "serving.limits={ tpot = \"25 ms\" }";
+    let most = answer(&["serving.arrivals=\"max\"", limits]);
+    assert!(of(&most, "serving", "requests_per_s") < 0.9 * of(&full, "serving", "requests_per_s"), "they bind");
+    let rate = format!("serving.arrivals={{ rate = \"{} request/s\" }}", 0.9 * of(&most, "serving", "requests_per_s"));
+    for json in [&most, &answer(&[&rate, limits])] {
+        assert!((ratio(json) / ratio(&full) - 1.0).abs() < 1e-9);
+    }
     // Pools that are larger than they need be cost more, and not one kind of token alone.
     let pools = |workers: u32| {
         let layout = format!(

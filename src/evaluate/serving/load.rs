@@ -21,6 +21,8 @@ pub(super) fn together(
     (coming, scratch): (&Coming<'_>, &mut Scratch),
 ) -> Result<((RequestRate, f64), BatchBound, Served), Infeasible> {
     let filled = replica.filled(request, largest.room, coming, scratch);
+    // Of the memory's batch, whatever is asked: what limits or a queue leave of it is no other split of the cost.
+    let prefilling = filled.prefilling;
     // A benchmark's requests of one length, all there at the start, go on in step. In a queue that does not empty places come free one
     // by one, so that a step takes in no more than have just ended however many wait.
     let in_step = serving.terms.prompts.is_some() && serving.input.cv <= 0.0 && serving.output.cv <= 0.0;
@@ -99,7 +101,7 @@ pub(super) fn together(
         _ if matches!(serving.arrivals, Arrivals::Concurrency(_)) && !full() => BatchBound::Open,
         _ => BatchBound::Prefill,
     };
-    Ok(((most, filled.prefilling), bound, served))
+    Ok(((most, prefilling), bound, served))
 }
 
 /// Pools of prefill and decode.
