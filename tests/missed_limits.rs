@@ -125,3 +125,10 @@ fn a_limit_of_tenants_is_told_by_its_own_table() {
     let told = of("plan", "serving.limits={ tpot_p95 = \"9 s\" }", "serving.arrivals=tenants");
     assert!(told.contains("serving.tenants.limits.ttft_p95") && !told.contains("serving.limits.ttft_p95"), "{told}");
 }
+
+#[test]
+fn columns_of_dollars_a_million_tokens_say_so() {
+    let limits = "serving.limits={ ttft_p95 = \"1 s\", tpot_p95 = \"40 ms\" }";
+    let page = asked("plan", &[], &[limits, "serving.layout={ tensor = 4 }"]);
+    assert!(page.contains("$/Mtok of prompts") && !page.contains(" Mtok"), "{page}");
+}

@@ -28,9 +28,9 @@ const COLUMNS: [(&str, &str); 11] = [
     ("Fabric", "fabric.capex_usd"),
     ("Power", "facility.total_kw"),
     ("Cost over the horizon", "cost.total_usd"),
-    ("Mtok", "cost.usd_per_mtok_blended"),
-    ("Mtok of prompts", "cost.usd_per_mtok_input"),
-    ("Mtok of answers", "cost.usd_per_mtok_output"),
+    ("$/Mtok", "cost.usd_per_mtok_blended"),
+    ("$/Mtok of prompts", "cost.usd_per_mtok_input"),
+    ("$/Mtok of answers", "cost.usd_per_mtok_output"),
 ];
 
 /// What keeps an answer from being smaller, in a word or two.
@@ -88,7 +88,7 @@ fn sized(sizing: &Sizing) -> String {
 
 /// What people look for first, and the rest: all of it side by side is wider than a screen.
 const FIGURES: [&str; 7] =
-    ["GPUs", "Replicas", "Open in all", "Cost over the horizon", "Mtok", "Mtok of prompts", "Mtok of answers"];
+    ["GPUs", "Replicas", "Open in all", "Cost over the horizon", "$/Mtok", "$/Mtok of prompts", "$/Mtok of answers"];
 const MORE: [&str; 5] = ["TTFT, P95", "TPOT, P95", "Open in each", "Fabric", "Power"];
 
 /// Some columns of a table, those of words before those of figures, with the places of rows before them.
