@@ -81,10 +81,13 @@ fn a_fraction_that_leaves_a_forward_pass_no_room_is_refused() {
         "serving.layout.tensor=8",
     ];
     let set: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
-    let answer = run(&[&["eval", LLAMA], &set[..]].concat());
-    assert_eq!(answer.code, 1, "{}", answer.stderr);
-    assert!(answer.stderr.contains("a forward pass lacks"), "{}", answer.stderr);
-    assert!(answer.stderr.contains("serving.memory_fraction"), "{}", answer.stderr);
+    // A cache that keeps prefixes makes no room.
+    for scenario in [LLAMA, "scenarios/serve-llama3.1-70b-64-h100-prefix-tiers.toml"] {
+        let answer = run(&[&["eval", scenario], &set[..]].concat());
+        assert_eq!(answer.code, 1, "{scenario}: {}", answer.stderr);
+        assert!(answer.stderr.contains("a forward pass lacks"), "{}", answer.stderr);
+        assert!(answer.stderr.contains("serving.memory_fraction"), "{}", answer.stderr);
+    }
 }
 
 /// ai-dynamo/aiconfigurator issue 652: requests beyond the cache wait; they are not served as if they were admitted.

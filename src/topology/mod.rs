@@ -249,13 +249,13 @@ pub enum TopologyError {
     },
     /// More nodes than the tiers reach.
     #[error(
-        "{} {reach} nodes, not {places} ({nodes} nodes, the rest places that fabric managers take)",
+        "{} {reach} nodes, not {places} ({nodes} nodes, the rest places that fabric managers, border routers and servers of memory take)",
         if *tiers == 1 { "one tier reaches".to_owned() } else { format!("{tiers} tiers reach") }
     )]
     TooManyNodes {
         /// Nodes asked for.
         nodes: u32,
-        /// Places needed, with those of the fabric managers.
+        /// Places needed, with those that no node takes.
         places: u32,
         /// Tiers of switches.
         tiers: u32,

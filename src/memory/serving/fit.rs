@@ -39,8 +39,9 @@ impl Fits {
     #[must_use]
     pub fn beside(self, more: Bytes, kept: f64, layout: &ServingLayout) -> Self {
         let request = self.request + more;
-        let requests =
-            whole((self.pool * (1.0 - kept)).saturating_sub(self.prefix), request) * u64::from(layout.attention_data);
+        let left = (self.pool * (1.0 - kept)).saturating_sub(self.prefix);
+        // Where none fits, for want of room for a forward pass too, none does with less room.
+        let requests = (whole(left, request) * u64::from(layout.attention_data)).min(self.requests);
         let tokens = self.tokens.checked_div(self.requests).unwrap_or(0);
         Self { request, requests, tokens: requests.saturating_mul(tokens), ..self }
     }
