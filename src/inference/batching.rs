@@ -41,7 +41,9 @@ impl Replica<'_> {
             Some(prompts) => prefills.of(prompts),
             None => prefills.each(step.total(), begin, held),
         };
-        TokenTime { step, cycle, stall: prefill * (held * begin) }
+        // The engine takes prompts in no faster than it prefills them, however little tokens wait for that.
+        let taking_in = prefill * (others * begin);
+        TokenTime { step, cycle, stall: (prefill * (held * begin)).max(taking_in.saturating_sub(step.total())) }
     }
 
     /// Prompts that are found together by an engine that looks for new requests every so many steps, as the one of them that

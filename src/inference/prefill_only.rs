@@ -20,13 +20,12 @@ impl Replica<'_> {
     }
 
     /// The most that end: with so many in decode whose tokens take so long; where none is, prompts that are taken in by steps that
-    /// are full of them, and keep the engine for as much of their time as they keep tokens waiting for elsewhere.
+    /// are full of them.
     pub(super) fn ends(&self, request: &Request, batch: f64, token: &TokenTime, prefills: &Together) -> RequestRate {
         if request.decodes() {
             return RequestRate::of(batch, token.total() * request.output);
         }
-        let kept = prefills.of(f64::INFINITY) * self.hardware.batching.stall.value.get();
-        RequestRate::of(f64::from(self.spread.pipeline), kept)
+        RequestRate::of(f64::from(self.spread.pipeline), prefills.of(f64::INFINITY))
     }
 
     /// With so many open: as many as come again when their prefill is done, of which no more than `most` end. Prompts wait for others
@@ -63,7 +62,6 @@ mod tests {
     use crate::inference::step::prefill::FULL_STEP;
     use crate::inference::{Coming, Room, Scratch, fixture};
     use crate::scenario::Balancing;
-    use crate::units::Factor;
     use crate::workload::{Moments, Requests};
 
     /// A number that is open, or a share of the most that comes at random.
@@ -75,9 +73,7 @@ mod tests {
 
     /// Mean time to the first token, and half, 95% and 99% of them: as reckoned, and prompt by prompt.
     fn both(input: Moments, asked: Asked) -> [[f64; 4]; 2] {
-        let (model, mut hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
-        // Prompts keep the engine for all of their time.
-        hardware.batching.stall.value = Factor::ONE;
+        let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
         let engine = Replica::new(&model, &hardware, fixture::tensor(4));
         let requests = Requests::lognormal(input, Moments { mean: 1.0, cv: 0.0 });
         let request = Request { input: input.mean, cached: 0.0, output: 1.0, beyond: requests.beyond };
