@@ -114,8 +114,8 @@ fn a_broken_table_of_variants_is_a_mistake_of_the_scenario() {
 #[test]
 fn an_answer_does_not_replace_what_it_was_made_from() {
     let mixtral = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(MIXTRAL)).unwrap();
-    let dir = files(&[("scenario.toml", &mixtral)]);
-    let path = dir.path().join("scenario.toml");
+    let dir = files(&[("scenario.txt", &mixtral)]);
+    let path = dir.path().join("scenario.txt");
     refused(&["eval", text(&path), "-o", text(&path)], &["the answer would replace it"]);
     assert_eq!(fs::read(&path).unwrap(), mixtral);
 }
