@@ -226,6 +226,31 @@ impl Cluster {
     }
 }
 
+/// Storage for checkpoints, of which none is taken where nothing trains.
+fn storage(
+    file: &ScenarioFile,
+    catalog: &Catalog,
+    defaults: &mut Defaults,
+    sink: &Sink,
+) -> Option<Arc<Entry<Storage>>> {
+    let wanted = &file.cluster;
+    let storage = by_default("cluster.storage", wanted.storage.as_ref(), "parallel-flash", &wanted.node.at, defaults);
+    // A number that was refused when it was read is none too.
+    if wanted.storage_units == Some(0) && file.training.is_some() && sink.is_empty() {
+        let message = "`cluster.storage_units` is 0, and checkpoints of training are stored";
+        let hint = "leave it out for as many as the accelerators need; `training.checkpoint` says how they get there";
+        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.storage_units_at, "none").hint(hint));
+    }
+    if &*storage == NO_STORAGE && catalog.storage.get(NO_STORAGE).is_none() {
+        let message = "a cluster without storage for checkpoints has none of its units";
+        let hint = "write `storage_units = 0` instead, where nothing trains";
+        sink.push(Diagnostic::new(Code::UnknownId, message).at(&storage.at, "none").hint(hint));
+        None
+    } else {
+        catalog.storage.find(&storage, &storage.at, sink)
+    }
+}
+
 /// The failure rates of generations that have no set of their own.
 const UNPUBLISHED_FAILURES: &str = "other-accelerators";
 
@@ -251,21 +276,7 @@ pub(super) fn bind(file: &ScenarioFile, catalog: &Catalog, defaults: &mut Defaul
         .and_then(|entry| BoundFabric::bind(entry, catalog, sink));
     let site = catalog.sites.find(&wanted.site, &wanted.site.at, sink);
     let prices = catalog.price_books.find(&wanted.prices, &wanted.prices.at, sink);
-    let storage = by_default("cluster.storage", wanted.storage.as_ref(), "parallel-flash", &wanted.node.at, defaults);
-    let storage = if &*storage == NO_STORAGE && catalog.storage.get(NO_STORAGE).is_none() {
-        let message = "a cluster without storage for checkpoints has none of its units";
-        let hint = "write `storage_units = 0` instead, where nothing trains";
-        sink.push(Diagnostic::new(Code::UnknownId, message).at(&storage.at, "none").hint(hint));
-        None
-    } else {
-        catalog.storage.find(&storage, &storage.at, sink)
-    };
-    // A number that was refused when it was read is none too.
-    if wanted.storage_units == Some(0) && file.training.is_some() && sink.is_empty() {
-        let message = "`cluster.storage_units` is 0, and checkpoints of training are stored";
-        let hint = "leave it out for as many as the accelerators need; `training.checkpoint` says how they get there";
-        sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.storage_units_at, "none").hint(hint));
-    }
+    let storage = storage(file, catalog, defaults, sink);
     let reliability = match (&wanted.reliability, &accelerator) {
         (None, None) => None,
         (given, accelerator) => {

@@ -131,6 +131,16 @@ fn layout(wanted: &ServingLayoutFile, model: &Model, sink: &Sink) -> Option<Serv
     Some(layout)
 }
 
+/// Pools are of answers that are decoded.
+fn pools_decode(wanted: &ServingFile, asked: &Asked, pools: bool, sink: &Sink) {
+    if pools && asked.output.mean <= 1.0 {
+        let message = "answers are of one token, which the prefill makes: a pool of decode has nothing to do";
+        let hint = "give one layout, `serving.layout = { tensor = 4 }`, or a larger `serving.output_tokens`";
+        let reported = Diagnostic::new(Code::Inconsistent, message).at(&wanted.answers_at, "one token");
+        sink.push(reported.at(&wanted.layout.at, "two pools").hint(hint));
+    }
+}
+
 pub(super) fn bind(
     wanted: &ServingFile,
     asked: &Asked,
@@ -191,12 +201,7 @@ pub(super) fn bind(
     };
     adapters_or_prefixes(wanted, prefill.is_some(), sink);
     balanced(wanted, caching.as_ref(), asked, sink);
-    if prefill.is_some() && asked.output.mean <= 1.0 {
-        let message = "answers are of one token, which the prefill makes: a pool of decode has nothing to do";
-        let hint = "give one layout, `serving.layout = { tensor = 4 }`, or a larger `serving.output_tokens`";
-        let reported = Diagnostic::new(Code::Inconsistent, message).at(&wanted.answers_at, "one token");
-        sink.push(reported.at(&wanted.layout.at, "two pools").hint(hint));
-    }
+    pools_decode(wanted, asked, prefill.is_some(), sink);
     let shared_limits = wanted.limits.unwrap_or_default();
     let tenant_limits = engine::tenant_limits(&wanted.features, shared_limits);
     let limits = tenant_limits.iter().copied().reduce(Limits::and).unwrap_or(shared_limits);
