@@ -23,6 +23,10 @@ const MOST_ROWS: u64 = 10_000_000;
 /// What rows are the best in where nobody says, of a run and of serving.
 const USUAL_BY: [&str; 2] = ["cost.usd_per_run", "cost.usd_per_mtok_blended"];
 
+/// Costs that rows have, of a run and of serving.
+const COSTS: [&str; 2] = ["cost.usd_per_run", "cost.usd_per_gpu_hour"];
+const COSTS_OF_SERVING: [&str; 3] = ["cost.usd_per_mtok_blended", "cost.usd_per_mtok_output", "cost.usd_per_gpu_hour"];
+
 /// Where nothing is said of what is kept, people see so many of the best rows.
 const SHOWN: usize = 50;
 
@@ -110,6 +114,13 @@ impl SweepCommand {
         let answer = match reduction {
             Some((wanted, break_even)) => {
                 let reduced = reduce(&sweep, &wanted, size);
+                let never = reduced.never(&wanted);
+                if !never.is_empty() {
+                    for option in never {
+                        session.sink.push(self.nothing(option, &asked, file.training.is_some()));
+                    }
+                    return (Answer::Mistaken, session);
+                }
                 kept(&sweep, &reduced, &wanted, break_even.as_ref(), (self.format(&session), &session))
             }
             None => self.rows(&sweep, size, &catalog, &session),
@@ -213,6 +224,18 @@ impl SweepCommand {
         Some((wanted, break_even))
     }
 
+    /// That none of the rows has what an option asks for: a figure of training where nothing is trained, say.
+    fn nothing(&self, option: &str, asked: &Asked, trains: bool) -> Diagnostic {
+        let keys = match option {
+            "--pareto" => self.pareto.join(", "),
+            "--quantiles" => self.quantiles.join(", "),
+            _ => asked.by.clone(),
+        };
+        let message = format!("`{option}`: none of the rows that can be has `{keys}`");
+        let costs = if trains { &COSTS[..] } else { &COSTS_OF_SERVING[..] };
+        Diagnostic::new(Code::Inconsistent, message).hint(format!("what they cost is {}", costs.join(" or ")))
+    }
+
     /// All rows, or a part of them.
     fn rows(&self, sweep: &Sweep<'_>, size: u64, catalog: &Catalog, session: &Session) -> Answer {
         let rows = Rows { sweep, size, shard: self.shard, part_bytes: self.part_bytes };
@@ -292,6 +315,9 @@ fn kept(
         Format::Table | Format::Md => session.page(&sweep_page(sweep, reduced, wanted, break_even)),
     };
     let no = |message: &str| Answer::No { data: Some(data.clone()), message: message.to_owned() };
+    if reduced.rows == 0 {
+        return no("no row meets the conditions\n");
+    }
     if reduced.feasible == 0 {
         return no("none of the rows can be\n");
     }

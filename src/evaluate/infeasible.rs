@@ -7,7 +7,7 @@ use crate::memory::MemoryFootprint;
 use crate::parallelism::LayoutError;
 use crate::scenario::GroupShare;
 use crate::topology::{Tier, TopologyError};
-use crate::units::{Bytes, RequestRate, Seconds, Watts};
+use crate::units::{Bytes, RequestRate, Seconds, Watts, counted};
 
 /// A typed reason.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -334,7 +334,7 @@ impl Infeasible {
 
 /// What replicas do, with how many there are.
 fn serve(replicas: u64) -> String {
-    if replicas == 1 { "1 replica serves".to_owned() } else { format!("{replicas} replicas serve") }
+    format!("{} serve{}", counted(replicas, "replica"), if replicas == 1 { "s" } else { "" })
 }
 
 /// What keeps replicas from serving more, in words.

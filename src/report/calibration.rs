@@ -2,6 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
+use super::figure::counted;
 use super::page::{Block, Grid, Page, Section};
 use crate::calibration::{CollectiveCalibration, Errors, FittedConstant, HeldOut};
 use crate::catalog::Kind;
@@ -29,10 +30,10 @@ fn percent(share: f64) -> String {
 
 fn sentence(what: &str, errors: &Errors) -> String {
     format!(
-        "{what}: median error {}, 90th percentile {}, of {} sizes",
+        "{what}: median error {}, 90th percentile {}, of {}",
         percent(errors.median),
         percent(errors.p90),
-        errors.count
+        counted(errors.count as u64, "size")
     )
 }
 

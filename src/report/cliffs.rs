@@ -7,7 +7,6 @@ use crate::units::Usd;
 /// How many are bought, and what costs would be without them.
 pub(super) fn rounded_spares(evaluation: &Evaluation) -> Option<String> {
     let found = evaluation.rounded_spares()?;
-    let nodes = |count: u32| format!("{} node{}", grouped(count.into()), if count == 1 { "" } else { "s" });
     let now = evaluation.unit_costs.per_useful_gpu_hour;
     let less = found.without.per_useful_gpu_hour;
     let million = |cost: Usd| format!(", and a million tokens {} instead of {cost}", cost * (less / now));
@@ -15,9 +14,9 @@ pub(super) fn rounded_spares(evaluation: &Evaluation) -> Option<String> {
     Some(format!(
         "Spares: {} of {} at work, bought whole, {} {}: {} GPUs are paid for {} at work. Without spares a useful hour of a GPU would cost {less} instead of {now}{million}: `cluster.spares = 0` says that a pool shared with others, or whoever rents them out, stands in.",
         percent(evaluation.scenario.cluster.spares.get()),
-        nodes(found.at_work),
+        counted(found.at_work.into(), "node"),
         if found.spare == 1 { "is" } else { "are" },
-        nodes(found.spare),
+        counted(found.spare.into(), "node"),
         grouped(evaluation.built.drivers.accelerators),
         grouped(evaluation.scenario.cluster.accelerators.into()),
     ))
@@ -42,7 +41,7 @@ pub(super) fn unused_storage(evaluation: &Evaluation) -> Option<String> {
 /// A tier of switches that is there for the ports of fabric managers alone.
 pub(super) fn manager_ports(evaluation: &Evaluation) -> Option<String> {
     let found = evaluation.manager_ports()?;
-    let tiers = |count: u32| format!("{count} tier{} of switches", if count == 1 { "" } else { "s" });
+    let tiers = |count: u32| format!("{} of switches", counted(count.into(), "tier"));
     Some(format!(
         "The {} ports that fabric managers take are one step too many: without them the nodes fit {}, and the fabric would cost {} less; with them it has {}. A node or two fewer, spares among them, or managers beside the fabric come to the same.",
         found.ports,

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use super::figure::counted;
 use super::page::{Block, Grid, Page, Section};
 use crate::collectives::{
     Algorithm, Collective, CollectiveTime, IntraNode, Library, Limit, Rule, algorithm_bandwidth, bus_bandwidth,
@@ -196,8 +197,8 @@ pub fn call_page(title: &CallTitle, answer: &CallAnswer) -> Page {
         let last = if group.fewest_per_domain < group.ranks_per_domain {
             let (ranks, cards) = (group.fewest_per_domain, group.fewest_nics());
             format!(
-                ", but for the last: {ranks} rank{} with {} card{}, and the others wait for it",
-                if ranks == 1 { "" } else { "s" },
+                ", but for the last: {} with {} card{}, and the others wait for it",
+                counted(ranks.into(), "rank"),
                 significant(cards, 4),
                 if cards > 1.0 { "s" } else { "" },
             )
@@ -205,10 +206,11 @@ pub fn call_page(title: &CallTitle, answer: &CallAnswer) -> Page {
             String::new()
         };
         format!(
-            "{} domains of {} ranks with {} network cards each{last}; the {} is the highest tier on the way; rings keep {} of the cards' payload rate there, all-to-alls {}.",
+            "{} domains of {} with {} network card{} each{last}; the {} is the highest tier on the way; rings keep {} of the cards' payload rate there, all-to-alls {}.",
             group.domains(),
-            group.ranks_per_domain,
+            counted(group.ranks_per_domain.into(), "rank"),
             significant(group.nics_per_domain, 4),
+            if group.nics_per_domain > 1.0 { "s" } else { "" },
             answer.tier.word(),
             significant(group.network_share, 3),
             significant(group.all_to_all_share, 3)

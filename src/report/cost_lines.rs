@@ -22,18 +22,12 @@ pub(super) fn lines(evaluation: &Evaluation) -> Grid {
             evaluation.evidence_of(line).map_or_else(String::new, |evidence| evidence.date.to_owned()),
             line.per.to_string(),
             quantity(line.quantity),
-            dollars(line.unit_amount),
+            line.unit_amount.to_string(),
             line.amount.to_string(),
             line.annualised.to_string(),
         ]);
     }
     grid
-}
-
-/// A price to the dollar, where it is no smaller: digits beyond three tell prices apart.
-pub(super) fn dollars(price: Usd) -> String {
-    // The base number, because only its size matters.
-    if price.value() >= 1e3 { format!("${}", grouped(to_integer(price.value().round()))) } else { price.to_string() }
 }
 
 /// How many of its driver a line has.

@@ -1,9 +1,9 @@
 //! One evaluation as a page.
 
 use super::cliffs::{manager_ports, rounded_spares, unused_storage};
-use super::cost_lines::{dollars, lines, sources};
+use super::cost_lines::{lines, sources};
 use super::fabric::between_sites;
-use super::figure::{Group, Metric, Value, grouped, percent};
+use super::figure::{Group, Metric, Value, counted, grouped, percent};
 use super::layout_search;
 use super::metrics::{metric, of_group};
 use super::page::{Block, Grid, Page, Section};
@@ -91,11 +91,11 @@ pub fn evaluation_page(evaluation: &Evaluation) -> Page {
                 blocks.push(Block::Grid(parts(&evaluation.built.parts)));
                 for network in evaluation.built.side.iter().filter(|network| !network.parts.is_empty()) {
                     let beside = format!(
-                        "{} network, {}: {} ports, {} switches, {}, {}.",
+                        "{} network, {}: {}, {}, {}, {}.",
                         network.title(),
                         network.id,
-                        grouped(network.ports),
-                        grouped(network.tree.switches()),
+                        counted(network.ports, "port"),
+                        counted(network.tree.switches(), "switch"),
                         network.price(),
                         network.draw()
                     );
@@ -147,7 +147,7 @@ fn parts(parts: &[PartLine]) -> Grid {
             part.basis.to_string(),
             grouped(part.count),
             grouped(part.spares),
-            dollars(part.unit_price),
+            part.unit_price.to_string(),
             part.price().to_string(),
             part.draw().to_string(),
         ]);

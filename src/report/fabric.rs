@@ -258,7 +258,8 @@ fn line_grid(quote: &FabricQuote) -> Grid {
 fn too_long(quote: &FabricQuote) -> Option<String> {
     let count = quote.cables_beyond_reach();
     let advice = "lay racks closer together, or choose a fabric whose modules reach farther";
-    (count > 0).then(|| format!("{count} cables are longer than their modules or they themselves reach: {advice}"))
+    let (cables, longer) = (counted(count, "cable"), if count == 1 { "is" } else { "are" });
+    (count > 0).then(|| format!("{cables} {longer} longer than modules or copper reach: {advice}"))
 }
 
 /// What joins the sites, and what is assumed of it; none where there is one site.
@@ -336,9 +337,9 @@ pub fn quote_page(title: String, quote: &FabricQuote) -> Page {
         ),
     };
     let free = format!(
-        "Free: {} places for nodes, {} ports at leaves, {} at spines, {} at cores",
-        topology.free_places(),
-        topology.leaf.free_ports(),
+        "Free: {} for nodes, {} at leaves, {} at spines, {} at cores",
+        counted(topology.free_places().into(), "place"),
+        counted(topology.leaf.free_ports(), "port"),
         topology.spine.free_ports(),
         topology.core.free_ports()
     );

@@ -1,10 +1,12 @@
 //! What a figure is: its key, unit and place, and how its value is written for people.
 
+pub(super) use crate::units::{counted, grouped};
+
 use crate::evaluate::{Bases, Evaluation, Evidence, Input};
 use crate::provenance::Basis;
 use crate::units::{
     Bandwidth, Bytes, CarbonMass, FlopRate, Joules, Quantity, RequestRate, Seconds, TokenRate, Usd, UsdPerHour, Watts,
-    significant,
+    significant, to_integer,
 };
 
 /// The value of a figure, in the unit that its key names.
@@ -130,6 +132,7 @@ impl Unit {
             Self::Seconds => Seconds::new(number).to_string(),
             Self::Days => format!("{} days", significant(number, 4)),
             Self::Ratio => percent(number),
+            Self::Count if number.abs() >= 1e3 => grouped(to_integer(number.round())),
             Self::Count | Self::Flag | Self::Word | Self::Quotient | Self::PerGpu => significant(number, 4),
             Self::Hours => format!("{} h", significant(number, 4)),
             Self::GbytesPerSecond => scaled::<Bandwidth>(number * 1e9),
@@ -163,24 +166,6 @@ pub(super) fn change(ratio: f64) -> Option<String> {
     let hundredths = (ratio * 1e4).round() / 100.0;
     let sign = if hundredths < 0.0 { "-" } else { "+" };
     (hundredths != 0.0).then(|| format!("{sign}{}%", significant(hundredths.abs(), 3)))
-}
-
-/// A count with commas between thousands.
-pub(super) fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// "1 tier", "2 tiers".
-pub(super) fn counted(count: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// What a figure is about; figures of a group stand together.
@@ -333,6 +318,7 @@ mod tests {
         assert_eq!(number(Unit::TflopsPerSecond, 372.14), "372.1 TFLOP/s");
         assert_eq!(number(Unit::Days, 74.739), "74.74 days");
         assert_eq!(number(Unit::Usd, 78_151_870.4), "$78.15M");
+        assert_eq!([3_123.4, 312.34].map(|count| number(Unit::Count, count)), ["3,123", "312.3"]);
         assert_eq!(Unit::Count.text(Value::Count(16_880)), "16,880");
         assert_eq!([grouped(0), grouped(999), grouped(1_000_000)], ["0", "999", "1,000,000"]);
     }

@@ -136,6 +136,7 @@ fn evidence(field: &Field, on: &str) -> String {
     let mut text = field.basis.clone();
     let age = match field.age.as_str() {
         "" | "0" => String::new(),
+        "1" => format!("1 day before {on}"),
         days => format!("{days} days before {on}"),
     };
     for (before, part) in

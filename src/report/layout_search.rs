@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::figure::{grouped, percent};
+use super::figure::{counted, grouped, percent};
 use super::number::finite;
 use super::page::{Block, Grid, Section};
 use super::settings::of_layout;
@@ -18,8 +18,8 @@ pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
         Objective::Cheapest => "The cheapest",
     };
     let counts = format!(
-        "{wanted} of {} layouts, {} of which work, and the best of the other ways to share the accelerators out among the axes (tensor, pipeline, context, expert and data parallel; VP: virtual stages, MB: microbatch):",
-        grouped(found.tally.considered()),
+        "{wanted} of {}, {} of which work, and the best of the other ways to share the accelerators out among the axes (tensor, pipeline, context, expert and data parallel; VP: virtual stages, MB: microbatch):",
+        counted(found.tally.considered(), "layout"),
         grouped(found.tally.feasible)
     );
     let front = "No layout is both faster and smaller than one of these:".to_owned();

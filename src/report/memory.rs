@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::csv::objects_csv;
+use super::figure::counted;
 use super::json::pretty;
 use super::number::whole_or_finite;
 use super::page::{Block, Grid, Page, Section};
@@ -253,6 +254,7 @@ pub fn serving_memory_page(answer: &ServingMemory) -> Page {
     let Fits { request, prefix, requests, .. } = answer.fits;
     let longest = answer.longest;
     let lacking = answer.fits.lacking(answer.usable);
+    let at_once = counted(requests, "request");
     let said = if lacking > Bytes::ZERO && answer.fits.pool > Bytes::ZERO {
         format!(
             "Does not fit: beside weights and cache a forward pass lacks {}. Lower the fraction, or the tokens of a pass.",
@@ -262,12 +264,12 @@ pub fn serving_memory_page(answer: &ServingMemory) -> Page {
         let enough = if answer.is_enough() { String::new() } else { format!(", {} wanted", answer.wanted) };
         let (tokens, room) = (answer.tokens, answer.room);
         format!(
-            "{requests} requests of {tokens} tokens at once, as many as the engine takes (max_num_seqs){enough}; {room} would fit."
+            "{at_once} of {tokens} tokens at once, as many as the engine takes (max_num_seqs){enough}; {room} would fit."
         )
     } else if answer.is_enough() {
-        format!("Fits: {requests} requests of {} tokens at once.", answer.tokens)
+        format!("Fits: {at_once} of {} tokens at once.", answer.tokens)
     } else {
-        format!("Does not fit: {requests} requests of {} tokens at once, {} wanted.", answer.tokens, answer.wanted)
+        format!("Does not fit: {at_once} of {} tokens at once, {} wanted.", answer.tokens, answer.wanted)
     };
     let mut facts = Grid::new(&["figure", "value"], 1);
     let mut row = |figure: &str, value: String| facts.rows.push(vec![figure.to_owned(), value]);

@@ -48,14 +48,14 @@ fn subject(binding: &Binding) -> String {
 
 /// The same with figures.
 fn in_words(binding: &Binding) -> String {
-    let fewer = |count: u64| format!("{} GPUs, the next fewer that are bought,", grouped(count));
+    let fewer = |count: u64| format!("{}, the next fewer that are bought,", counted(count, "GPU"));
     let figures = match binding {
         Binding::Refused(count, why) => format!("{} {why}", fewer(*count)),
         Binding::Spares(count, why) => {
             format!("{} do without; with them they {why} ({})", fewer(*count), why.subject())
         }
         Binding::Whole { enough, bought } => {
-            format!("{} of their {} GPUs would do", grouped(*enough), grouped(*bought))
+            format!("{} of their {} would do", grouped(*enough), counted(*bought, "GPU"))
         }
         Binding::Of(pool, of) => return format!("{pool}: {}", in_words(of)),
         Binding::Time(what, share) => return format!("{what}, {} of the time", percent(*share)),
@@ -67,7 +67,7 @@ fn in_words(binding: &Binding) -> String {
 /// What the band of an answer makes of it, in a sentence.
 fn sized(sizing: &Sizing) -> String {
     let of = |size: &Result<PlanSize, String>| match size {
-        Ok(size) => format!("{} GPUs would do", grouped(size.main + size.prefill)),
+        Ok(size) => format!("{} would do", counted(size.main + size.prefill, "GPU")),
         Err(why) => format!("no number of GPUs would do ({why})"),
     };
     let Bands { tpot, ttft, uncalibrated, .. } = sizing.bands;
@@ -173,7 +173,7 @@ fn layout(evaluation: &Evaluation, replicas: u64) -> String {
         ways = format!("{ways}; {workers}{spare} of {ranks}: {}", pool.layout);
     }
     if point.left_over() > 0 {
-        ways = format!("{ways}; {} GPUs left over", grouped(point.left_over()));
+        ways = format!("{ways}; {} left over", counted(point.left_over(), "GPU"));
     }
     ways
 }

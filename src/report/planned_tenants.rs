@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::evaluation::full_for_tenants;
-use super::figure::{grouped, percent};
+use super::figure::{counted, grouped, percent};
 use super::number::finite;
 use super::page::{Block, Grid};
 use crate::evaluate::Evaluation;
@@ -58,8 +58,8 @@ fn alone(apart: &Apart, best: &Evaluation) -> String {
             .to_owned();
     };
     format!(
-        "Alone, each on the best nodes of its own within its own limits, they would take {} GPUs and {cost} over the horizon: {}.",
-        grouped(gpus),
+        "Alone, each on the best nodes of its own within its own limits, they would take {} and {cost} over the horizon: {}.",
+        counted(gpus, "GPU"),
         told(cost, best)
     )
 }
@@ -69,8 +69,8 @@ fn beside(apart: &Apart, best: &Evaluation) -> String {
     let node = &best.scenario.cluster.node.id;
     match &apart.beside {
         Some(Beside { accelerators, cost, .. }) => format!(
-            "On common nodes, each with replicas or slices of its own that suit it best, they would take {} GPUs of {node} and {cost}: {}.",
-            grouped(*accelerators),
+            "On common nodes, each with replicas or slices of its own that suit it best, they would take {} of {node} and {cost}: {}.",
+            counted(*accelerators, "GPU"),
             told(*cost, best)
         ),
         None => format!("On common nodes of {node}, each with replicas of its own, not all of them can be served."),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::figure::{Unit, Value, grouped};
+use super::figure::{Unit, Value, counted};
 use super::page::{Block, Grid, Page, Section};
 use crate::study::{Growth, Scaling, ScalingPoint};
 use crate::units::{SECONDS_PER_DAY, Seconds, significant};
@@ -60,7 +60,7 @@ pub fn scaling_page(scaling: &Scaling) -> Page {
                 let texts = values.iter().zip(COLUMNS).map(|(value, column)| value.map(|value| column.2.text(value)));
                 grid.rows.push(texts.map(Option::unwrap_or_default).collect());
             }
-            Err(reason) => cannot.push(format!("{} GPUs: {reason}.", grouped(point.accelerators.into()))),
+            Err(reason) => cannot.push(format!("{}: {reason}.", counted(point.accelerators.into(), "GPU"))),
         }
     }
     let what = match scaling.growth {
@@ -93,11 +93,11 @@ pub fn scaling_page(scaling: &Scaling) -> Page {
 fn verdict(scaling: &Scaling) -> Option<String> {
     let (fastest, pays, last) = (scaling.fastest()?, scaling.pays_to()?, scaling.largest()?);
     let share = significant(scaling.least_marginal * 100.0, 3);
-    let count = |accelerators: u32| grouped(accelerators.into());
+    let count = |accelerators: u32| counted(accelerators.into(), "GPU");
     let more = if pays < last {
-        format!("Past {} GPUs more do not pay: those added bring less than {share}% of what they cost.", count(pays))
+        format!("Past {} more do not pay: those added bring less than {share}% of what they cost.", count(pays))
     } else {
-        format!("Up to {} GPUs, each size brings {share}% and more of what it adds.", count(pays))
+        format!("Up to {}, each size brings {share}% and more of what it adds.", count(pays))
     };
     let shortest = if fastest < last {
         format!("The run is shortest on {}: more lose more than they bring.", count(fastest))

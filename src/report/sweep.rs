@@ -10,7 +10,7 @@ use super::number::finite;
 use super::page::{Block, Grid, Page, Section};
 use super::sweep_break_even;
 use super::sweep_rows::kept_object;
-use super::sweep_words::{axis_text, layout_text, short, way_text};
+use super::sweep_words::{LAYOUT, LIMITS, axis_name, axis_text, layout_text, way_text};
 use crate::evaluate::{Evaluation, MissedLimit};
 use crate::sweep::{Column, Figure, Kept, Quantiles, Reduced, Size, Sweep, Wanted};
 use crate::units::significant;
@@ -143,22 +143,22 @@ pub fn sweep_page(sweep: &Sweep<'_>, reduced: &Reduced, wanted: &Wanted, break_e
 /// How many rows there are, can be, and keep their limits.
 fn counts(reduced: &Reduced) -> String {
     let Reduced { rows, feasible, missing, .. } = *reduced;
-    let [all, cannot] = [rows, rows - feasible].map(grouped);
+    let (all, cannot) = (counted(rows, "row"), grouped(rows - feasible));
     if missing == 0 {
-        return format!("{all} rows; {} of them can be, {cannot} cannot.", grouped(feasible));
+        return format!("{all}; {} of them can be, {cannot} cannot.", grouped(feasible));
     }
     let [kept, missing] = [feasible - missing, missing].map(grouped);
-    format!("{all} rows; {kept} of them keep their limits, {missing} can be and miss them, {cannot} cannot be.")
+    format!("{all}; {kept} of them keep their limits, {missing} can be and miss them, {cannot} cannot be.")
 }
 
 /// Columns of a table for people: axes, the layout, what rows are ordered by, and a few figures.
 fn grid(sweep: &Sweep<'_>, rows: &[Kept], aims: &[Column]) -> Grid {
     let axes: Vec<usize> = (0..sweep.axes.columns.len()).collect();
-    let mut header: Vec<String> = axes.iter().map(|axis| short(&sweep.axes.columns[*axis].key)).collect();
+    let mut header: Vec<String> = axes.iter().map(|axis| axis_name(sweep, *axis)).collect();
     let served = sweep.serves && rows.iter().any(|row| row.served.is_some());
     let missing = rows.iter().any(|row| row.missed.is_some());
-    header.extend((sweep.layouts || served).then(|| "layout".to_owned()));
-    header.extend(missing.then(|| "limits".to_owned()));
+    header.extend((sweep.layouts || served).then(|| LAYOUT.to_owned()));
+    header.extend(missing.then(|| LIMITS.to_owned()));
     let texts = header.len();
     let few = if sweep.serves { FEW_OF_SERVING } else { FEW };
     // What rows are told apart by, what was asked for unless that is everything, and a few.

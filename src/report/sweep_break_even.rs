@@ -9,7 +9,7 @@ use super::figure::Value;
 use super::metrics::metric;
 use super::number::{finite, whole_or_finite};
 use super::page::Grid;
-use super::sweep_words::{axis_text, short};
+use super::sweep_words::{axis_name, axis_text};
 use crate::sweep::{ABSENT, Column, Reduced, Sweep};
 use crate::units::significant;
 
@@ -77,11 +77,11 @@ fn turns(sweep: &Sweep<'_>, reduced: &Reduced, groups: &[Column], axis: usize, b
 
 /// For people: a line for each combination of the other axes' values.
 pub(super) fn grid(sweep: &Sweep<'_>, reduced: &Reduced, groups: &[Column], axis: usize, by: usize) -> Grid {
-    let name = short(&sweep.axes.columns[axis].key);
+    let name = axis_name(sweep, axis);
     let others = groups.iter().filter(|column| **column != Column::Axis(axis));
     let mut header: Vec<String> = others
         .filter_map(|column| match column {
-            Column::Axis(other) => Some(short(&sweep.axes.columns[*other].key)),
+            Column::Axis(other) => Some(axis_name(sweep, *other)),
             _ => None,
         })
         .collect();

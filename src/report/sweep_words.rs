@@ -1,13 +1,23 @@
 //! Rows of a sweep in words.
 
+use super::figure::counted;
 use crate::parallelism::{Layout, ServingLayout};
 use crate::scenario::Overlap;
 use crate::search::Deployment;
 use crate::sweep::{ABSENT, Kept, Sweep};
 
-/// The last part of a key, which says most.
-pub(super) fn short(key: &str) -> String {
-    key.rsplit(['.', '/']).next().unwrap_or(key).to_owned()
+/// Columns of a table of rows that are no axes.
+pub(super) const LAYOUT: &str = "layout";
+pub(super) const LIMITS: &str = "limits";
+
+/// The last part of an axis's key, which says most; all of it where another column would be called the same.
+pub(super) fn axis_name(sweep: &Sweep<'_>, axis: usize) -> String {
+    let last = |key: &str| key.rsplit(['.', '/']).next().unwrap_or(key).to_owned();
+    let columns = &sweep.axes.columns;
+    let (key, short) = (&columns[axis].key, last(&columns[axis].key));
+    let mut others = columns.iter().enumerate().filter(|(other, _)| *other != axis);
+    let taken = [LAYOUT, LIMITS].contains(&short.as_str()) || others.any(|(_, other)| last(&other.key) == short);
+    if taken { key.clone() } else { short }
 }
 
 pub(super) fn axis_text<'a>(sweep: &'a Sweep<'_>, row: &Kept, axis: usize) -> &'a str {
@@ -27,7 +37,7 @@ pub(super) fn layout_text(layout: &Layout, overlap: Overlap) -> String {
 /// A way to serve, for people.
 pub(super) fn way_text(way: &Deployment) -> String {
     let Some(pool) = &way.prefill else { return way.layout.to_string() };
-    let on = pool.accelerators.map_or_else(String::new, |all| format!(" on {all} GPUs"));
+    let on = pool.accelerators.map_or_else(String::new, |all| format!(" on {}", counted(all.into(), "GPU")));
     format!("prefill {}{on}; decode {}", pool.layout, way.layout)
 }
 

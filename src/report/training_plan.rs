@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::csv::answers_csv;
 use super::evaluation_object;
-use super::figure::{change, grouped, percent};
+use super::figure::{change, counted, grouped, percent};
 use super::json::pretty;
 use super::number::finite;
 use super::page::{Block, Grid, Page, Section};
@@ -14,7 +14,8 @@ use crate::sweep::LayoutKey;
 
 /// For people.
 pub fn training_plan_page(plan: &TrainingPlan) -> Page {
-    let tried = format!("{} combinations were tried.", grouped(plan.tried));
+    let were = if plan.tried == 1 { "was" } else { "were" };
+    let tried = format!("{} {were} tried.", counted(plan.tried, "combination"));
     let mut sections = Vec::new();
     if let Some(best) = plan.choices.first() {
         let settings: Vec<String> = best.settings.iter().map(|(key, value)| format!("{key} = {value}")).collect();

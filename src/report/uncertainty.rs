@@ -2,8 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::figure::Value;
-use super::figure::percent;
+use super::figure::{Value, counted, percent};
 use super::json::pretty;
 use super::metrics::metric;
 use super::number::finite;
@@ -60,8 +59,9 @@ fn label(aim: &Aim) -> String {
 pub fn uncertainty_page(answer: &Uncertainty, aims: &[Aim]) -> Page {
     let Uncertainty { title, inputs, samples, variants } = answer;
     let counts = format!(
-        "{samples} samples of {} inputs that move a figure, the same draws for every variant. P10 is undercut in a tenth of them, P90 exceeded in a tenth. What is not sampled is as certain as its typical value.",
-        inputs.len()
+        "{} of {} that move a figure, the same draws for every variant. P10 is undercut in a tenth of them, P90 exceeded in a tenth. What is not sampled is as certain as its typical value.",
+        counted((*samples).into(), "sample"),
+        counted(inputs.len() as u64, "input")
     );
     let mut sections = vec![Section::new("In short", Block::Text(counts))];
     if let [first, others @ ..] = &variants[..]

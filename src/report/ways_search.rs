@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::figure::grouped;
+use super::figure::{counted, grouped};
 use super::number::finite;
 use super::page::{Block, Grid, Section};
 use super::sweep_words::{layout_toml, way_text};
@@ -27,8 +27,8 @@ pub(super) fn section(evaluation: &Evaluation) -> Option<Section> {
         )
     };
     let counts = format!(
-        "The best of {} ways to serve, {} of which serve what is asked, {by}.{limits}",
-        grouped(found.considered),
+        "The best of {} to serve, {} of which serve what is asked, {by}.{limits}",
+        counted(found.considered, "way"),
         grouped(found.feasible)
     );
     Some(Section {

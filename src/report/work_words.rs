@@ -72,13 +72,13 @@ fn serving_in_words(serving: &Serving, point: &ServingPoint, own: Option<&Prefil
         format!(", {workers}{spare} of {ranks}{on} ({})", pool.layout)
     });
     format!(
-        "{} on {}: {}{spare} of {} each ({}){workers}, {} requests at once at most, {} a replica.",
+        "{} on {}: {}{spare} of {} each ({}){workers}, {} at once at most, {} a replica.",
         serving.entry.name,
         serving.engine,
         counted(point.replicas, "replica"),
         each_of(serving, layout.ranks()),
         layout,
-        grouped(point.max_concurrency),
+        counted(point.max_concurrency, "request"),
         grouped(point.max_concurrency / point.replicas),
     )
 }
@@ -97,11 +97,12 @@ fn training_in_words(training: &Training, layout: &Layout) -> String {
     }
     degrees.push(format!("data {}", layout.data));
     format!(
-        "{} ({} parameters) on {} GPUs: {}; {microbatches} microbatches of {}; schedule {}, sharding {}, recompute {}.",
+        "{} ({} parameters) on {}: {}; {} of {}; schedule {}, sharding {}, recompute {}.",
         training.model.name,
         in_billions(training.transformer.parameters().total()),
-        grouped(layout.accelerators()),
+        counted(layout.accelerators(), "GPU"),
         degrees.join(", "),
+        counted(microbatches.into(), "microbatch"),
         layout.micro_batch,
         layout.schedule,
         layout.sharding,

@@ -19,6 +19,7 @@ use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::document::Node;
 use crate::evaluate::{BuiltCluster, Evaluation, ServingPoint, evaluate};
 use crate::scenario::{Arrivals, Cluster, Counts, Minimise, PlanFile, PlanLimits, Scenario, ScenarioFile, Serving};
+use crate::units::counted;
 
 /// Runners-up that are shown.
 const RUNNERS_UP: usize = 9;
@@ -235,8 +236,8 @@ where
     let instead = instead(tried, size, |built| of(built) <= most);
     let cluster = &answer.scenario.cluster;
     let figures = format!(
-        "the least, {} GPUs of {} on {}, is {least}, {} or {:.1}% more than {most}; {instead}",
-        cluster.accelerators,
+        "the least, {} of {} on {}, is {least}, {} or {:.1}% more than {most}; {instead}",
+        counted(cluster.accelerators.into(), "GPU"),
         cluster.node.id,
         cluster.fabric.entry.id,
         least - most,
@@ -263,7 +264,7 @@ fn instead(tried: &Tried<'_>, size: Size, within: impl Fn(&BuiltCluster) -> bool
     let most = of(enough);
     let why = tried.tested(most, tried.serving.spare_replicas).1;
     let why = why.map_or_else(|| "do".to_owned(), |why| format!("{why} ({})", why.subject()));
-    format!("{} GPUs can be had instead, and {why}", most.main + most.prefill)
+    format!("{} can be had instead, and {why}", counted(most.main + most.prefill, "GPU"))
 }
 
 /// The best way so far.

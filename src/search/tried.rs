@@ -6,7 +6,7 @@ use super::serving::{Deployment, worker_alone};
 use crate::evaluate::{ServingPoint, serving_point};
 use crate::parallelism::ServingLayout;
 use crate::scenario::{Arrivals, NodeGroup, Scenario, Serving};
-use crate::units::{Seconds, to_integer};
+use crate::units::{Seconds, counted, to_integer};
 
 /// The most accelerators that are tried.
 const MOST_ACCELERATORS: u64 = 1 << 20;
@@ -214,7 +214,12 @@ fn least(
                 if let Refusal::Limit { table, key, got, .. } = why {
                     let helped = before.is_none_or(|(missed, was)| key != missed || got < was * (1.0 - HELPS));
                     if !helped {
-                        return Err(on_any_number(table, key, format!("{} GPUs {why}", steps * step), why.missed_by()));
+                        return Err(on_any_number(
+                            table,
+                            key,
+                            format!("{} {why}", counted(steps * step, "GPU")),
+                            why.missed_by(),
+                        ));
                     }
                     before = Some((key, got));
                 }
@@ -260,7 +265,7 @@ fn short_of(why: &Refusal, accelerators: u64, wall: Option<&str>) -> Rejection {
         Refusal::Other(_) => "cannot be built".to_owned(),
     };
     let most = wall.map_or_else(String::new, |wall| format!(", the most that can be built ({wall}),"));
-    Rejection::with(kind, format!("{accelerators} GPUs{most} {why}"), why.missed_by())
+    Rejection::with(kind, format!("{}{most} {why}", counted(accelerators, "GPU")), why.missed_by())
 }
 
 /// The least that both divide.

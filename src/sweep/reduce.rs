@@ -129,6 +129,25 @@ pub struct Reduced {
     pub quantiles: Vec<Quantiles>,
 }
 
+impl Reduced {
+    /// What was wanted and is nothing in every row that can be, by the option that asked for it.
+    pub fn never(&self, wanted: &Wanted) -> Vec<&'static str> {
+        if self.feasible == 0 {
+            return Vec::new();
+        }
+        let ranked = wanted.by.is_some() && (wanted.top > 0 || !wanted.groups.is_empty());
+        let spread = self.quantiles.iter().any(|quantiles| quantiles.count == 0);
+        [
+            ("--by", ranked && self.top.is_empty() && self.groups.is_empty()),
+            ("--pareto", !wanted.pareto.is_empty() && self.front.is_empty()),
+            ("--quantiles", spread),
+        ]
+        .into_iter()
+        .filter_map(|(option, nothing)| nothing.then_some(option))
+        .collect()
+    }
+}
+
 impl<'a> Reduction<'a> {
     /// Nothing kept yet.
     pub fn new(wanted: &'a Wanted) -> Self {

@@ -4,11 +4,13 @@
 //! cents exist only in text: [`Quantity::parse`] reads `"400 Gbit/s"`, and `Display` writes with a fitting prefix.
 //! Dividing like by like gives a plain `f64`, so ratios and roots are taken of dimensionless numbers.
 
+mod count;
 mod laws;
 mod parse;
 mod quantities;
 mod scalar;
 
+pub(crate) use count::{counted, grouped};
 pub use parse::{Quantity, Unit, UnitError};
 pub(crate) use parse::{brief, number, significant};
 pub use quantities::{

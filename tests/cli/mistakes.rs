@@ -43,6 +43,18 @@ fn wrong_arguments_are_mistakes_too() {
     assert!(run(&["--version"]).stdout.starts_with("clusterplan "));
 }
 
+#[test]
+fn a_layout_that_serves_is_not_sent_to_the_keys_of_training() {
+    let served = "scenarios/serve-llama3.1-70b-64-h100.toml";
+    for layout in ["{ search = \"cheapest\" }", "{ tensor = 8, search = \"fastest\" }", "{ tensor = 8, serach = true }"]
+    {
+        let answer = run(&["eval", served, "--set", &format!("serving.layout={layout}")]);
+        assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{layout}");
+        assert!(answer.stderr.contains("layout = \"auto\""), "{}", answer.stderr);
+        assert!(!answer.stderr.contains("training.layout") && !answer.stderr.contains("missing"), "{}", answer.stderr);
+    }
+}
+
 // What users of other programs ran into: keys that were not known were read over without a word.
 
 #[test]

@@ -173,3 +173,27 @@ fn storage_that_nothing_needs_is_told_and_can_be_left_out() {
         assert!(refused.code == 2 && refused.stderr.contains(said), "{set}: {}", refused.stderr);
     }
 }
+
+#[test]
+fn a_margin_says_what_it_is_of_and_a_price_is_written_one_way() {
+    let set = [
+        "finance.margin=0.4",
+        "finance.token_prices={ input = \"$0.23/Mtoken\", output = \"$0.80/Mtoken\" }",
+        "cluster.accelerators=8",
+        "serving.arrivals.rate=5 request/s",
+    ];
+    let set: Vec<&str> = set.iter().flat_map(|setting| ["--set", setting]).collect();
+    let answer = super::program::run(&[&["eval", super::SCENARIO, "--format", "md"], &set[..]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let margins: Vec<&str> = answer.stdout.lines().filter(|line| line.to_lowercase().contains("margin")).collect();
+    assert!(margins.len() > 3);
+    for line in margins.iter().filter(|line| !line.contains("finance.margin")) {
+        assert!(line.contains("margin of the price") || line.contains("Margin over cost"), "{line}");
+    }
+    let cells = answer.stdout.lines().filter(|line| line.starts_with('|')).flat_map(|line| line.split('|'));
+    let prices: Vec<&str> = cells.map(str::trim).filter(|cell| cell.starts_with("\\$")).collect();
+    assert!(prices.len() > 20, "{prices:?}");
+    assert!(prices.iter().all(|price| !price.contains(',')), "{prices:?}");
+    // One switch, not "1 switches".
+    assert!(answer.stdout.contains(" 1 switch,"), "{}", answer.stdout);
+}

@@ -174,3 +174,44 @@ fn whole_numbers_are_written_whole_and_reasons_say_what_is_wrong() {
         assert_eq!(kept[0][key], same[key], "{key}");
     }
 }
+
+/// Two sizes of one layout, which is an axis too.
+const SIZES: &str = r#"
+[sweep]
+axes = [
+  { key = "serving.layout", values = [{ tensor = 4 }] },
+  { key = "cluster.accelerators", values = [32, 64] },
+]
+"#;
+
+#[test]
+fn a_figure_that_no_row_has_is_refused_with_those_that_rows_have() {
+    let bench = Bench::new();
+    let path = bench.scenario(SERVED, SIZES).display().to_string();
+    for (option, key) in [
+        ("--by", "cost.usd_per_run"),
+        ("--pareto", "cost.usd_per_run,serving.ttft_s"),
+        ("--quantiles", "training.mfu_ratio"),
+    ] {
+        let output = clusterplan(&["sweep", &path, option, key]).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{told}");
+        let named = key.replace(',', ", ");
+        assert!(told.contains(&format!("`{option}`: none of the rows that can be has `{named}`")), "{told}");
+        assert!(told.contains("cost.usd_per_mtok_blended"), "{told}");
+    }
+    let none = clusterplan(&["sweep", &path, "--where", "cost.usd_per_run < 3"]).output().unwrap();
+    assert_eq!(none.status.code(), Some(1));
+    assert!(String::from_utf8(none.stderr).unwrap().contains("no row meets the conditions"));
+    stdout(&["sweep", &path, "--by", "cost.usd_per_mtok_output", "--top", "1"]);
+}
+
+#[test]
+fn no_two_columns_of_a_table_are_called_the_same() {
+    let bench = Bench::new();
+    let path = bench.scenario(SERVED, SIZES).display().to_string();
+    let page = stdout(&["sweep", &path, "--format", "md"]);
+    let header: Vec<&str> =
+        page.lines().find(|line| line.contains("layout")).unwrap().split('|').map(str::trim).collect();
+    assert_eq!(header[1..4], ["serving.layout", "accelerators", "layout"]);
+}

@@ -90,13 +90,13 @@ figures! {
     "cost.energy_per_mtok_output_kwh": KilowattHours, "Energy of a million tokens of answers, with prompts", "What the facility takes while they are made, for their prompts too; its price is in the costs above. Of answers alone: `facility.energy_kwh_per_mtok_output`.";
         "energy of a million tokens, all alike x tokens of prompts and answers / answers'" from ["facility.energy_kwh_per_mtok_blended", "serving.input_tokens", "serving.output_tokens"]
         => |e| e.cost_elements()?.energy;
-    "cost.price_usd_per_mtok_input": Usd, "Million tokens of prompts, at the margin", "The price that leaves the wanted share of itself.";
+    "cost.price_usd_per_mtok_input": Usd, "Million tokens of prompts, at the margin of the price", "The price that leaves the wanted share of itself.";
         "cost / (1 - margin)" from ["cost.usd_per_mtok_input", "finance.margin"] => |e| of_million(e.prices_at_margin()?.input);
-    "cost.price_usd_per_mtok_cached": Usd, "Million cached tokens, at the margin", "The same.";
+    "cost.price_usd_per_mtok_cached": Usd, "Million cached tokens, at the margin of the price", "The same.";
         "cost / (1 - margin)" from ["cost.usd_per_mtok_cached", "finance.margin"] => |e| of_million(e.prices_at_margin()?.cached);
-    "cost.price_usd_per_mtok_output": Usd, "Million tokens of answers, at the margin", "The same.";
+    "cost.price_usd_per_mtok_output": Usd, "Million tokens of answers, at the margin of the price", "The same.";
         "cost / (1 - margin)" from ["cost.usd_per_mtok_output", "finance.margin"] => |e| of_million(e.prices_at_margin()?.output);
-    "cost.margin_on_cost_ratio": Ratio, "Margin at the prices elsewhere", "What selling all tokens at them leaves, over what serving them costs.";
+    "cost.margin_on_cost_ratio": Ratio, "Margin over cost, at the prices elsewhere", "What selling all tokens at them leaves, over what serving them costs.";
         "tokens at the prices elsewhere / their cost here - 1" from ["finance.token_prices", "cost.usd_per_mtok_blended"] => |e| e.against_elsewhere()?.on_cost();
     "cost.break_even_utilisation_ratio": Ratio, "Utilisation that pays", "Share of the owned hours that must be in use for tokens to cost as much here as elsewhere; above the whole, buying them is cheaper.";
         "cost here / cost elsewhere x utilisation" from ["finance.token_prices", "finance.utilisation", "cost.usd_per_mtok_blended"] => |e| e.break_even_utilisation()?;

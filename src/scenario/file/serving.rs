@@ -9,8 +9,8 @@ use super::trace::TraceFile;
 use crate::catalog::Reference;
 use crate::catalog::engine_version::EngineVersion;
 use crate::catalog::model::Format;
-use crate::diagnostics::{Code, Sink, Span};
-use crate::document::{FromNode, Node, Reader, Schema, Value, choices};
+use crate::diagnostics::{Code, Diagnostic, Sink, Span, did_you_mean};
+use crate::document::{Entry, FromNode, Node, Reader, Schema, Value, choices};
 use crate::units::{Factor, Fraction};
 
 /// The most tokens of a request, more than any context.
@@ -180,6 +180,11 @@ pub(crate) struct ServingLayoutFile {
     pub at: Span,
 }
 
+/// The key of a layout that asks for a search of what is left out, as that of training does; of serving there is none.
+fn searched_in_part(layout: &Node) -> Option<&Entry> {
+    layout.as_table()?.entries.iter().find(|entry| did_you_mean(&entry.key, ["search"]).is_some())
+}
+
 /// The layout: a table, or the word "auto", which leaves it to a search.
 fn layout(r: &mut Reader<'_>) -> ServingLayoutFile {
     let shape = || {
@@ -193,6 +198,12 @@ fn layout(r: &mut Reader<'_>) -> ServingLayoutFile {
         return ServingLayoutFile::default();
     }
     let node = r.node("layout");
+    if let Some(entry) = node.and_then(searched_in_part) {
+        let message = format!("unknown key `{}` in `{}`", entry.key, r.path_of("layout"));
+        let hint = "give all degrees, or leave the whole layout to a search: layout = \"auto\"";
+        r.sink().push(Diagnostic::new(Code::UnknownKey, message).at(&entry.at, "not known here").hint(hint));
+        return ServingLayoutFile { search: true, tensor: 1, at: entry.at.clone(), ..ServingLayoutFile::default() };
+    }
     let pools =
         |node: &&Node| ["decode", "prefill", "prefill_accelerators"].iter().any(|key| node.at_path(key).is_some());
     if node.as_ref().is_some_and(pools) {
