@@ -1,11 +1,13 @@
 //! Variants side by side as a page.
 
+use super::basis::basis;
 use super::break_even_map::break_even_map;
 use super::cost_lines::gathered;
-use super::evaluation::{basis, headlines, is_nothing, kind_word, labelled, notes, setting_grid};
+use super::evaluation::{headlines, is_nothing, kind_word, labelled, setting_grid};
 use super::figure::{Group, Metric, Value, change, grouped, percent};
 use super::infeasible::{advice, footprint_value};
 use super::metrics::{metric, of_group};
+use super::notes::notes;
 use super::page::{Block, Grid, Page, Section};
 use super::settings::settings;
 use super::work_words::work_in_words;

@@ -1,5 +1,6 @@
 //! Answers as texts: pages of tables for people, JSON for programs, CSV for spreadsheets. Nothing here prints.
 
+mod basis;
 mod break_even_map;
 mod calibration;
 mod cliffs;
@@ -20,6 +21,7 @@ mod markdown;
 mod memory;
 mod metrics;
 mod model;
+mod notes;
 mod number;
 mod page;
 mod plan;

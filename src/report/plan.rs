@@ -4,10 +4,10 @@ use serde_json::{Map, Value as Json, json};
 
 use super::cliffs::{manager_ports, rounded_spares, unused_storage};
 use super::csv::answers_csv;
-use super::evaluation::uncalibrated;
 use super::evaluation_object;
 use super::figure::{counted, grouped, percent};
 use super::metrics::metric;
+use super::notes::uncalibrated;
 use super::page::{Block, Grid, Page, Section};
 use super::planned_tenants::{apart_json, tenant_blocks};
 use super::settings::settings;

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::evaluation::full_for_tenants;
 use super::figure::{counted, grouped, percent};
+use super::notes::full_for_tenants;
 use super::number::finite;
 use super::page::{Block, Grid};
 use crate::evaluate::Evaluation;

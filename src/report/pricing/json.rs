@@ -3,8 +3,8 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::super::cost_lines::line_object;
-use super::super::evaluation::price_note;
 use super::super::infeasible::advice;
+use super::super::notes::price_note;
 use super::side_by_side::{hour_by_method, housed, tokens};
 use super::{against_first, basis, owned, rented, years};
 use crate::evaluate::{Evaluation, Footprint};

@@ -10,8 +10,8 @@ pub use json::pricing_json;
 pub use rows::{PricingRows, pricing_rows};
 
 use super::cost_lines::sources;
-use super::evaluation::price_note;
 use super::figure::percent;
+use super::notes::price_note;
 use super::page::{Block, Grid, Page, Section};
 use crate::finance::NoReturn;
 use crate::provenance::Basis;

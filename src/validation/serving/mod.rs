@@ -5,6 +5,7 @@
 
 mod benchmark;
 mod coverage;
+mod named;
 mod points;
 mod scatter;
 mod setup;

@@ -1,6 +1,7 @@
 //! Rows of latencies at a concurrency.
 
-use super::setup::{Asked, Draft, Measured, Named, Quantity, Setup, version_after};
+use super::named::Named;
+use super::setup::{Asked, Draft, Measured, Quantity, Setup, version_after};
 use crate::catalog::Catalog;
 use crate::catalog::model::Model;
 use crate::inference::{Load, ModelShape, Request, Spread};

@@ -1,6 +1,7 @@
 //! Rows of offline throughput.
 
-use super::setup::{Asked, Measured, Named, Quantity, Setup, version_after};
+use super::named::Named;
+use super::setup::{Asked, Measured, Quantity, Setup, version_after};
 use crate::catalog::Catalog;
 use crate::catalog::engine_version::EngineVersion;
 use crate::inference::{ModelShape, Request, Spread};

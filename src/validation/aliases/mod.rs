@@ -1,201 +1,23 @@
 //! Published names and the catalog's: a table of patterns in which the first match holds.
 
+mod meaning;
+mod pattern;
+
 use super::reliability::{Cause, Figure, Fleet};
-use crate::catalog::model::{Format, Norm, Number};
-use crate::catalog::training_efficiency::Framework;
 use crate::diagnostics::Sink;
 use crate::document::{Node, Reader};
-use crate::parallelism::{Recompute, Sharding};
+use crate::parallelism::Sharding;
 use crate::topology::Managers;
-use crate::units::{Bandwidth, Fraction};
-use crate::workload::{AttentionCount, Precision};
+use crate::workload::Precision;
+use pattern::{Alias, Pattern, Supported, aliases, first, supported};
 
-/// What a text must be or contain, in lower case.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Pattern {
-    is: Vec<String>,
-    all: Vec<String>,
-    any: Vec<String>,
-    without: Vec<String>,
-}
-
-impl Pattern {
-    fn read(r: &mut Reader<'_>) -> Self {
-        Self {
-            is: r.or("is", Vec::new()),
-            all: r.or("all", Vec::new()),
-            any: r.or("any", Vec::new()),
-            without: r.or("without", Vec::new()),
-        }
-    }
-
-    fn matches(&self, text: &str) -> bool {
-        let text = text.to_lowercase();
-        let holds = |part: &String| text.contains(part.as_str());
-        if self.without.iter().any(holds) {
-            return false;
-        }
-        if self.is.contains(&text) {
-            return true;
-        }
-        let stated = !(self.all.is_empty() && self.any.is_empty());
-        stated && self.all.iter().all(holds) && (self.any.is_empty() || self.any.iter().any(holds))
-    }
-}
-
-/// The cache as the scripts of a campaign set it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct ScriptedCache {
-    /// Its numbers.
-    pub(super) number: Number,
-    /// The part of the memory that is used, where it is not the engine's own.
-    pub(super) fraction: Option<Fraction>,
-}
+pub(super) use meaning::{
+    Beside, Convention, Design, Family, Hardware, Links, NamedFramework, PartAlias, ScriptedCache, Served, Shape,
+    StatedRecompute,
+};
 
 /// Requests that are open from which scripts let an engine look for new ones less often.
 const MANY: f64 = 16.0;
-
-/// A pattern and what it stands for.
-type Alias<T> = (Pattern, T);
-
-fn first<'a, T>(aliases: &'a [Alias<T>], text: &str) -> Option<&'a T> {
-    aliases.iter().find(|(pattern, _)| pattern.matches(text)).map(|(_, meaning)| meaning)
-}
-
-fn aliases<T>(r: &mut Reader<'_>, key: &'static str, read: impl Fn(&mut Reader<'_>) -> T) -> Vec<Alias<T>> {
-    r.tables(key, |r| (Pattern::read(r), read(r)))
-}
-
-/// A framework of its makers' own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NamedFramework {
-    /// The class that it is of.
-    pub(super) class: Framework,
-    /// Whether its makers say that it hides tensor- and data-parallel communication.
-    pub(super) overlaps: bool,
-}
-
-/// Catalog ids that stand for a GPU.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Hardware {
-    /// The node.
-    pub(super) node: String,
-    /// The fabric where a row states none.
-    pub(super) fabric: String,
-}
-
-/// A model that published runs serve.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Served {
-    /// Its id in the catalog.
-    pub(super) model: String,
-    /// What 8 bits of it are published in, where that is not what its own entry says and not a scale for a whole tensor or row.
-    pub(super) eight: Option<Format>,
-}
-
-/// The links of a GPU that runs of collectives name.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Links {
-    /// Their kind among the collective constants.
-    pub(super) kind: String,
-    /// What one GPU sends over them.
-    pub(super) line_rate: Bandwidth,
-    /// What of it can go to one other: all, or a link of a mesh.
-    pub(super) peer_rate: Bandwidth,
-    /// Whether their switches reduce.
-    pub(super) in_network_reduction: bool,
-    /// Where the text leaves the GPU open: why it is taken to be this one.
-    pub(super) because: Option<String>,
-}
-
-/// What the layers of a family are like.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Shape {
-    /// As this model of the catalog has them: its sizes don't say how they differ from the usual ones.
-    Catalog(String),
-    /// Of the usual kind.
-    Usual(Family),
-}
-
-/// What the layers of a family of models are like.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Family {
-    /// Whether MLPs and experts are gated.
-    pub(super) gated: bool,
-    /// The normalisation.
-    pub(super) norm: Norm,
-    /// Whether projections have biases.
-    pub(super) biases: bool,
-    /// Whether the output projection is the embedding again.
-    pub(super) tied_embeddings: bool,
-    /// Whether positions are learned, one for each place of the sequence.
-    pub(super) learned_positions: bool,
-    /// Whether attention and MLP stand side by side.
-    pub(super) parallel: bool,
-    /// Channels of a head, where they are not hidden over heads.
-    pub(super) head_dim: Option<u32>,
-    /// The usual vocabulary.
-    pub(super) vocab: Option<u32>,
-}
-
-/// What a text says of recomputation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StatedRecompute {
-    /// That it says nothing.
-    Unstated,
-    /// What is computed again.
-    Is(Recompute),
-}
-
-/// How a published FLOP rate counts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Convention {
-    kind: Vec<String>,
-    source: Vec<String>,
-    /// Whether recomputed operations count.
-    pub(super) recomputed: bool,
-    /// How attention's scores count.
-    pub(super) attention: AttentionCount,
-}
-
-/// What a published network is built of.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Design {
-    /// Ports of a switch at the speed of a NIC; without it the name says.
-    pub(super) radix: Option<u32>,
-    /// Planes that ports are split into.
-    pub(super) planes: u32,
-    /// Fabric managers plugged in.
-    pub(super) managers: Managers,
-    /// Nodes, where the design was published without a size.
-    pub(super) nodes: Option<u32>,
-    /// What stands beside the fabric, where figures of that were published.
-    pub(super) beside: Option<Beside>,
-}
-
-/// What stands beside a published fabric, by catalog id.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Beside {
-    /// The node.
-    pub(super) node: String,
-    /// Nodes in a rack.
-    pub(super) nodes_per_rack: u32,
-    /// The switch of the fabric.
-    pub(super) switch: String,
-    /// The storage.
-    pub(super) storage: String,
-    /// The networks.
-    pub(super) networks: Vec<String>,
-}
-
-/// A part of the catalog, by kind and id.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum PartAlias {
-    /// A switch.
-    Switch(String),
-    /// A node.
-    Node(String),
-}
 
 /// A rule about the data that leaves rows out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -211,16 +33,6 @@ impl Exclusion {
     /// Whether the text of one of its columns calls for it.
     pub(super) fn holds(&self, text: &str) -> bool {
         self.pattern.matches(text)
-    }
-}
-
-/// A meaning, or why there is none.
-type Supported<T> = Result<T, String>;
-
-fn supported<T>(r: &mut Reader<'_>, read: impl Fn(&mut Reader<'_>) -> T) -> Supported<T> {
-    match r.optional::<String>("unsupported") {
-        Some(reason) => Err(reason),
-        None => Ok(read(r)),
     }
 }
 
@@ -487,24 +299,4 @@ impl Aliases {
 
 fn managers(r: &mut Reader<'_>) -> Managers {
     Managers { servers: r.get("servers"), ports_per_server: r.get("ports_per_server") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn words(words: &[&str]) -> Vec<String> {
-        words.iter().map(|word| (*word).to_owned()).collect()
-    }
-
-    #[test]
-    fn a_pattern_is_met_by_its_words() {
-        let pattern = Pattern { all: words(&["h100", "80gb"]), without: words(&["pcie"]), ..Pattern::default() };
-        assert!(pattern.matches("NVIDIA H100-SXM5-80GB"));
-        assert!(!pattern.matches("H100-PCIe-80GB"));
-        assert!(!pattern.matches("H100-96GB"));
-        let pattern = Pattern { is: words(&["ib"]), any: words(&["infiniband"]), ..Pattern::default() };
-        assert!(pattern.matches("IB") && pattern.matches("HDR InfiniBand") && !pattern.matches("IB or RoCE?"));
-        assert!(!Pattern::default().matches("anything"));
-    }
 }
