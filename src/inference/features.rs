@@ -1,9 +1,8 @@
 //! What an engine does beside its plain loop; nothing unless it is asked for.
 
-use super::Replica;
 use super::adapters::Adapters;
-use super::speculation::Speculation;
-use crate::units::{Bytes, Seconds};
+use super::{ModelShape, Replica};
+use crate::units::{Bytes, Fraction, Seconds};
 
 /// What an engine does beside its plain loop.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,6 +81,35 @@ impl Graphs<'_> {
     fn padded(&self, own: f64) -> f64 {
         let size = self.sizes.iter().copied().find(|size| *size >= own).unwrap_or(own).min(self.most.max(own));
         own + (size - own) * self.replayed.part(own)
+    }
+}
+
+/// Tokens drafted and verified.
+#[derive(Clone, Copy, Debug)]
+pub struct Speculation<'a> {
+    /// What drafts: a smaller model, or one more layer on top of the model (multi-token prediction).
+    pub draft: &'a ModelShape,
+    /// Share of drafted tokens that the model would have chosen too, of those at each place behind accepted ones: as many as
+    /// are drafted for each sequence in a step.
+    pub acceptance: &'a [Fraction],
+}
+
+impl Speculation<'_> {
+    /// Tokens drafted for each sequence in a step.
+    pub(super) fn drafted(&self) -> f64 {
+        self.acceptance.len() as f64
+    }
+
+    /// Tokens of a sequence that a step makes on average: those accepted before the first that is not, and the model's own
+    /// in its place or behind the last. With `k` drafted and a share `a` accepted at every place, `(1 - a^(k+1)) / (1 - a)`
+    /// (Leviathan et al., arXiv 2211.17192, equation 1).
+    pub fn tokens_per_step(&self) -> f64 {
+        let (mut reached, mut tokens) = (1.0, 1.0);
+        for share in self.acceptance {
+            reached *= share.get();
+            tokens += reached;
+        }
+        tokens
     }
 }
 

@@ -52,7 +52,7 @@ mod together;
 
 pub use adapters::Adapters;
 pub use closed::Turns;
-pub use features::{Chunks, Features, Graphs, Replayed, graphs_hold};
+pub use features::{Chunks, Features, Graphs, Replayed, Speculation, graphs_hold};
 pub use hand_over::HandOver;
 pub use latency::{Latencies, Quantiles};
 pub use offline::Filled;
@@ -63,7 +63,6 @@ pub use queue::coming::Coming;
 pub use queue::scratch::Scratch;
 pub use replica::{Replica, Room, Spread};
 pub use separate::Separate;
-pub use speculation::Speculation;
 pub use state::{Load, Request, SteadyState};
 pub use step::decode::StepTime;
 pub use step::exchange::{Across, Reduction};

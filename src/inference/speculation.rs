@@ -1,37 +1,8 @@
 //! Speculative decoding: a cheap model drafts tokens, and one step of the model verifies all of them.
 
 use super::features::Features;
-use super::{ModelShape, Replica, StepTime};
-use crate::units::{Fraction, Seconds};
-
-/// Tokens drafted and verified.
-#[derive(Clone, Copy, Debug)]
-pub struct Speculation<'a> {
-    /// What drafts: a smaller model, or one more layer on top of the model (multi-token prediction).
-    pub draft: &'a ModelShape,
-    /// Share of drafted tokens that the model would have chosen too, of those at each place behind accepted ones: as many as
-    /// are drafted for each sequence in a step.
-    pub acceptance: &'a [Fraction],
-}
-
-impl Speculation<'_> {
-    /// Tokens drafted for each sequence in a step.
-    pub(super) fn drafted(&self) -> f64 {
-        self.acceptance.len() as f64
-    }
-
-    /// Tokens of a sequence that a step makes on average: those accepted before the first that is not, and the model's own
-    /// in its place or behind the last. With `k` drafted and a share `a` accepted at every place, `(1 - a^(k+1)) / (1 - a)`
-    /// (Leviathan et al., arXiv 2211.17192, equation 1).
-    pub fn tokens_per_step(&self) -> f64 {
-        let (mut reached, mut tokens) = (1.0, 1.0);
-        for share in self.acceptance {
-            reached *= share.get();
-            tokens += reached;
-        }
-        tokens
-    }
-}
+use super::{Replica, StepTime};
+use crate::units::Seconds;
 
 impl Replica<'_> {
     /// The draft on the same ranks.
@@ -62,7 +33,8 @@ impl Replica<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::fixture;
+    use crate::inference::{Speculation, fixture};
+    use crate::units::Fraction;
 
     fn accepted(shares: &[f64]) -> Vec<Fraction> {
         shares.iter().map(|share| Fraction::new(*share).unwrap()).collect()

@@ -1,6 +1,29 @@
 //! The layouts that no other beats in both time and memory.
 
-use super::layouts::Scored;
+use crate::parallelism::Layout;
+use crate::units::{Bytes, Seconds};
+
+/// A layout that works, and what it is judged by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scored {
+    /// The time of a step.
+    pub(super) iteration: Seconds,
+    /// What its worst stage takes.
+    pub(super) memory: Bytes,
+    /// What is to be least.
+    pub(super) value: f64,
+    /// The layout.
+    pub(super) layout: Layout,
+    /// The index of what it overlaps.
+    pub(super) variant: usize,
+}
+
+impl Scored {
+    /// Whether it is better; of equals the one that takes less memory, and else the one that came first.
+    pub(super) fn beats(&self, other: &Self) -> bool {
+        self.value < other.value || (self.value <= other.value && self.memory < other.memory)
+    }
+}
 
 /// A Pareto front: ascending in time, so descending in memory. Of equals, the first that came.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +54,6 @@ impl Front {
 mod tests {
     use super::*;
     use crate::parallelism::SINGLE;
-    use crate::units::{Bytes, Seconds};
 
     fn scored(iteration: u32, memory: u32) -> Scored {
         Scored {

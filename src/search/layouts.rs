@@ -2,13 +2,13 @@
 
 use rayon::prelude::*;
 
-use super::front::Front;
+use super::front::{Front, Scored};
 use super::shared::Shared;
 use crate::evaluate::{BuiltCluster, Candidate, Found, Infeasible, NoLayout, Point, Prepared, Reason, Tally};
 use crate::memory::MemoryFootprint;
 use crate::parallelism::{Layout, LayoutError, Objective, Sharding, Space};
 use crate::scenario::{Finance, LayoutSearch, Overlap, Scenario, Training};
-use crate::units::{Bytes, Seconds};
+use crate::units::Bytes;
 
 /// The best of so many ways to share out the accelerators are named.
 const MOST_BEST: usize = 6;
@@ -87,28 +87,6 @@ impl Variants {
     fn candidate(&self, scored: &Scored) -> Option<Candidate> {
         let Variant { overlap, prepared } = self.variants.get(scored.variant)?;
         Some(Candidate { point: prepared.point(&scored.layout).ok()?, overlap: *overlap })
-    }
-}
-
-/// A layout that works, and what it is judged by.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Scored {
-    /// The time of a step.
-    pub(super) iteration: Seconds,
-    /// What its worst stage takes.
-    pub(super) memory: Bytes,
-    /// What is to be least.
-    pub(super) value: f64,
-    /// The layout.
-    pub(super) layout: Layout,
-    /// The index of what it overlaps.
-    pub(super) variant: usize,
-}
-
-impl Scored {
-    /// Whether it is better; of equals the one that takes less memory, and else the one that came first.
-    fn beats(&self, other: &Self) -> bool {
-        self.value < other.value || (self.value <= other.value && self.memory < other.memory)
     }
 }
 

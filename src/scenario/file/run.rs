@@ -1,6 +1,6 @@
 //! `[[training.stage]]`, `training.ramp`, `training.evaluation` and `[training.data]`: the run around the step.
 
-use super::training::{GlobalBatch, LayoutFile};
+use super::layout::{GlobalBatch, LayoutFile};
 use crate::diagnostics::{Code, Span};
 use crate::document::{Reader, choices};
 use crate::units::{Bandwidth, Bytes, Fraction, Seconds, Tokens, to_integer};

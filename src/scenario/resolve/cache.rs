@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::agents::Requests as Asked;
+use super::asked::Requests as Asked;
 use super::{Agents, Cluster, Defaults, Share, default_share};
 use crate::catalog::memory_tier::TierMedium;
 use crate::catalog::{Catalog, Component, Entry, MemoryTier, Node};

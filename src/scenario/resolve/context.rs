@@ -1,9 +1,8 @@
 //! The longest requests that an engine takes.
 
-use super::agents::Requests as Asked;
 use crate::catalog::Catalog;
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
-use crate::scenario::file::{AgentsFile, ServingFile, TraceFile};
+use crate::scenario::file::{ServingFile, TraceFile};
 use crate::units::Seconds;
 use crate::workload::{Cut, Requests};
 
@@ -79,45 +78,11 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Reports requests that are longer on average, and agents whose last prompts are.
-    pub(super) fn check(&self, wanted: &ServingFile, asked: &Asked, agents: Option<&AgentsFile>, sink: &Sink) {
-        let Some(most) = self.tokens.map(f64::from) else { return };
-        if let Some(file) = agents {
-            let Some(agents) = asked.agents else { return };
-            let longest = |of: &crate::workload::Run| of.longest().value();
-            let tokens = longest(&agents.task.success).max(longest(&agents.task.failure));
-            if tokens > most {
-                let message = format!(
-                    "the last prompt of these agents and its answer are {} tokens, more than {}",
-                    tokens.ceil(),
-                    self.words()
-                );
-                let hint = format!(
-                    "fewer steps or tokens that each adds, as of agents that compact what came before; {}",
-                    self.hint(tokens)
-                );
-                sink.push(Diagnostic::new(Code::Inconsistent, message).at(&file.at, "in this table").hint(hint));
-            }
-            return;
-        }
-        let (input, output) = (asked.input.mean, asked.output.mean);
-        if wanted.trace.is_none() && input + output > most {
-            let scatter = if asked.input.cv > 0.0 || asked.output.cv > 0.0 { " on average" } else { "" };
-            let message = format!(
-                "a prompt of {} and an answer of {} tokens{scatter} are longer than {}",
-                input,
-                output,
-                self.words()
-            );
-            self.report(&message, &wanted.lengths_at, input + output, sink);
-        }
-    }
-
-    fn report(&self, message: &str, at: &Span, tokens: f64, sink: &Sink) {
+    pub(super) fn report(&self, message: &str, at: &Span, tokens: f64, sink: &Sink) {
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(at, "with this prompt").hint(self.hint(tokens)));
     }
 
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         let tokens = self.tokens.unwrap_or_default();
         match self.model {
             Some(name) => format!("the {tokens} tokens that {name} takes"),
@@ -125,7 +90,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    fn hint(&self, tokens: f64) -> String {
+    pub(super) fn hint(&self, tokens: f64) -> String {
         match self.model {
             Some(_) => format!(
                 "shorten them, or give `serving.max_model_len = {}` where the engine extends the model's positions (YaRN)",

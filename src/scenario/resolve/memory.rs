@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::training::{framework_memory, layout, software, work};
+use super::layout::layout;
+use super::training::{framework_memory, software, work};
 use super::{Cluster, Defaults, cluster};
 use crate::catalog::memory_allowance::FrameworkMemory;
 use crate::catalog::{Catalog, Entry, MemoryAllowance};

@@ -1,12 +1,16 @@
 //! Binding: every id found, every default applied and written down, every clash of fields reported.
 
 mod agents;
+mod asked;
 mod cache;
 mod cluster;
 mod context;
 mod engine;
 mod finance;
+mod fits;
+mod layout;
 mod memory;
+mod network;
 mod node_groups;
 mod run;
 mod serving;
@@ -16,13 +20,13 @@ mod training;
 
 pub use agents::Agents;
 pub use cache::{BoundTier, Kept, PrefixCaching};
-pub use cluster::{
-    BoundFabric, BoundLongHaul, Cluster, FABRIC_SPARES, LinkParts, SiteChoice, TopologyChoice, USUAL_LONG_HAUL,
-};
+pub use cluster::{Cluster, FABRIC_SPARES};
 use context::Context;
 pub use engine::{AdapterSet, EngineFeatures, Slice, Speculation};
 pub use finance::{ByBook, Finance};
+pub use fits::{check_adapter, check_fabric_prices, check_kind, check_site_prices};
 pub use memory::MemoryJob;
+pub use network::{BoundFabric, BoundLongHaul, LinkParts, MANAGER_PART, SiteChoice, TopologyChoice, USUAL_LONG_HAUL};
 pub use node_groups::{GroupShare, NodeGroup, PrefillNodes, common};
 pub use run::{EvaluationPause, Ramp, RunPlan, Stage};
 pub use serving::{PrefillPool, Serving};
@@ -148,9 +152,9 @@ impl Scenario {
         });
         let serving = file.serving.as_ref().and_then(|wanted| {
             let context = Context::new(wanted, catalog);
-            let asked = agents::requests(wanted, file.agents.as_ref(), agents.as_ref(), &context, sink);
-            let asked = agents::Requests { context: context.tokens, ..asked };
-            context.check(wanted, &asked, file.agents.as_ref(), sink);
+            let asked = asked::requests(wanted, file.agents.as_ref(), agents.as_ref(), &context, sink);
+            let asked = asked::Requests { context: context.tokens, ..asked };
+            asked.check(wanted, &context, file.agents.as_ref(), sink);
             serving::bind(wanted, &asked, cluster.as_ref(), &file.cluster.node, catalog, &mut defaults, sink)
         });
         let book = cluster.as_ref().map(|cluster| &**cluster.prices);

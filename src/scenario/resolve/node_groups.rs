@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::fits::{check_adapter, check_priced, check_wires};
 use super::side_networks::check_storage_ports;
 use super::{BoundFabric, BoundSideNetwork, Cluster, TopologyChoice};
 use crate::catalog::collective_efficiency::CollectiveEfficiency;
@@ -9,7 +10,6 @@ use crate::catalog::fabric::Transport;
 use crate::catalog::{Accelerator, Catalog, Entry, Node, PriceBook, Reference};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::scenario::file::{ClusterFile, PrefillFile, ScenarioFile};
-use crate::scenario::fits::{check_adapter, check_priced, check_wires};
 
 /// Nodes of a kind that prefill has to itself.
 #[derive(Clone, Debug)]

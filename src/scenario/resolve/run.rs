@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::training::{check_positions, layout};
+use super::layout::{check_positions, layout};
 use super::{Cluster, Defaults, split};
 use crate::catalog::training_efficiency::Framework;
 use crate::catalog::{DataPreparation, Entry, Model};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::agents::Requests as Asked;
+use super::asked::Requests as Asked;
 use super::cache::{self, PrefixCaching};
 use super::engine::{self, EngineFeatures, Layouts};
 use super::{Agents, Cluster, Defaults, Share};

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::cluster::LinkParts;
+use super::fits::check_priced;
+use super::network::LinkParts;
 use super::{Defaults, by_default};
 use crate::catalog::side_network::Purpose;
 use crate::catalog::{Catalog, Entry, Node, PriceBook, Reference, SideNetwork, Switch};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
 use crate::scenario::file::NetworksFile;
-use crate::scenario::fits::check_priced;
 use crate::units::Quantity;
 
 /// The usual networks for management.

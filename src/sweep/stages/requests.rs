@@ -5,16 +5,12 @@ use rayon::prelude::*;
 use super::super::Sweep;
 use super::super::axes::{ABSENT, AxisColumn};
 use super::point::resolve;
-use super::touches::{Touches, is_of};
+use super::touches::{LOAD, Touches, is_of};
 use crate::evaluate::{Evaluation, Infeasible, StagedServing};
 use crate::scenario::{ArrivalTerms, Arrivals, Lengths, Scenario, Serving};
 use crate::search;
 use crate::units::Fraction;
 use crate::workload::LengthShapes;
-
-/// The keys of requests that come, and of tables of them.
-pub(super) const LOAD: [&str; 4] =
-    ["serving.arrivals", "serving.input_tokens", "serving.output_tokens", "serving.prefix_hit"];
 
 /// What a value of an axis of requests sets.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,9 +1,12 @@
 //! What a value of an axis touches, so that the rest is not computed again.
 
 use super::super::axes::{Axes, Target};
-use super::requests::LOAD;
 use crate::parallelism::Sharding;
 use crate::scenario::Scenario;
+
+/// The keys of requests that come, and of tables of them.
+pub(super) const LOAD: [&str; 4] =
+    ["serving.arrivals", "serving.input_tokens", "serving.output_tokens", "serving.prefix_hit"];
 
 /// What a value of an axis touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,15 +1,13 @@
 //! Whether the parts of a cluster fit each other, and the figures of its topology the kind of network.
 
-use super::file::{SitesFile, TierCount, TopologyFile, TopologyKind};
-use super::resolve::{BoundFabric, Defaults, SiteChoice, TopologyChoice, USUAL_LONG_HAUL, by_default};
+use super::network::{BoundFabric, MANAGER_PART, SiteChoice, TopologyChoice, USUAL_LONG_HAUL};
+use super::{Defaults, by_default};
 use crate::catalog::collective_efficiency::{CollectiveEfficiency, UNMEASURED};
 use crate::catalog::fabric::Transport;
 use crate::catalog::{Catalog, Entry, Node, PriceBook, Reference};
 use crate::diagnostics::{Code, Diagnostic, Sink, Span};
+use crate::scenario::file::{SitesFile, TierCount, TopologyFile, TopologyKind};
 use crate::units::Quantity;
-
-/// The id under which a price book has the servers that run a fabric's manager.
-pub const MANAGER_PART: &str = "fabric-manager-server";
 
 /// How the fabric is to be built, by the figures that the scenario gives.
 pub(super) fn topology(
