@@ -158,10 +158,25 @@ fn toml_files(root: &Path, sink: &Sink) -> Vec<PathBuf> {
             }
         };
         // A link to a directory above would lead round and round.
-        if !dir.canonicalize().is_ok_and(|real| seen.insert(real)) {
-            continue;
+        match dir.canonicalize() {
+            Ok(real) => {
+                if !seen.insert(real) {
+                    continue;
+                }
+            }
+            Err(error) => {
+                unreadable(&dir, &error, sink);
+                continue;
+            }
         }
-        for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
+        for entry in entries {
+            let path = match entry {
+                Ok(entry) => entry.path(),
+                Err(error) => {
+                    unreadable(&dir, &error, sink);
+                    continue;
+                }
+            };
             if is_hidden(&path) {
                 continue;
             }

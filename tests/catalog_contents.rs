@@ -13,7 +13,7 @@ use clusterplan::catalog::memory_allowance::Loss;
 use clusterplan::catalog::pricebook::{Amount, Driver};
 use clusterplan::catalog::provider::{ProviderClass, Term};
 use clusterplan::catalog::training_efficiency::Framework;
-use clusterplan::catalog::{Catalog, Condition, Section, age_in_days, difference};
+use clusterplan::catalog::{Accelerator, Catalog, Condition, Section, age_in_days, difference};
 use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::document::{Node, Value};
 use clusterplan::load;
@@ -347,6 +347,34 @@ fn every_model_says_how_long_its_requests_may_be() {
     assert!(known.iter().all(|(id, tokens)| of(id) == Some(*tokens)));
 }
 
+/// The usual software of an accelerator.
+fn usual(accelerator: &Accelerator) -> Software {
+    let date = Software::USUAL_DATE;
+    Software {
+        date,
+        framework: Framework::MegatronCore,
+        attention_kernel: Software::usual_kernel(&accelerator.generation, date),
+        loss: Loss::Plain,
+        overlap: Overlap { tensor: true, data: true, expert: false },
+        communication: Communication::USUAL,
+    }
+}
+
+#[test]
+fn a_low_precision_whose_casts_were_never_measured_is_not_taken_to_have_none() {
+    let catalog = &*CATALOG;
+    let mut set = catalog.training_efficiency.get("published-runs").unwrap().part.clone();
+    let node = catalog.nodes.get("dgx-h100").unwrap();
+    let accelerator = catalog.accelerators.get(&node.accelerator).unwrap();
+    let casts = |set: &_, precision| {
+        StepEfficiency::bind(set, accelerator, node.host, precision, &usual(accelerator)).map(|bound| bound.cast)
+    };
+    assert!(casts(&set, Precision::Fp8).unwrap() > 0.0);
+    set.kernel.cast.clear();
+    assert!(casts(&set, Precision::Fp8).unwrap_err().to_string().contains("no measured fp8"));
+    assert!(casts(&set, Precision::Bf16).is_ok_and(|bytes| bytes <= 0.0));
+}
+
 #[test]
 fn every_node_trains_and_serves_at_16_bits() {
     let catalog = &*CATALOG;
@@ -354,16 +382,7 @@ fn every_node_trains_and_serves_at_16_bits() {
     let serving = &catalog.serving_efficiency.get("published-points").unwrap().part;
     for node in catalog.nodes.iter() {
         let accelerator = catalog.accelerators.get(&node.accelerator).unwrap();
-        let date = Software::USUAL_DATE;
-        let software = Software {
-            date,
-            framework: Framework::MegatronCore,
-            attention_kernel: Software::usual_kernel(&accelerator.generation, date),
-            loss: Loss::Plain,
-            overlap: Overlap { tensor: true, data: true, expert: false },
-            communication: Communication::USUAL,
-        };
-        let bound = StepEfficiency::bind(training, accelerator, node.host, Precision::Bf16, &software);
+        let bound = StepEfficiency::bind(training, accelerator, node.host, Precision::Bf16, &usual(accelerator));
         assert!(bound.is_ok(), "{}: {}", node.id, bound.unwrap_err());
         assert!(serving.generation(&accelerator.generation).is_some(), "{} serves nothing", node.id);
     }

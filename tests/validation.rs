@@ -334,3 +334,19 @@ fn economics_say_why_a_row_gives_nothing() {
         ]
     );
 }
+
+#[test]
+fn a_sum_of_parts_is_not_told_without_one_of_them() {
+    let head = Domain::Reliability.own_cases().lines().next().unwrap();
+    let row = |id: &str, part: &str, value: &str| {
+        format!(
+            "{id},\"Llama 3.1 405B, 16,384 H100\",interruptions: {part} [as tabulated],{value},count,54 days,a paper,calibration"
+        )
+    };
+    let of = |second: &str| {
+        let cases = [head, &row("a", "GPU SRAM Memory", "19"), &row("b", "GPU System Processor", second)].join("\n");
+        validation(Domain::Reliability, &cases).unwrap().rows.iter().map(line).collect::<Vec<_>>()
+    };
+    assert!(of("17")[0].contains("measured 36"), "{:?}", of("17"));
+    assert!(of("seventeen")[0].starts_with("a: skipped, value is no number"), "{:?}", of("seventeen"));
+}

@@ -29,20 +29,9 @@ impl Staged {
         let unit_costs = prepared.unit_costs(1.0);
         let totals = check_finite_totals(&built);
         let evaluation = Evaluation {
-            point: None,
-            run: None,
             failures: Some(prepared.failures),
-            serving: None,
-            agents: None,
-            unit_costs,
             usable_memory: prepared.usable_memory,
-            found: None,
-            ways: None,
-            most: None,
-            most_of_tenants: None,
-            day: None,
-            scenario,
-            built,
+            ..of_built(scenario, built, unit_costs)
         };
         Self { evaluation, plain, totals }
     }
@@ -128,6 +117,26 @@ impl Timed {
     }
 }
 
+/// Of what is built, without anything that runs on it.
+fn of_built(scenario: Scenario, built: BuiltCluster, unit_costs: UnitCosts) -> Evaluation {
+    Evaluation {
+        point: None,
+        run: None,
+        failures: None,
+        serving: None,
+        agents: None,
+        unit_costs,
+        usable_memory: Bytes::ZERO,
+        found: None,
+        ways: None,
+        most: None,
+        most_of_tenants: None,
+        day: None,
+        scenario,
+        built,
+    }
+}
+
 impl StagedServing {
     /// Of a scenario that serves and trains nothing.
     ///
@@ -135,22 +144,8 @@ impl StagedServing {
     /// When the cluster cannot be built.
     pub fn new(scenario: Scenario) -> Result<Self, Infeasible> {
         let built = BuiltCluster::new(&scenario.cluster, &scenario.finance)?;
-        let evaluation = Evaluation {
-            point: None,
-            run: None,
-            failures: None,
-            serving: None,
-            agents: None,
-            unit_costs: unit_costs(&scenario, &built),
-            usable_memory: Bytes::ZERO,
-            found: None,
-            ways: None,
-            most: None,
-            most_of_tenants: None,
-            day: None,
-            scenario,
-            built,
-        };
+        let unit_costs = unit_costs(&scenario, &built);
+        let evaluation = of_built(scenario, built, unit_costs);
         let totals = check_finite_totals(&evaluation.built);
         let Scenario { serving, cluster, .. } = &evaluation.scenario;
         let given = serving.as_ref().filter(|serving| !serving.search);

@@ -237,6 +237,14 @@ impl StepEfficiency {
         let era = set.era(software.date).ok_or(MissingEfficiency::Date(software.date))?;
         let launch = era.launch.get(host.word()).ok_or(MissingEfficiency::Host(host))?;
         let (kernels, exposure, scale) = (&set.kernel, &set.exposure, &set.scale);
+        let cast = match precision {
+            // The precision that activations are kept in needs no cast.
+            Precision::Bf16 | Precision::Fp16 => 0.0,
+            Precision::Fp8 | Precision::Mxfp8 | Precision::Nvfp4 => {
+                let missing = || MissingEfficiency::Precision { precision, generation: name() };
+                kernels.cast.get(precision.word()).map(typical).ok_or_else(missing)?
+            }
+        };
         let elementwise = if traits.eager { &kernels.elementwise_eager } else { &era.elementwise };
         let tensor = if software.overlap.tensor { &exposure.tensor_overlapped } else { &exposure.tensor };
         Ok(Self {
@@ -250,7 +258,7 @@ impl StepEfficiency {
             softmax: typical(&kernels.softmax),
             misaligned_head: typical(&kernels.misaligned_head),
             elementwise: typical(elementwise),
-            cast: kernels.cast.get(precision.word()).map_or(0.0, typical),
+            cast,
             accumulate: typical(&kernels.accumulate),
             optimizer_bytes: typical(&kernels.optimizer_bytes),
             moe_bytes: typical(&era.moe_bytes),

@@ -158,7 +158,12 @@ fn predict(
                 let first = rows[0].text("id").unwrap_or_default();
                 return Err(Unusable(format!("a part of {cause}, which is held as a whole at {first}")));
             }
-            prediction.measured = rows.iter().filter_map(|row| row.number("value").ok().flatten()).sum();
+            // A part that cannot be read would make the sum another cause's.
+            let part = |row: &&Row| {
+                let id = row.text("id").unwrap_or_default();
+                row.number("value")?.ok_or_else(|| Unusable(format!("a part of {cause} at {id} has no number")))
+            };
+            prediction.measured = rows.iter().map(part).sum::<Result<f64, Unusable>>()?;
             prediction.metric = format!("interruptions by {cause}");
             of_cause(rates, cause) * days()?
         }
