@@ -55,6 +55,23 @@ fn a_layout_that_serves_is_not_sent_to_the_keys_of_training() {
     }
 }
 
+#[test]
+fn drafts_need_a_layer_of_the_model_that_predicts() {
+    let served = "scenarios/serve-llama3.1-70b-64-h100.toml";
+    let of = |model: &str| {
+        let model = format!("serving.model={model}");
+        let drafts = "serving.speculation={ draft = \"mtp\", tokens = 1, acceptance = 0.8 }";
+        run(&["eval", served, "--set", &model, "--set", "serving.layout.tensor=8", "--set", drafts])
+    };
+    // Of MiMo 7B one is published like its last layer; of MiMo-V2-Flash three that are not.
+    assert_eq!(of("mimo-7b-base").code, 0, "{}", of("mimo-7b-base").stderr);
+    for model in ["mimo-v2-flash", "llama-3.1-70b"] {
+        let answer = of(model);
+        assert_eq!(answer.code, 2, "{model}");
+        assert!(answer.stderr.contains("that predicts further tokens is known"), "{}", answer.stderr);
+    }
+}
+
 // What users of other programs ran into: keys that were not known were read over without a word.
 
 #[test]

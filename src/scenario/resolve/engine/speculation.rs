@@ -47,7 +47,7 @@ pub(super) fn bind(
     if wanted.draft.id == LAYER && model.prediction_layers == 0 {
         let message =
             format!("no layer of {name} that predicts further tokens is known, by which \"{LAYER}\" would draft");
-        let hint = "name a smaller model of the same family, or \"eagle\" for a head that was trained for this one; a checkpoint that has such a layer says prediction_layers = 1 in its file of the catalog";
+        let hint = "name a smaller model of the same family, or \"eagle\" for a head that was trained for this one; a checkpoint that has such a layer, like the model's last one, says prediction_layers = 1 in its file of the catalog";
         sink.push(Diagnostic::new(Code::Inconsistent, message).at(&wanted.draft.at, "this draft").hint(hint));
     }
     let mut draft = if layer {
