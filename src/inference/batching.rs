@@ -106,16 +106,12 @@ impl Replica<'_> {
         // Those that wait keep the batch below what chunks of prompts find steps beside.
         let places = if load.waves.is_finite() { room } else { filled.room };
         // Those whose adapter has no place are not in the engine.
-        let mut without = self.without_place(load.concurrency, places.requests);
+        let scatter = coming.requests.answers.scatter();
+        let without = self.without_place(load.concurrency, places.requests, scatter);
         let here = Load { concurrency: load.concurrency - without.0, ..*load };
         let by_chance = self.by_chance(&here, filled, coming, scratch);
         let (mut state, mut turns, taken, waits) =
             self.open_at_once(&here, (filled.alone(), filled.most), places, &by_chance);
-        if without.0 > 0.0 && state.rate() > filled.turns {
-            state = state.of_no_more_than(filled.turns, &load.request);
-            let here = state.rate().over(state.ttft + state.tpot * load.request.output);
-            without.0 = load.concurrency - here;
-        }
         turns.places = Self::wait_of_open(without, state.rate());
         state.ttft += turns.places.over_all();
         state.queue += turns.places.over_all();

@@ -97,6 +97,7 @@ mod tests {
         let taken = load.concurrency.min(places.requests);
         let together = Together::new(&engine, &request, taken).over(filled.alone());
         let simulated = Engine {
+            adapters: None,
             places: room as usize,
             tokens: Some(FULL_STEP),
             prefill: &|new| in_one_step(&engine, new),
@@ -204,6 +205,7 @@ mod tests {
         let pools = Separate { served: pools.served_on_average(&request, &coming, &mut scratch), ..pools };
         let (state, latencies) = pools.closed_of(&request, (f64::from(open), f64::INFINITY), &coming, &mut scratch);
         let simulated = Engine {
+            adapters: None,
             places: 10_000,
             tokens: Some(FULL_STEP),
             prefill: &|new| in_one_step(&engine, new),

@@ -249,6 +249,7 @@ mod tests {
             engine.open_loop(&request, rate, over.engines, &coming, &filled, &mut scratch).unwrap();
         let groups = f64::from(spread.attention_data);
         let simulated = Engine {
+            adapters: None,
             places: case.room as usize,
             tokens: case.chunk.is_none().then_some(FULL_STEP * groups),
             prefill: &|new| {
@@ -298,7 +299,7 @@ mod tests {
                 open.enumerate().map(|(index, open)| (open, Ordered(chance.even()), index)).min().unwrap().2
             }
         };
-        let Found { mean, first, token, whole } = simulated.run(&sent, engines, &mut route);
+        let Found { mean, first, token, whole, .. } = simulated.run(&sent, engines, &mut route);
         let found = [&[mean][..], &first, &token, &whole].concat().try_into().unwrap();
         let three = |of: crate::inference::Quantiles| [of.p50, of.p95, of.p99].map(Seconds::value);
         let Latencies { first_token, token, whole } = latencies;

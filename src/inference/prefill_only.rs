@@ -93,6 +93,7 @@ mod tests {
         };
         assert!(state.batch <= 0.0 && state.tpot <= Seconds::ZERO && latencies.whole == latencies.first_token);
         let simulated = Engine {
+            adapters: None,
             places: 1_000,
             tokens: Some(FULL_STEP),
             prefill: &|new| in_one_step(&engine, new),

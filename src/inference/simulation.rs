@@ -1,7 +1,7 @@
 //! Requests one by one, event by event, through an engine whose steps take as long as the form says.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use super::Replica;
 use super::queue::ordered::Ordered;
@@ -85,12 +85,16 @@ pub(super) struct Engine<'a> {
     pub(super) behind: &'a dyn Fn(f64) -> f64,
     /// Time of a token with so many in decode.
     pub(super) token: &'a dyn Fn(f64) -> f64,
+    /// The adapter of each request, and how many different ones an engine has at once; others are taken in past one without.
+    pub(super) adapters: Option<(&'a [usize], usize)>,
 }
 
 /// Mean time to the first token, and what half of all stay below, 95% and 99%: of first tokens, of the time of tokens, and of
 /// whole requests.
 pub(super) struct Found {
     pub(super) mean: f64,
+    /// Requests that end in a second while others follow them.
+    pub(super) rate: f64,
     pub(super) first: [f64; 3],
     pub(super) token: [f64; 3],
     pub(super) whole: [f64; 3],
@@ -108,6 +112,8 @@ struct AtWork {
     waiting: VecDeque<usize>,
     step: Option<(f64, Vec<usize>)>,
     decode: BinaryHeap<Reverse<(Ordered, usize)>>,
+    /// Requests of each adapter that has a place.
+    here: BTreeMap<usize, usize>,
 }
 
 impl AtWork {
@@ -146,6 +152,7 @@ impl Engine<'_> {
         // Tokens got with so many in decode.
         let mut got: Vec<f64> = vec![0.0];
         let (mut ended, mut next) = (0, 0);
+        let (mut began, mut last) = (0.0, 0.0);
         while ended < sent.len() {
             let soonest = (0..engines).map(|index| (Ordered(all[index].next(&tokens)), index)).min().unwrap();
             let comes = sent[..come].get(next).map_or(f64::INFINITY, |sent| sent.at);
@@ -171,7 +178,15 @@ impl Engine<'_> {
             } else {
                 let Reverse((_, index)) = engine.decode.pop().unwrap();
                 ended += 1;
+                if let Some((of, _)) = self.adapters {
+                    let here = engine.here.get_mut(&of[index]).unwrap();
+                    *here -= 1;
+                    if *here == 0 {
+                        engine.here.remove(&of[index]);
+                    }
+                }
                 if let Some(next) = sent.get_mut(come) {
+                    (began, last) = (if ended <= warm { until } else { began }, until);
                     next.at = until + (self.behind)(next.input);
                     come += 1;
                 }
@@ -185,19 +200,32 @@ impl Engine<'_> {
             }
             if engine.step.is_none() && engine.decode.len() < self.places && !engine.waiting.is_empty() {
                 let (mut taken, mut lengths, mut all): (Vec<usize>, Vec<f64>, f64) = (Vec::new(), Vec::new(), 0.0);
-                while let Some(&index) = engine.waiting.front() {
+                let mut at = 0;
+                while let Some(&index) = engine.waiting.get(at) {
+                    if let Some((of, places)) = self.adapters
+                        && !engine.here.contains_key(&of[index])
+                        && engine.here.len() >= places
+                    {
+                        at += 1;
+                        continue;
+                    }
                     let length = sent[index].input;
                     let fits = self.tokens.is_some_and(|tokens| all + length <= tokens);
                     let fits = fits && engine.decode.len() + taken.len() < self.places;
                     if !taken.is_empty() && !fits {
                         break;
                     }
-                    engine.waiting.pop_front();
+                    engine.waiting.remove(at);
+                    if let Some((of, _)) = self.adapters {
+                        *engine.here.entry(of[index]).or_default() += 1;
+                    }
                     taken.push(index);
                     lengths.push(length);
                     all += length;
                 }
-                engine.step = Some((until + (self.prefill)(&lengths), taken));
+                if !taken.is_empty() {
+                    engine.step = Some((until + (self.prefill)(&lengths), taken));
+                }
             }
         }
         let mean = firsts.iter().sum::<f64>() / firsts.len() as f64;
@@ -214,6 +242,7 @@ impl Engine<'_> {
             times.sort_by(f64::total_cmp);
             [50, 95, 99].map(|percent| times[times.len() * percent / 100])
         };
-        Found { mean, first: quantiles(firsts), token: [0.5, 0.95, 0.99].map(token), whole: quantiles(wholes) }
+        let rate = (sent.len() - open.max(1) - warm.min(sent.len() - open)) as f64 / (last - began);
+        Found { mean, rate, first: quantiles(firsts), token: [0.5, 0.95, 0.99].map(token), whole: quantiles(wholes) }
     }
 }

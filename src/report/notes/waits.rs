@@ -18,7 +18,14 @@ pub(super) fn passed_over(evaluation: &Evaluation) -> Option<String> {
     let most = point.most * (point.replicas as f64 / (point.replicas + point.spares) as f64);
     let starved = if point.request_rate() > most * (1.0 + 1e-9) {
         let most = most.told_as_most();
-        format!(" With so many requests some never do: of those that come by themselves, {most} are served at most.")
+        match serving.arrivals {
+            Arrivals::Most => format!(
+                " With so many requests some never do: of those that come by themselves, {most} are served at most."
+            ),
+            Arrivals::Concurrency(_) | Arrivals::Rate(_) => format!(
+                " Of those that come by themselves, {most} are served at most: a number open has fewer for adapters with a place as others wait, which leaves places free."
+            ),
+        }
     } else {
         String::new()
     };
