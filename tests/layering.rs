@@ -165,8 +165,6 @@ const CIRCLES: &[&str] = &[
     "search/band plan",
     "search/layouts shared",
     "search/serving tried",
-    "sweep/columns row",
-    "topology/fat_tree plan",
     "training/layer step",
     "training/parts step",
     "validation/serving/scatter setup",

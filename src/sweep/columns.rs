@@ -1,28 +1,11 @@
 //! What a row of a sweep shows: values of axes, keys of the layout, and figures.
 
 use super::axes::{ABSENT, Axes};
+use super::figure::Figure;
 use super::row::Row;
 use crate::document::choices;
-use crate::evaluate::Evaluation;
 use crate::parallelism::{ContextExchange, Layout, Schedule, Sharding};
 use crate::scenario::Overlap;
-
-/// How a figure is taken from an evaluation; none where it has none.
-pub type Extract = Box<dyn Fn(&Evaluation) -> Option<f64> + Send + Sync>;
-
-/// A figure that rows have.
-pub struct Figure {
-    /// Its key.
-    pub key: &'static str,
-    /// How it is taken.
-    pub extract: Extract,
-}
-
-impl std::fmt::Debug for Figure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.key)
-    }
-}
 
 choices! {
     /// A key of the layout.

@@ -1,7 +1,8 @@
 //! Conditions on rows: `cost.usd_per_run < 2e6 and (cluster.fabric = roce-400g or not memory.fits = true)`.
 
 use super::axes::Axes;
-use super::columns::{Column, Figure};
+use super::columns::Column;
+use super::figure::Figure;
 use super::row::Row;
 use crate::catalog::Relation;
 use crate::diagnostics::did_you_mean;

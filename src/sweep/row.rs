@@ -1,7 +1,7 @@
 //! A row of a sweep.
 
 use super::axes::Axes;
-use super::columns::Figure;
+use super::figure::Figure;
 use crate::evaluate::{Evaluation, Infeasible, MissedLimit};
 use crate::parallelism::Layout;
 use crate::scenario::Overlap;

@@ -15,27 +15,10 @@
 //!   pods are as large as they can be for at most a tenth more switches than the cheapest cut.
 //! - Planes split every port, of NIC and switch alike, into equal slower links; each plane is a tree of its own.
 
-use super::plan::{Plan, three_tiers, two_tiers};
+use super::plan::{Plan, Unit, three_tiers, two_tiers};
 use super::wiring::{LeafSplit, Wiring, divisors, split_leaf};
 use super::{FatTreeSpec, Layer, SwitchLoad, Tier, Tiers, Topology, TopologyError};
 use crate::scenario::TopologyKind;
-
-/// The leaf tier of one plane: nodes of a unit, its leaves, and the uplinks that a leaf needs.
-#[derive(Clone, Copy)]
-pub(super) struct Unit {
-    pub(super) nodes: u32,
-    pub(super) leaves: u32,
-    /// Links of one node to one leaf.
-    pub(super) links: u32,
-    pub(super) uplinks: u32,
-}
-
-impl Unit {
-    /// Ports of a leaf that are free for uplinks.
-    pub(super) fn ports_up(&self, radix: u32) -> u32 {
-        radix - self.nodes * self.links
-    }
-}
 
 impl Topology {
     /// Counts the fat tree of a specification.

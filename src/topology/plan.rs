@@ -1,8 +1,24 @@
 //! How the units of a fat tree are joined: which pods, spine groups and cores are the cheapest that reach all nodes.
 
-use super::fat_tree::Unit;
 use super::wiring::{CoreWiring, Wiring, divisors, most_links, uplinks, wire, wire_core};
 use super::{FatTreeSpec, TopologyError};
+
+/// The leaf tier of one plane: nodes of a unit, its leaves, and the uplinks that a leaf needs.
+#[derive(Clone, Copy)]
+pub(super) struct Unit {
+    pub(super) nodes: u32,
+    pub(super) leaves: u32,
+    /// Links of one node to one leaf.
+    pub(super) links: u32,
+    pub(super) uplinks: u32,
+}
+
+impl Unit {
+    /// Ports of a leaf that are free for uplinks.
+    pub(super) fn ports_up(&self, radix: u32) -> u32 {
+        radix - self.nodes * self.links
+    }
+}
 
 /// How units are joined, in one plane.
 #[derive(Clone, Copy)]

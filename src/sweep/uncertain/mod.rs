@@ -13,8 +13,8 @@ pub(super) use spread::{draw, quantile};
 use copula::Copula;
 use rayon::prelude::*;
 
-use super::columns::Figure;
 use super::field::with_fields;
+use super::figure::Figure;
 use super::stages::resolve;
 use crate::catalog::Catalog;
 use crate::diagnostics::{Code, Diagnostic, Sink};
