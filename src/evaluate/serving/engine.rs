@@ -1,6 +1,6 @@
 //! What an engine does beside its plain loop, as the model of it takes it, and the figures of it.
 
-use super::holding::adapter_numbers;
+use super::holding::{adapter_numbers, adapters_on_rank};
 use crate::inference::{
     Adapters, Chunks, Features, Graphs, Hardware, ModelShape, Popularity, Replayed, Replica, Request, Speculation,
     Spread, SteadyState,
@@ -126,12 +126,11 @@ impl Shapes {
         let [anywhere, sent] = [1.0, engines].map(|parts| popularity.found(resident * parts));
         let missed = 1.0 - popularity.found(resident * parts);
         let busiest = popularity.busiest(engines);
-        let bytes = Adapters::held(set.parameters.whole + set.parameters.split, 1.0);
-        let ranks = f64::from(layout.tensor) * f64::from(layout.pipeline);
-        let load = set.tier.latency.value + bytes / (set.tier.read_bandwidth.value * ranks);
+        // All ranks fetch what each of them keeps at the same time, over links of their own.
+        let load = set.tier.fetch(adapters_on_rank(set, layout, 1.0));
         Some(AdapterPoint {
-            each: bytes,
-            held: Adapters::held(adapter_numbers(set, layout) / f64::from(layout.pipeline), resident),
+            each: Adapters::held(set.parameters.whole + set.parameters.split, 1.0),
+            held: adapters_on_rank(set, layout, resident),
             missed,
             wait: load * missed,
             sequences: self.held_up_by_adapters(serving, layout, engines),

@@ -65,10 +65,10 @@ impl<'a> Holding<'a> {
         let features = &self.serving.features;
         let draft = features.speculation.as_ref();
         let draft = draft.map_or(Bytes::ZERO, |draft| draft_weights(draft, &self.serving.model, layout));
-        let adapters = features.adapters.as_ref().map_or(Bytes::ZERO, |adapters| {
-            let of_stage = adapter_numbers(adapters, layout) / f64::from(layout.pipeline);
-            Adapters::held(of_stage, f64::from(adapters.resident))
-        });
+        let adapters = features
+            .adapters
+            .as_ref()
+            .map_or(Bytes::ZERO, |adapters| adapters_on_rank(adapters, layout, f64::from(adapters.resident)));
         let graphs = features.graphs.as_ref().and_then(|sizes| sizes.last()).map_or(Bytes::ZERO, |largest| {
             let most = features.max_num_seqs.map_or(f64::INFINITY, f64::from);
             graphs_hold(largest.min(most), self.serving.model.vocab)
@@ -139,6 +139,11 @@ pub struct HeldByRank {
 /// Parameters of an adapter on a rank, over all stages.
 pub(super) fn adapter_numbers(adapters: &AdapterSet, layout: &ServingLayout) -> f64 {
     adapters.parameters.whole + adapters.parameters.split / f64::from(layout.tensor)
+}
+
+/// Bytes of so many adapters on a rank: those of its stage, of which it keeps the factors that no rank splits whole.
+pub(super) fn adapters_on_rank(adapters: &AdapterSet, layout: &ServingLayout, count: f64) -> Bytes {
+    Adapters::held(adapter_numbers(adapters, layout) / f64::from(layout.pipeline), count)
 }
 
 /// Tokens that a last block has room for on average: none to all but one.

@@ -111,7 +111,7 @@ figures! {
         "1 - found by a cache of as many last used adapters" from ["serving.adapters.count", "serving.adapters.resident", "serving.adapters.popularity"]
         => |e| e.serving?.adapters?.missed;
     "serving.adapter_wait_s": Seconds, "Wait for adapters", "The mean over all requests, in the time to the first token.";
-        "share that loads x (latency + bytes / bandwidth of the group's links)" from ["serving.adapter_loads_ratio", "serving.adapter_bytes", "memory_tiers.read_bandwidth"]
+        "share that loads x (latency + bytes of one on a GPU / bandwidth of its link)" from ["serving.adapter_loads_ratio", "serving.adapters_held_bytes", "serving.adapters.resident", "memory_tiers.read_bandwidth"]
         => |e| e.serving?.adapters?.wait;
     "serving.adapter_hits.balanced_ratio": Ratio, "Adapters in memory with requests sent anywhere", "Share of requests that find theirs there where every replica keeps what is popular.";
         "found by a cache of as many last used adapters as one replica keeps" from ["serving.adapters.count", "serving.adapters.resident", "serving.adapters.popularity"]
