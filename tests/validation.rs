@@ -56,6 +56,29 @@ fn own_tables_are_within_their_tolerances() {
 }
 
 #[test]
+fn what_is_measured_of_serving_is_predicted() {
+    for domain in [Domain::Serving, Domain::Throughput] {
+        assert!(own(domain).summary().coverage.unwrap() >= 0.95, "{domain:?}");
+    }
+}
+
+#[test]
+fn of_points_that_were_measured_cold_the_first_token_stands_apart() {
+    let own = std::fs::read_to_string("tests/validation/serving.csv").unwrap();
+    let mut lines = own.lines();
+    let names = lines.next().unwrap();
+    let row = lines.find(|line| line.contains(",agg,") && !line.contains("holdout")).unwrap();
+    let groups = |flags: &str| {
+        let of = validation(Domain::Serving, &format!("{names},clean_flags\n{row},{flags}\n")).unwrap();
+        of.rows.into_iter().map(|case| (case.group.clone(), case.error())).collect::<Vec<_>>()
+    };
+    let (warm, cold, copy) = (groups("ok"), groups("cold_ttft"), groups("cold_ttft;duplicate"));
+    assert_eq!((warm.len(), &warm[0]), (2, &cold[0]));
+    assert_eq!(cold[1], (warm[1].0.replace("first token", "first token measured cold"), warm[1].1));
+    assert_eq!(copy, [("excluded".to_owned(), None)]);
+}
+
+#[test]
 fn all_own_rows_are_predicted_but_inputs() {
     assert_eq!(own(Domain::Training).summary().coverage, Some(1.0));
     assert_eq!(own(Domain::Collectives).summary().coverage, Some(1.0));

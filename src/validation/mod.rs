@@ -313,9 +313,9 @@ impl Validation {
     }
 }
 
-/// Why a rule about the data leaves a row out, if one does.
+/// Why a rule about the data leaves a row out, if one does. Of a point that was measured cold the first token alone is off.
 fn excluded(row: &Row, aliases: &Aliases) -> Option<String> {
-    if let Some(flags) = row.text("clean_flags").filter(|flags| *flags != "ok") {
+    if let Some(flags) = row.text("clean_flags").filter(|flags| *flags != "ok" && *flags != serving::COLD) {
         return Some(format!("clean_flags: {flags}"));
     }
     let holds = |column: &String| row.text(column).map(str::to_owned);

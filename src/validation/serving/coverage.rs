@@ -14,11 +14,10 @@ pub fn coverage<'a>(runs: impl IntoIterator<Item = &'a Setup>, set: &ServingEffi
     for run in runs {
         let kind = run.kind();
         let errors = [Quantity::Tpot, Quantity::Ttft, Quantity::Throughput].map(|quantity| {
-            // Throughputs of runs at a concurrency follow from their latencies; first tokens that wait for room in a full
-            // cache are moved far by little, as the fit too has it.
+            // Throughputs of runs at a concurrency follow from their latencies.
             let told = match quantity {
                 Quantity::Throughput => run.offline(),
-                Quantity::Ttft => !run.cache_binds(),
+                Quantity::Ttft => run.tells_first_tokens(),
                 Quantity::Tpot => true,
             };
             if told { run.factors(quantity, set) } else { Vec::new() }

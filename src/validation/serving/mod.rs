@@ -46,6 +46,9 @@ pub(super) const POINT_NUMBERS: &[(&str, Holds)] = &[
 pub(super) const THROUGHPUT_NUMBERS: &[(&str, Holds)] =
     &[("isl", Holds::COUNT), ("osl", Holds::COUNT), ("value", Holds::any(1e-6, 1e9)), ("most_requests", Holds::COUNT)];
 
+/// What `clean_flags` says of a point whose first tokens alone were measured cold: later than with more requests open.
+pub(super) const COLD: &str = "cold_ttft";
+
 /// The set of constants that engines are bound with.
 pub fn constants(catalog: &Catalog) -> Option<&Arc<Entry<ServingEfficiency>>> {
     catalog.serving_efficiency.get("published-points")

@@ -85,6 +85,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     } else {
         Asked::Open(load)
     };
+    let cold = row.text("clean_flags") == Some(super::COLD);
     let mut measured = Vec::new();
     for (quantity, column) in [(Quantity::Tpot, "silicon_tpot_ms"), (Quantity::Ttft, "silicon_ttft_ms")] {
         if let Some(value) = row.number(column)?.filter(|value| *value > 0.0) {
@@ -96,7 +97,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         // Derived from both latencies over the accelerators that the row counts: comparable where those are the engine's.
         let engines = total / concurrency;
         let counted = spread.accelerators() * engines;
-        if value > 0.0 && !pools && (gpus / counted - 1.0).abs() < 1e-6 {
+        if value > 0.0 && !pools && !cold && (gpus / counted - 1.0).abs() < 1e-6 {
             let scale = engines / gpus;
             measured.push(Measured { quantity: Quantity::Throughput, column, value, scale });
         }
@@ -120,6 +121,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         measured,
         filled,
         source: row.text("source").unwrap_or_default().to_owned(),
+        cold,
         held_out: super::held_out(row),
     })
 }

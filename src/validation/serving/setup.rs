@@ -126,6 +126,8 @@ pub struct Setup {
     pub(super) filled: Vec<Fill>,
     /// Where it was published.
     pub(super) source: String,
+    /// Whether its first tokens were measured cold.
+    pub(super) cold: bool,
     /// Whether the table holds it out of fits.
     pub(super) held_out: bool,
 }
@@ -285,8 +287,14 @@ impl Setup {
     }
 
     /// Whether more requests are open than the cache has room for.
-    pub fn cache_binds(&self) -> bool {
+    fn cache_binds(&self) -> bool {
         matches!(self.asked, Asked::Open(load) if load.concurrency > self.room.requests)
+    }
+
+    /// Whether its first tokens say how an engine answers them: those that were measured cold do not, and those that wait for
+    /// room in a full cache are moved far by little.
+    pub(super) fn tells_first_tokens(&self) -> bool {
+        !self.cold && !self.cache_binds()
     }
 
     /// The group of a figure.
@@ -307,6 +315,7 @@ impl Setup {
         };
         let what = match quantity {
             Quantity::Tpot => "time between tokens",
+            Quantity::Ttft if self.cold => "time to first token measured cold",
             Quantity::Ttft if self.cache_binds() => "time to first token where the cache is full",
             Quantity::Ttft => "time to first token",
             Quantity::Throughput => "throughput",

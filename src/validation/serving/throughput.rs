@@ -78,6 +78,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         measured: vec![Measured { quantity: Quantity::Throughput, column: "value", value, scale: 1.0 }],
         filled,
         source: row.text("source").unwrap_or_default().to_owned(),
+        cold: false,
         held_out: super::held_out(row),
     })
 }
