@@ -49,6 +49,19 @@ fn at_the_utilisation_that_pays_tokens_cost_as_much_as_elsewhere() {
     assert!((at("break_even_utilisation_ratio") / even - 1.0).abs() < 0.01);
 }
 
+#[test]
+fn from_the_load_that_pays_tokens_cost_less_than_elsewhere_in_the_same_hours() {
+    let rate = |rate: f64| format!("serving.arrivals={{ rate = \"{rate} request/s\" }}");
+    let few = costs(&[PRICES, &rate(5.0)]);
+    // More hours do not make up for as few requests.
+    assert!(few("break_even_utilisation_ratio") > 1.0);
+    let even = few("break_even_requests_per_s");
+    assert!(even > 5.0 && few("break_even_load_ratio") < 1.0, "{even}");
+    let at = costs(&[PRICES, &rate(even)]);
+    assert!(at("margin_on_cost_ratio").abs() < 1e-9, "{}", at("margin_on_cost_ratio"));
+    assert!((at("break_even_load_ratio") / few("break_even_load_ratio") - 1.0).abs() < 1e-9);
+}
+
 /// DeepSeek's own count of a day (open-infra-index, day 6, 2025-02-28): 608 billion tokens of prompts, 342 of them cached, 168 of
 /// answers, on 226.75 nodes of eight H800 on average and 278 at the peak; $87,072 at $2 a GPU-hour, $562,027 at R1's prices, a cost
 /// profit margin of 545%.

@@ -4,7 +4,7 @@ use super::{Evaluation, ServingPoint};
 use crate::catalog::pricebook::Driver;
 use crate::scenario::{Cluster, PrefillNodes};
 use crate::tco::{TokenPrices, TokenSales};
-use crate::units::{Joules, Seconds, Tokens, Usd, UsdPerHour, UsdPerToken};
+use crate::units::{Joules, RequestRate, Seconds, Tokens, Usd, UsdPerHour, UsdPerToken};
 
 const MILLION: f64 = 1e6;
 
@@ -160,6 +160,18 @@ impl Evaluation {
     /// them is cheaper however much is used.
     pub fn break_even_utilisation(&self) -> Option<f64> {
         Some(self.against_elsewhere()?.break_even() * self.scenario.finance.utilisation.get())
+    }
+
+    /// The requests a second at the peak of a day from which tokens cost as much here as elsewhere in the same hours: a year's cost
+    /// does not hang on the load, and as much of prompts is taken to be cached. More than can be served, where buying them is
+    /// cheaper at any load.
+    pub fn break_even_rate(&self) -> Option<RequestRate> {
+        Some(self.serving?.request_rate() * self.against_elsewhere()?.break_even())
+    }
+
+    /// The same over the most that is served.
+    pub fn break_even_load(&self) -> Option<f64> {
+        Some(self.break_even_rate()? / self.most_served()?)
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) fn is_conditional(metric: &Metric) -> bool {
         "_mtok_headroom",
         "_mtok_standby",
         "cost.margin_on_cost",
-        "cost.break_even_utilisation",
+        "cost.break_even_",
         "cost.memory_tiers",
         "cost.prefill_share",
         "cost.prompts_share",

@@ -43,6 +43,34 @@ fn tokens_are_bought_at_their_prices() {
 const SERVING: &str = "serve-llama3.1-70b-64-h100";
 
 #[test]
+fn owning_pays_from_a_load_on_against_an_api_in_the_same_hours() {
+    let offers = |rate: f64, input: f64| {
+        let api = format!(
+            "name = \"API\"\nkind = \"api\"\ninput = \"${input}\"\noutput = \"$0.8\"\ndate = 2026-11-01\nsource = \"a list\"\n"
+        );
+        let set = format!("[set]\n\"serving.arrivals\" = {{ rate = \"{rate} request/s\" }}\n");
+        format!("{set}[[offer]]\nname = \"own\"\nkind = \"own\"\n[[offer]]\n{api}")
+    };
+    let turn = |study: &Value, variable: &str| {
+        let all = study["break_even"].as_array().unwrap();
+        all.iter().find(|turn| turn["variable"] == variable).unwrap()["value"].as_f64()
+    };
+    let few = priced_of(SERVING, &offers(5.0, 0.6));
+    // No share of the hours makes up for as few requests.
+    assert_eq!(turn(&few, "finance.utilisation"), None);
+    let load = turn(&few, "serving.requests_per_s").unwrap();
+    let even = priced_of(SERVING, &offers(load, 0.6));
+    let [own, api] = [0, 1].map(|offer| number(&even, offer, "usd_per_mtok_blended"));
+    assert!(load > 5.0 && (own / api - 1.0).abs() < 1e-6, "{load}: {own} and {api}");
+    let dir = study_of(SERVING, &offers(5.0, 0.6));
+    let page = program::run(&["price", dir.path().join("study.toml").to_str().unwrap()]).stdout.replace('\n', " ");
+    assert!(page.contains("costs less a token than \"API\" in the same hours from"), "{page}");
+    // Of an API that costs nearly nothing even all that can be served is too little.
+    let cheap = offers(5.0, 0.0001).replace("$0.8", "$0.001");
+    assert_eq!(turn(&priced_of(SERVING, &cheap), "serving.requests_per_s"), None);
+}
+
+#[test]
 fn served_hours_are_paid_as_they_are_used_on_demand_and_all_on_a_commitment() {
     let rent = |more: &str| {
         format!(

@@ -100,6 +100,10 @@ figures! {
         "tokens at the prices elsewhere / their cost here - 1" from ["finance.token_prices", "cost.usd_per_mtok_blended"] => |e| e.against_elsewhere()?.on_cost();
     "cost.break_even_utilisation_ratio": Ratio, "Utilisation that pays", "Share of the owned hours that must be in use for tokens to cost as much here as elsewhere; above the whole, buying them is cheaper.";
         "cost here / cost elsewhere x utilisation" from ["finance.token_prices", "finance.utilisation", "cost.usd_per_mtok_blended"] => |e| e.break_even_utilisation()?;
+    "cost.break_even_requests_per_s": PerSecond, "Requests a second that pay", "From which tokens cost as much here as elsewhere in the same hours, at the same mix of tokens; at the peak of a day.";
+        "requests a second x cost here / cost elsewhere" from ["finance.token_prices", "serving.requests_per_s", "cost.usd_per_mtok_blended"] => |e| e.break_even_rate()?;
+    "cost.break_even_load_ratio": Ratio, "  over the most that is served", "Above the whole, buying tokens is cheaper at any load.";
+        "requests a second that pay / at most" from ["cost.break_even_requests_per_s", "serving.most_requests_per_s"] => |e| e.break_even_load()?;
 }
 
 /// A run's cost over the tokens of all its stages, for a million of them.

@@ -232,6 +232,7 @@ pub(super) fn turn(turn: OfferTurn) -> (&'static str, Option<f64>) {
     match turn {
         OfferTurn::Utilisation(share) => ("finance.utilisation", (share <= 1.0).then_some(share)),
         OfferTurn::Whatever(less) => ("finance.utilisation", less.then_some(0.0)),
+        OfferTurn::Load { from, most } => ("serving.requests_per_s", (from <= most).then(|| from.value())),
         OfferTurn::Time { after, .. } => {
             ("held_months", after.map(|time| time / Seconds::new(SECONDS_PER_YEAR / 12.0)))
         }

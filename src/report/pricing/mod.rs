@@ -147,6 +147,13 @@ fn break_even(study: &PricingStudy) -> Vec<String> {
                 "\"{own}\" costs {} than \"{rent}\" whatever share of the hours is in use: all are paid for either way.",
                 if less { "less" } else { "more" }
             ),
+            OfferTurn::Load { from, most } if from <= most => format!(
+                "\"{own}\" costs less a token than \"{rent}\" in the same hours from {from} on, {} of the most that it serves.",
+                percent(from / most)
+            ),
+            OfferTurn::Load { most, .. } => format!(
+                "\"{own}\" costs more a token than \"{rent}\" in the same hours even with all that it serves, {most}."
+            ),
             OfferTurn::Time { after: Some(time), .. } => {
                 format!(
                     "What is paid for \"{own}\" is less than for \"{rent}\" after {time}, at the job's utilisation."

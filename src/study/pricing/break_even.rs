@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Answer, Bought, OtherPrice, PricedOffer};
-use crate::units::{Fraction, SECONDS_PER_YEAR, Seconds, Usd};
+use crate::units::{Fraction, RequestRate, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
 
 /// Where the order of an owned and a rented offer turns.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,6 +12,13 @@ pub enum OfferTurn {
     Utilisation(f64),
     /// Hours that are not in use are paid for either way, so that no share of them turns the order: whether owning costs less.
     Whatever(bool),
+    /// Owning costs less a token from so many requests a second on, in the job's hours; more of them than are served, never.
+    Load {
+        /// At the peak of a day, as the most is.
+        from: RequestRate,
+        /// The most that the owned offer serves.
+        most: RequestRate,
+    },
     /// What has been paid for owning, from the beginning on, against what renting comes to; at the job's utilisation, not discounted.
     Time {
         /// After this it is less; none where accelerators do not live as long.
@@ -50,6 +57,9 @@ pub(super) fn all(offers: &[PricedOffer]) -> Vec<OfferBreakEven> {
                 _ => OfferTurn::Utilisation(utilisation(own, price)),
             };
             found.push(OfferBreakEven { between: between.clone(), turn });
+            if let Some(turn) = load(own, rent, price) {
+                found.push(OfferBreakEven { between: between.clone(), turn });
+            }
             let life = own.evaluation.scenario.finance.accelerator_life;
             let after = time(own, price).filter(|after| *after <= life);
             found.push(OfferBreakEven { between, turn: OfferTurn::Time { after, life } });
@@ -59,14 +69,23 @@ pub(super) fn all(offers: &[PricedOffer]) -> Vec<OfferBreakEven> {
 }
 
 /// The share of hours in use at which an owned accelerator at work costs as much an hour of use as a rented one.
-fn utilisation(own: &Answer, price: crate::units::UsdPerHour) -> f64 {
+fn utilisation(own: &Answer, price: UsdPerHour) -> f64 {
     let (bought, at_work) = counts(own);
     // What owning saves may be worth more than it costs: then it costs less with no hour in use.
     (own.evaluation.unit_costs.per_gpu_hour * (bought / at_work) / price).max(0.0)
 }
 
+/// The load at which owned accelerators cost as much a token as an API, whose bill grows with the load and theirs does not.
+fn load(own: &Answer, rent: &Answer, price: UsdPerHour) -> Option<OfferTurn> {
+    let evaluation = &own.evaluation;
+    let Bought::Api(_) = rent.bought else { return None };
+    let times = utilisation(own, price) / evaluation.scenario.finance.utilisation.get();
+    let from = evaluation.serving?.request_rate() * times;
+    (times > 0.0).then_some(OfferTurn::Load { from, most: evaluation.most_served()? })
+}
+
 /// When owning has cost less altogether, if nothing wears out before.
-fn time(own: &Answer, price: crate::units::UsdPerHour) -> Option<Seconds> {
+fn time(own: &Answer, price: UsdPerHour) -> Option<Seconds> {
     let costs = &own.evaluation.built.costs;
     let (_, at_work) = counts(own);
     let used: Fraction = own.evaluation.scenario.finance.utilisation;
