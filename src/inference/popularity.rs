@@ -105,7 +105,7 @@ impl Popularity {
     ///
     /// That is scheduling by list, longest first (Graham, Bounds on Multiprocessing Timing Anomalies, SIAM J. Appl. Math. 17, 1969):
     /// few prefixes leave the caches as uneven as whole ones are, many come to the mean. Where prefixes fall to caches by a hash of
-    /// them, the busiest has more.
+    /// them, the busiest has more ([`Self::scattered_by_hash`]).
     pub fn busiest(&self, caches: f64) -> f64 {
         if caches <= 1.0 {
             return 1.0;
@@ -126,6 +126,15 @@ impl Popularity {
             most = loads.iter().fold(most, |most, load| most.max(*load));
         }
         most
+    }
+}
+
+impl Popularity {
+    /// Standard deviation of what a cache has to do, over the mean of so many, where each prefix falls to any of them alike, by a hash:
+    /// the root of the sum of variances, `p^2 / n (1 - 1 / n)` of a prefix of probability `p`, over `1 / n`.
+    pub fn scattered_by_hash(&self, caches: f64) -> f64 {
+        let squares: f64 = self.groups().iter().map(|(members, probability)| members * probability * probability).sum();
+        (squares * (caches - 1.0).max(0.0)).sqrt()
     }
 }
 
@@ -227,6 +236,31 @@ mod tests {
         }
         let all: f64 = Popularity::zipf(1e9, 0.9).groups().iter().map(|(members, each)| members * each).sum();
         assert!((all - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_hash_scatters_what_caches_have_to_do() {
+        let (count, caches, rounds) = (300, 4, 4_000);
+        let weights: Vec<f64> = (1..=count).map(|rank| f64::from(rank).powf(-0.9)).collect();
+        let mean = weights.iter().sum::<f64>() / f64::from(caches);
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut squares = 0.0;
+        for _ in 0..rounds {
+            // What falls to the first of them.
+            let mut load = 0.0;
+            for weight in &weights {
+                // Xorshift (Marsaglia 2003).
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                load += if (state >> 32).is_multiple_of(4) { *weight } else { 0.0 };
+            }
+            squares += (load / mean - 1.0).powi(2);
+        }
+        let counted = (squares / f64::from(rounds)).sqrt();
+        let found = Popularity::zipf(f64::from(count), 0.9).scattered_by_hash(f64::from(caches));
+        assert!((found / counted - 1.0).abs() < 0.05, "{found} and {counted}");
+        assert!(Popularity::zipf(9.0, 0.0).scattered_by_hash(1.0).abs() < 1e-12);
     }
 
     /// The same prefix by prefix, of few.

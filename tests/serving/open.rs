@@ -26,6 +26,21 @@ fn quantiles_stand_in_all_modes_and_pools() {
 }
 
 #[test]
+fn quantiles_of_one_length_that_do_not_spread_say_why() {
+    let told = |settings: &[&str]| {
+        let (code, json, stderr) = eval(settings);
+        assert_eq!(code, 0, "{stderr}");
+        let said = json["notes"].as_array().unwrap().iter().any(|note| note.to_string().contains("do not spread"));
+        assert_eq!(said, figure(&json, "ttft_p99_s") < figure(&json, "ttft_p50_s") * (1.0 + 1e-9), "{settings:?}");
+        said
+    };
+    let open = "serving.arrivals={ concurrency = 256 }";
+    let one_length = "serving.input_tokens=2048";
+    assert!(told(&[open, one_length]) && told(&["serving.arrivals=\"max\"", one_length]));
+    assert!(!told(&[open]) && !told(&[one_length]));
+}
+
+#[test]
 fn no_answer_ends_before_it_begins() {
     // 116 replicas that hardly ever share a link, too.
     let many = ["cluster.accelerators=264", "serving.arrivals={ rate = \"40 request/s\" }"];

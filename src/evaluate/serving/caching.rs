@@ -25,6 +25,8 @@ pub struct CachePoint {
     pub aware: f64,
     /// What the busiest group would then have to do over the mean.
     pub busiest: f64,
+    /// Standard deviation of what a group would have to do over the mean, where prefixes fall to them by a hash; none of sessions.
+    pub by_hash: Option<f64>,
     /// Tokens of a prefix, or of a session that goes on.
     pub tokens: f64,
     /// Of sessions, the share of further steps that find what they left.
@@ -75,7 +77,8 @@ pub(super) fn settled(
         let each = point.state.requests_per_second * point.replicas as f64 / found * uneven;
         if settling.settled(each) && (found - groups).abs() <= 0.5 || settling.rounds == ROUNDS {
             let (balanced, aware) = (balanced.all(), aware.all());
-            point.caching = Some(CachePoint { reused, balanced, aware, busiest, tokens, session: None });
+            let by_hash = Some(popularity.scattered_by_hash(groups));
+            point.caching = Some(CachePoint { reused, balanced, aware, busiest, by_hash, tokens, session: None });
             return Ok(point);
         }
         if (found - groups).abs() > 0.5 {

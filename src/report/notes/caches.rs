@@ -2,6 +2,7 @@
 
 use crate::evaluate::Evaluation;
 use crate::report::figure::percent;
+use crate::scenario::Routing;
 use crate::units::significant;
 
 /// Links of tiers that have no time for all that is found there, or for all that falls to them.
@@ -23,6 +24,19 @@ pub(super) fn overrun(evaluation: &Evaluation) -> Vec<String> {
         format!("{times} times as much falls to {} as it takes in: it keeps a part of that, and hits take longer to build up than computed.", tier.entry.id)
     }));
     notes
+}
+
+/// How evenly prefixes are taken to be spread over replicas: as routers do that weigh a worker's load against what it has
+/// (SGLang's `cache_aware`, NVIDIA Dynamo's KV router, Ray Serve's prefix-aware router), whose worst is not known.
+pub(super) fn spread_evenly(evaluation: &Evaluation) -> Option<String> {
+    let cache = evaluation.scenario.serving.as_ref()?.cache.as_ref()?;
+    let found = evaluation.serving?.caching?;
+    let by_hash = found.by_hash.filter(|by_hash| cache.routing == Routing::Aware && *by_hash > 0.0)?;
+    Some(format!(
+        "A new prefix is taken to go to the replica with the least to do, the popular ones first, which is as even as it gets: the busiest has {} of the mean. By a hash of prefixes alone replicas would differ from the mean by {} (one standard deviation).",
+        percent(found.busiest),
+        percent(by_hash)
+    ))
 }
 
 /// Agents' sessions that memory does not hold, though the scenario says that they find their caches.

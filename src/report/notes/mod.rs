@@ -11,12 +11,12 @@ use super::cliffs::{manager_ports, rounded_spares, unused_storage};
 use super::fabric::between_sites;
 use super::uneven_experts::uneven_experts;
 use crate::evaluate::Evaluation;
-use caches::{crowded_out, overrun};
+use caches::{crowded_out, overrun, spread_evenly};
 use engine::{answered_by_prefill, by_default, padding, shared};
 use fitted::misses;
 use network::{oversubscription, unreduced};
 use tenants::never_kept_for_tenants;
-use waits::{in_step, passed_over, unsettled};
+use waits::{in_step, passed_over, unsettled, unspread};
 
 pub(super) use fitted::uncalibrated;
 pub(super) use tenants::full_for_tenants;
@@ -66,9 +66,11 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     notes.extend(missed(evaluation));
     notes.extend(answered_by_prefill(evaluation));
     notes.extend(in_step(evaluation));
+    notes.extend(unspread(evaluation));
     notes.extend(by_default(evaluation));
     notes.extend(passed_over(evaluation));
     notes.extend(unsettled(evaluation));
+    notes.extend(spread_evenly(evaluation));
     notes.extend(overrun(evaluation));
     notes.extend(crowded_out(evaluation));
     notes.extend(oversubscription(evaluation));

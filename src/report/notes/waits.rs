@@ -1,6 +1,7 @@
 //! Latencies that miss their limits, and waits that figures do not tell.
 
 use crate::evaluate::{BatchBound, Evaluation, MissedLimit};
+use crate::inference::Quantiles;
 use crate::scenario::Arrivals;
 use crate::units::{RequestRate, Seconds};
 
@@ -48,6 +49,18 @@ pub(super) fn in_step(evaluation: &Evaluation) -> Option<String> {
             "A benchmark's requests of one length move in step, so that their prompts fill steps of prefill: {} end. Of those that come by themselves, {most} are served at most.",
             point.request_rate()
         )
+    })
+}
+
+/// Requests that are kept open and all of one length, of which each takes as long as the others.
+pub(super) fn unspread(evaluation: &Evaluation) -> Option<String> {
+    let (serving, point) = (evaluation.scenario.serving.as_ref()?, evaluation.serving?);
+    let (first, whole) = (point.latencies.first_token, point.latencies.whole);
+    let spread = |of: Quantiles| of.p99 > of.p50 * (1.0 + 1e-9);
+    let by_themselves = matches!(serving.arrivals, Arrivals::Rate(_));
+    (!by_themselves && !spread(first) && !spread(whole)).then(|| {
+        "Requests of one length that are kept open move in step with each other: P50, P95 and P99 are of what each of them takes, and do not spread. They do with lengths that scatter (`cv`) and with arrivals at a rate."
+            .to_owned()
     })
 }
 
