@@ -6,6 +6,9 @@ use crate::diagnostics::Code;
 use crate::document::{Reader, choices};
 use crate::units::{Bandwidth, Bytes, Ranged, Seconds};
 
+/// The most parts of a host that are taken.
+const MOST_PLACES: u32 = 4_096;
+
 choices! {
     /// What a tier is made of.
     pub enum TierMedium {
@@ -19,6 +22,18 @@ choices! {
         LocalNvme = "local nvme",
         /// Memory or drives of other nodes, across the network.
         Remote = "remote",
+    }
+}
+
+impl TierMedium {
+    /// Accelerators that share its parts, of so many in a host: a drive is one accelerator's, whose rate it has, modules and cards
+    /// are a host's; none where parts stand outside hosts.
+    pub const fn sharing(self, host: u32) -> Option<u32> {
+        match self {
+            Self::LocalNvme => Some(1),
+            Self::Dram | Self::Cxl => Some(host),
+            Self::Hbm | Self::Remote => None,
+        }
     }
 }
 
@@ -42,6 +57,8 @@ pub struct MemoryTier {
     pub update_bandwidth: Option<Ranged<Bandwidth>>,
     /// The component that it is bought as, where it does not come with the node: a price book has its price.
     pub unit: Option<Reference>,
+    /// How many of these a host takes, those in place of what comes with it among them; of what goes into hosts.
+    pub places: Option<u32>,
 }
 
 impl MemoryTier {
@@ -57,7 +74,15 @@ impl MemoryTier {
             latency: reader.get("latency"),
             update_bandwidth: reader.optional("update_bandwidth"),
             unit: reader.optional("unit"),
+            places: reader.optional_within("places", &(1..=MOST_PLACES)),
         };
+        if reader.sink().len() == before
+            && tier.unit.is_some()
+            && (tier.medium.sharing(1).is_some() != tier.places.is_some())
+        {
+            let message = "`places` are of parts that go into hosts, and each of those has them";
+            reader.report("unit", Code::Inconsistent, message, "say how many of its parts a host takes, or leave it out");
+        }
         let always = [("read_bandwidth", tier.read_bandwidth), ("write_bandwidth", tier.write_bandwidth)];
         let rates = always.into_iter().chain(tier.update_bandwidth.map(|rate| ("update_bandwidth", rate)));
         for (key, rate) in rates {

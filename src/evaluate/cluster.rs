@@ -4,7 +4,7 @@ use super::Infeasible;
 use super::network::{Occupancy, fibre, network_of};
 use super::parts::{PartLine, count_of, parts, racked};
 use super::side::{Devices, SideBill, side_bills};
-use super::tiers;
+use super::tiers::{self, TierBought};
 use crate::catalog::Node;
 use crate::catalog::pricebook::Driver;
 use crate::facility::{Capacity, Facility, Load, Racked, racks, shared_racks};
@@ -189,6 +189,11 @@ impl BuiltCluster {
     /// Price of memory tiers that are bought beside the nodes.
     pub fn memory_tier_capex(&self, cluster: &Cluster) -> Usd {
         tiers::costs(cluster, taking_in(&self.kinds).all()).map(|part| part.unit_price * part.count as f64).sum()
+    }
+
+    /// Tiers that keep what is served, with what is bought for each.
+    pub fn tiers<'a>(&self, cluster: &'a Cluster) -> impl Iterator<Item = TierBought<'a>> + use<'a> {
+        tiers::bought(cluster, taking_in(&self.kinds).all())
     }
 
     /// Power of the fabric's parts in use.

@@ -52,4 +52,5 @@ pub use side::{Devices, SideBill, side_bills};
 pub use staged::{Staged, StagedServing};
 pub use step::{StepInputs, domain, reach, wires, wires_of_cards, with_efficiency};
 pub use tenants::{TenantBill, TenantShare};
+pub use tiers::{TierBought, TierParts};
 pub use token_costs::{CapacityCosts, CostElements, TokenCosts};

@@ -5,16 +5,60 @@ use crate::catalog::{Component, Entry};
 use crate::facility::{Load, Racked};
 use crate::scenario::{BoundTier, Cluster};
 use crate::tco::PartCost;
-use crate::units::to_integer;
+use crate::units::{Bytes, Usd, to_integer};
+
+/// Bytes of a gigabyte, as memory and drives are priced by.
+const GIGABYTE: f64 = 1e9;
+
+/// A tier that keeps what is served, and what is bought for it.
+#[derive(Clone, Copy, Debug)]
+pub struct TierBought<'a> {
+    /// The tier.
+    pub tier: &'a BoundTier,
+    /// Its parts; none where all of it comes with the nodes.
+    pub parts: Option<TierParts<'a>>,
+}
+
+/// Parts of a tier, bought.
+#[derive(Clone, Copy, Debug)]
+pub struct TierParts<'a> {
+    /// What they are.
+    pub unit: &'a Entry<Component>,
+    /// How many.
+    pub count: u64,
+    /// Of one.
+    pub price: Usd,
+    /// Of a gigabyte of them.
+    pub per_gigabyte: Usd,
+}
+
+/// All tiers, with what is bought over so many of the nodes that take prompts in.
+pub(super) fn bought(cluster: &Cluster, nodes: u32) -> impl Iterator<Item = TierBought<'_>> {
+    cluster.memory_tiers.iter().map(move |tier| {
+        let parts = count(cluster, nodes, tier).and_then(|(unit, count)| {
+            let price = cluster.prices.price(&unit.id)?.usd.value;
+            let per_gigabyte = price * (Bytes::new(GIGABYTE) / unit.capacity?);
+            Some(TierParts { unit, count, price, per_gigabyte })
+        });
+        TierBought { tier, parts }
+    })
+}
 
 /// Tiers that are bought, what each is bought as, and how many whole units of that over so many of the nodes that take prompts in.
 fn units(cluster: &Cluster, nodes: u32) -> impl Iterator<Item = (&BoundTier, &Entry<Component>, u64)> {
-    let accelerators = f64::from(nodes) * f64::from(cluster.nodes_of_prefill().node.accelerators);
     cluster.memory_tiers.iter().filter_map(move |tier| {
-        let unit = tier.unit.as_deref()?;
-        let count = to_integer::<u64>((tier.bought * accelerators / unit.capacity?).ceil());
+        let (unit, count) = count(cluster, nodes, tier)?;
         Some((tier, unit, count))
     })
+}
+
+/// What a tier is bought as, in whole units at each accelerator or in each host that shares them; servers are shared by all.
+fn count<'a>(cluster: &Cluster, nodes: u32, tier: &'a BoundTier) -> Option<(&'a Entry<Component>, u64)> {
+    let node = cluster.nodes_of_prefill().node;
+    let all = f64::from(nodes) * f64::from(node.accelerators);
+    let sharing = tier.entry.medium.sharing(node.accelerators_per_tray).map_or(all, f64::from);
+    let parts = tier.parts(tier.bought, sharing)? * (all / sharing);
+    Some((tier.unit.as_deref()?, to_integer::<u64>(parts)))
 }
 
 /// What they cost.

@@ -4,6 +4,7 @@ use super::basis::basis;
 use super::cost_lines::{lines, sources};
 use super::figure::{Group, Metric, Value, counted, grouped};
 use super::layout_search;
+use super::memory_tiers;
 use super::metrics::{metric, of_group};
 use super::notes::{missed, notes};
 use super::page::{Block, Grid, Page, Section};
@@ -98,6 +99,7 @@ pub fn evaluation_page(evaluation: &Evaluation) -> Page {
             }
             Group::Cost => {
                 blocks.push(Block::Grid(lines(evaluation)));
+                blocks.extend(memory_tiers::grid(evaluation).map(Block::Grid));
                 blocks.push(Block::Text("What stands behind the lines:".to_owned()));
                 blocks.push(Block::List(sources(std::iter::once(evaluation))));
             }

@@ -9,6 +9,7 @@ use super::evaluation::kind_word;
 use super::figure::{Group, Value};
 use super::infeasible::{advice, footprint_values};
 use super::layout_search::{self, nearest_object, reasons_object};
+use super::memory_tiers;
 use super::metrics::{METRICS, of_group};
 use super::notes::notes;
 use super::number::finite;
@@ -111,6 +112,7 @@ pub(super) fn evaluation_object(evaluation: &Evaluation) -> Json {
                 let lines = &evaluation.built.costs.lines;
                 let lines = lines.iter().map(|line| line_object(evaluation, line)).collect();
                 fields.insert("lines".to_owned(), lines);
+                fields.extend(memory_tiers::objects(evaluation).map(|tiers| ("memory_tiers".to_owned(), tiers)));
             }
             _ => {}
         }

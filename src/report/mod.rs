@@ -19,6 +19,7 @@ mod key_figures;
 mod layout_search;
 mod markdown;
 mod memory;
+mod memory_tiers;
 mod metrics;
 mod model;
 mod notes;

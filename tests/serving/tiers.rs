@@ -26,11 +26,11 @@ fn tiers_find_more_prefixes_and_are_paid_for() {
     assert!(hit(&none) < hit(&host) && hit(&host) < hit(&more) && hit(&more) <= 0.75);
     assert!(figure(&more, "ttft_s") < figure(&none, "ttft_s"));
     assert!(figure(&more, "requests_per_s") > figure(&none, "requests_per_s"));
-    // What the nodes have, 2 TB for eight GPUs, costs nothing more. A terabyte a GPU is 750 GB more, on the 72 GPUs of nine
-    // nodes, a spare among them: 54 TB in kits of 4.096 TB, 14 of $76,999.
+    // What the nodes have, 2 TB for eight GPUs, costs nothing more. A terabyte a GPU is 750 GB more, 6 TB in each of nine nodes,
+    // a spare among them: 24 modules of 256 GB at $4,812.
     let price = |json: &Value| json["cost"]["memory_tiers_usd"].as_f64().unwrap();
     assert!(price(&none).abs() < 1e-9 && price(&host).abs() < 1e-9);
-    assert!((price(&more) - 14.0 * 76_999.0).abs() < 1e-6, "{}", price(&more));
+    assert!((price(&more) - 9.0 * 24.0 * 4_812.0).abs() < 1e-6, "{}", price(&more));
     let capex = |json: &Value| json["cost"]["capex_usd"].as_f64().unwrap();
     assert!(capex(&more) - capex(&host) >= price(&more));
     // The link of a prefix of 6,000 tokens: 80 layers x 2 x 8 heads x 128 bytes a token over four links of 55.4 GB/s, 2 us, and
@@ -48,14 +48,93 @@ fn tiers_draw_power_and_stand_in_racks() {
     let none = of("[]");
     let it = |json: &Value| json["facility"]["it_kw"].as_f64().unwrap();
     for (tiers, watts) in [
-        // 12 TB a GPU beside the 3.84 in the node on 72 GPUs: 829.44 TB, 28 drives of 25 W, in the nodes.
-        ("[{ tier = \"local-nvme-gen5\", capacity = \"15.36 TB\" }]", 28.0 * 25.0),
-        ("[{ tier = \"cxl-gen5\" }]", 72.0 * 70.0),
+        // A drive of 25 W at each of 72 GPUs beside the 3.84 TB in the node, and two cards in each of nine nodes.
+        ("[{ tier = \"local-nvme-gen5\", capacity = \"15.36 TB\" }]", 72.0 * 25.0),
+        ("[{ tier = \"cxl-gen5\" }]", 9.0 * 2.0 * 70.0),
     ] {
         let some = of(tiers);
         assert!((it(&some) - it(&none) - watts / 1e3).abs() < 1e-6, "{tiers}: {} {}", it(&some), it(&none));
         assert_eq!(some["fabric"]["parts"], none["fabric"]["parts"], "{tiers}");
     }
+}
+
+#[test]
+fn parts_of_tiers_are_whole_in_each_host_or_at_each_gpu_and_priced_by_the_gigabyte() {
+    let of = |node: &str, tier: &str| {
+        let node = format!("cluster.node=\"{node}\"");
+        let (code, json, stderr) = cached(&[&node, "cluster.spares=0", &format!("serving.cache.tiers=[{{ {tier} }}]")]);
+        assert_eq!(code, 0, "{tier}: {stderr}");
+        let lines = json["cost"]["lines"].as_array().unwrap();
+        let line = lines.iter().find(|line| line["name"].as_str().unwrap().starts_with("Memory tier"));
+        let bought = json["cost"]["memory_tiers"][0].clone();
+        let paid = line.map_or(0.0, |line| line["quantity"].as_f64().unwrap());
+        assert!((paid - bought["parts_count"].as_f64().unwrap()).abs() < 1e-9, "{tier}: {paid} and {bought}");
+        bought
+    };
+    // Eight nodes of eight GPUs, of which `hgx-h200-8` has 2 TB of memory and no drives.
+    for (tier, parts, per_gb) in [
+        ("tier = \"local-nvme-gen5\", capacity = \"100 GB\"", 64, 10_950.0 / 30_000.0),
+        ("tier = \"local-nvme-gen5\", capacity = \"30 TB\"", 64, 10_950.0 / 30_000.0),
+        ("tier = \"local-nvme-gen5\", capacity = \"60 TB\"", 128, 10_950.0 / 30_000.0),
+        ("tier = \"host-dram-pcie5\", capacity = \"251 GB\"", 8, 4_812.0 / 256.0),
+        // 400 GB are two modules.
+        ("tier = \"host-dram-pcie5\", capacity = \"300 GB\"", 16, 4_812.0 / 256.0),
+        ("tier = \"cxl-gen5\", capacity = \"64 GB\"", 8, 11_600.0 / 512.0),
+        ("tier = \"cxl-gen5\", capacity = \"65 GB\"", 16, 11_600.0 / 512.0),
+        // Servers are shared by all.
+        ("tier = \"remote-dram-400g\", capacity = \"100 GB\"", 2, 108_000.0 / 4_096.0),
+    ] {
+        let bought = of("hgx-h200-8", tier);
+        assert_eq!(bought["parts_count"], parts, "{tier}");
+        assert!((bought["usd_per_gb"].as_f64().unwrap() / per_gb - 1.0).abs() < 1e-9, "{tier}: {bought}");
+    }
+    let own = of("hgx-h200-8", "tier = \"host-dram-pcie5\"");
+    assert_eq!((&own["part"], &own["parts_count"], &own["usd_per_gb"]), (&Value::Null, &0.into(), &Value::Null));
+    let (set, tier) = ("--set", "serving.cache.tiers=[{ tier = \"host-dram-pcie5\", capacity = \"300 GB\" }]");
+    let page = program::run(&["eval", TIERS, set, tier]).stdout;
+    assert!(page.contains("Memory tier") && page.contains("A GB") && page.contains("$18.8"), "{page}");
+}
+
+#[test]
+fn hosts_take_so_many_parts_of_a_tier() {
+    for (tier, most) in [
+        // 32 modules of 256 GB, 16 drives of 30 TB and two cards of 512 GB, over eight GPUs.
+        ("host-dram-pcie5", "1.024 TB"),
+        ("local-nvme-gen5", "60 TB"),
+        ("cxl-gen5", "128 GB"),
+    ] {
+        let with = |capacity: &str| {
+            cached(&[&format!("serving.cache.tiers=[{{ tier = \"{tier}\", capacity = \"{capacity}\" }}]")])
+        };
+        let (code, _, stderr) = with(most);
+        assert_eq!(code, 0, "{tier}: {stderr}");
+        for more in ["61 TB", "999 EB"] {
+            let (code, _, stderr) = with(more);
+            assert_eq!(code, 2, "{tier}: {stderr}");
+            assert!(stderr.contains(&format!("{most} a GPU")) && stderr.contains("ask for no more"), "{stderr}");
+        }
+    }
+    // What comes with a node is not asked about.
+    let (code, _, stderr) = cached(&[
+        "cluster.node=\"gb200-nvl72\"",
+        "cluster.accelerators=72",
+        "cluster.site=\"us-colo-liquid\"",
+        "serving.cache.tiers=[{ tier = \"grace-lpddr\" }, { tier = \"local-nvme-gen5\" }]",
+    ]);
+    assert_eq!(code, 0, "{stderr}");
+    // A catalog of one's own says how many.
+    let folder = tempfile::tempdir().unwrap();
+    let tiers = folder.path().join("memory_tiers");
+    std::fs::create_dir(&tiers).unwrap();
+    let text = std::fs::read_to_string("catalogs/memory_tiers/cxl-gen5.toml").unwrap();
+    let overlay = |places: &str| {
+        std::fs::write(tiers.join("cxl-own.toml"), text.replace("places = 2\n", places)).unwrap();
+        let tier = "serving.cache.tiers=[{ tier = \"cxl-own\", capacity = \"256 GB\" }]";
+        program::run(&["eval", TIERS, "--catalog", folder.path().to_str().unwrap(), "--set", tier])
+    };
+    let [own, none] = ["places = 4\n", ""].map(overlay);
+    assert_eq!(own.code, 0, "{}", own.stderr);
+    assert!(none.code == 2 && none.stderr.contains("`places` are of parts that go into hosts"), "{}", none.stderr);
 }
 
 #[test]
@@ -169,6 +248,10 @@ fn routing_to_caches_finds_more_and_loads_unevenly() {
         // Many prefixes come to even loads where each new one goes to the replica with the least.
         assert!((figure(json, "busiest_replica_ratio") - 1.0).abs() < 0.01);
     }
+    // Which is as even as it gets, and is told where requests are sent so.
+    let told =
+        |json: &Value| json["notes"].as_array().unwrap().iter().any(|note| note.to_string().contains("By a hash"));
+    assert!(told(&aware) && !told(&anywhere));
     // One that all share is on all 16 replicas, and so are four of them on four each; of 24 alike, eight replicas have two.
     let few = |prefixes: u32| {
         let prefixes = format!("serving.cache.prefixes={prefixes}");

@@ -16,7 +16,7 @@ figures! {
         from ["cost.capex_usd", "cost.opex_per_year_usd", "finance.cost_of_capital", "finance.accelerator_life", "finance.horizon"]
         => |e| e.built.costs.annualised;
     "cost.memory_tiers_usd": Usd, "Memory tiers", "Bought to keep prefixes, beside what the nodes have: part of capex.";
-        "bytes a GPU beyond the node's own x GPUs / bytes of a unit, rounded up x its price" from ["serving.cache.tiers", "memory_tiers.unit", "cluster.prices"]
+        "bytes a GPU beyond the node's own / bytes of a unit, in whole units at each GPU (drives), in each host (modules, cards) or altogether (servers), x its price" from ["serving.cache.tiers", "memory_tiers.unit", "memory_tiers.places", "cluster.prices"]
         => |e| { e.serving?.caching?; e.built.memory_tier_capex(&e.scenario.cluster) };
     "cost.total_usd": Usd, "Paid over the horizon", "Capex, again whenever a life ends within the horizon, and every year's opex; not discounted, without interest and without resale.";
         "capex of each life begun within the horizon + opex of every year of it" from ["cost.capex_usd", "cost.opex_per_year_usd", "finance.horizon", "finance.accelerator_life"]

@@ -64,6 +64,15 @@ pub struct BoundTier {
     pub unit: Option<Arc<Entry<Component>>>,
 }
 
+impl BoundTier {
+    /// Whole parts for so many bytes at each of so many accelerators that share them; none where nothing is bought.
+    pub fn parts(&self, each: Bytes, sharing: f64) -> Option<f64> {
+        // As many as fit are not one more where the last digit of a quotient is.
+        const LAST_DIGITS: f64 = 1e-9;
+        Some((each * sharing / self.unit.as_ref()?.capacity? - LAST_DIGITS).ceil())
+    }
+}
+
 pub(super) fn bind(
     wanted: &CacheFile,
     asked: &Asked,
@@ -186,7 +195,29 @@ fn bound(wanted: &CacheTierFile, cluster: Option<&Cluster>, catalog: &Catalog, s
         let hint = format!("add a [[price]] of \"{}\" to the price book, and its capacity to the component", unit.id);
         return refuse(Code::NotInCatalog, message, hint);
     }
+    if let (Some(cluster), Some(most)) = (cluster, cluster.and_then(|cluster| most_of_host(&entry, &unit, cluster)))
+        && capacity > most
+    {
+        let host = cluster.nodes_of_prefill().node.accelerators_per_tray;
+        let message = format!(
+            "{capacity} of {} for each of {host} GPUs of a host, which has places for {} of {}: {most} a GPU",
+            entry.id,
+            entry.places.unwrap_or_default(),
+            unit.id
+        );
+        let hint =
+            "ask for no more, add a tier behind it, or give the tier other `places` in an overlay with --catalog";
+        return refuse(Code::OutOfRange, message, hint.to_owned());
+    }
     Some(BoundTier { entry, capacity, bought, unit: Some(unit) })
+}
+
+/// What a host takes of a tier at most, for each of its accelerators, where parts go into hosts.
+fn most_of_host(tier: &MemoryTier, unit: &Component, cluster: &Cluster) -> Option<Bytes> {
+    let host = cluster.nodes_of_prefill().node.accelerators_per_tray;
+    let sharing = tier.medium.sharing(host)?;
+    let parts = tier.places? / (host / sharing);
+    Some(unit.capacity? * f64::from(parts) / f64::from(sharing))
 }
 
 /// What of a medium comes with the node, for each accelerator.
