@@ -164,3 +164,112 @@ fn each_pool_tells_what_its_time_goes_to() {
     let most = late["serving"]["prefill_most_requests_per_s"].as_f64().unwrap_or_else(|| panic!("{binding} {late}"));
     assert!(binding.contains("decode: ") && (busy / 100.0 - 10.0 / most).abs() < 1e-4, "{binding}");
 }
+
+/// The fewest GPUs of a plan on one kind of node, and what binds.
+fn planned_for(settings: &[String]) -> (u32, String) {
+    let set: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let (code, plan, stderr) = run("plan", &set);
+    assert_eq!(code, 0, "{settings:?} {stderr}");
+    (setting(&plan["best"], "cluster.accelerators"), plan["binding"][0].as_str().unwrap().to_owned())
+}
+
+/// What serves a model at a rate within two seconds and 35 ms, on one kind of node.
+fn asked_of(model: &str, engine: &str, node: &str, rate: u32) -> Vec<String> {
+    vec![
+        format!("serving.model=\"{model}\""),
+        format!("serving.engine=\"{engine}\""),
+        "serving.input_tokens={ mean = 3500, cv = 0.8 }".to_owned(),
+        "serving.output_tokens={ mean = 900, cv = 0.6 }".to_owned(),
+        "serving.prefix_hit=0".to_owned(),
+        format!("serving.arrivals={{ rate = \"{rate} request/s\" }}"),
+        "serving.limits={ ttft_p95 = \"2 s\", tpot_p95 = \"35 ms\" }".to_owned(),
+        format!(
+            "plan.vary={{ \"cluster.node\" = [\"{node}\"], \"cluster.fabric\" = [\"roce-400g\"], \"cluster.accelerators\" = \"auto\" }}"
+        ),
+    ]
+}
+
+/// Seconds of a figure and its unit, such as "43.28 ms,".
+fn seconds(text: &str) -> f64 {
+    let mut words = text.split([' ', ',']);
+    let number: f64 = words.next().unwrap().parse().unwrap();
+    match words.next().unwrap() {
+        "s" => number,
+        "ms" => number * 1e-3,
+        unit => panic!("{unit} in {text}"),
+    }
+}
+
+#[test]
+fn limits_that_are_named_are_those_that_give_way() {
+    for (model, engine, node, rate) in [
+        ("qwen3-235b-a22b", "sglang", "mi355x-8", 15),
+        ("llama-3.1-70b", "vllm", "hgx-b200-8", 90),
+        ("llama-3.1-70b", "vllm", "hgx-h100-8", 40),
+        ("qwen3-32b", "trtllm", "hgx-h200-8", 90),
+        ("qwen3-235b-a22b", "sglang", "hgx-h200-8", 15),
+    ] {
+        let asked = asked_of(model, engine, node, rate);
+        let (gpus, binding) = planned_for(&asked);
+        let (worst, figures) = binding.split_once(": ").unwrap();
+        let got = seconds(figures.split_once(" come to ").unwrap().1);
+        let mut named = vec![(worst.strip_prefix("serving.limits.").unwrap(), got)];
+        for other in figures.split(", and to ").skip(1) {
+            let key = other.split_once(" of serving.limits.").unwrap().1.split(',').next().unwrap();
+            named.push((key, seconds(other)));
+        }
+        let limit = |key: &str| if key == "ttft_p95" { 2.0 } else { 0.035 };
+        // The one that is missed by most stands first.
+        let over: Vec<f64> = named.iter().map(|(key, got)| got / limit(key)).collect();
+        assert!(over.iter().all(|other| 1.0 < *other && *other <= over[0]), "{binding}");
+        let looser = |key: &str| {
+            let got = named.iter().find(|(named, _)| *named == key).map_or(limit(key), |(_, got)| got * 1.001);
+            format!("{key} = \"{} ms\"", got * 1e3)
+        };
+        let looser = format!("serving.limits={{ {}, {} }}", looser("ttft_p95"), looser("tpot_p95"));
+        let (fewer, _) = planned_for(&[&asked[..], &[looser]].concat());
+        assert!(fewer < gpus, "{model} {node} {rate}: {binding} {fewer}");
+    }
+}
+
+#[test]
+fn what_would_let_most_more_be_served_is_what_binds() {
+    let (_, binding) = planned_for(&asked_of("llama-3.1-70b", "vllm", "hgx-b200-8", 40));
+    assert!(binding.starts_with("requests served: compute: 16 GPUs"), "{binding}");
+    let asked = asked_of("minimax-m2.5", "vllm", "hgx-b200-8", 40);
+    let (gpus, binding) = planned_for(&asked);
+    let fewer = gpus - 8;
+    assert!(binding.starts_with(&format!("requests served: memory bandwidth: {fewer} GPUs")), "{binding}");
+    let most = |text: &str| -> f64 {
+        let told = text.rsplit(", ").next().and_then(|told| told.split(' ').next()).unwrap();
+        told.parse().unwrap_or_else(|_| panic!("{text}"))
+    };
+    let told = most(binding.split(" request/s with twice the memory bandwidth").next().unwrap());
+    // What a GPU comes to whose memory is twice as fast, and what one with twice the memory does.
+    let served = |changed: &str| -> f64 {
+        let field = changed.split(' ').next().unwrap();
+        let source = format!(
+            "[[source]]\nfields = [\"{field}\"]\nbasis = \"assumed\"\ntitle = \"Twice as much\"\naccessed = 2026-11-30\n"
+        );
+        let overlay =
+            program::files(&[("accelerators/b200-sxm-180gb.toml", format!("{changed}\n{source}").as_bytes())]);
+        let gpus = format!("cluster.accelerators={fewer}");
+        let on = [
+            "cluster.node=\"hgx-b200-8\"",
+            "cluster.fabric=\"roce-400g\"",
+            "serving.arrivals={ rate = \"400 request/s\" }",
+            &gpus,
+        ];
+        let set: Vec<&str> =
+            asked[..5].iter().map(String::as_str).chain(on).flat_map(|setting| ["--set", setting]).collect();
+        let file = ["eval", "scenarios/plan-llama3.1-70b-40-rps.toml", "--catalog", overlay.path().to_str().unwrap()];
+        let answer = program::run(&[&file[..], &set].concat());
+        assert_eq!(answer.code, 1, "{}", answer.stderr);
+        // "400 request/s come, and 2 replicas serve 30 request/s at most"
+        let (_, told) = answer.stderr.split_once(" come, and ").unwrap_or_else(|| panic!("{}", answer.stderr));
+        told.split(' ').nth(3).unwrap().parse().unwrap()
+    };
+    let faster = served("memory_bandwidth = \"15.4 TB/s\"");
+    assert!((faster / told - 1.0).abs() < 1e-3, "{faster} {told}");
+    assert!(served("memory_capacity = \"366718 MiB\"") < told, "{binding}");
+}

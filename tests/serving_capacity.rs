@@ -341,3 +341,38 @@ fn with_spares_as_much_is_served_as_by_the_others() {
     };
     assert_eq!([at(1.0 - 1e-6), at(1.0 + 1e-6)], [0, 1]);
 }
+
+#[test]
+fn what_runs_out_is_what_more_of_would_serve_more() {
+    // 123 billion parameters: prompts take nearly all of the time, however many are in decode beside.
+    let long = [
+        "serving.model=\"mistral-large-2407\"",
+        "serving.weights=\"bf16\"",
+        "serving.prefix_hit=0",
+        "serving.input_tokens=3000",
+        "serving.output_tokens=300",
+        "serving.layout={ tensor = 8 }",
+    ];
+    let with = |more: &[&str]| {
+        let (code, json, stderr) = eval(DENSE, &[&long[..], more].concat());
+        let refused = |key: &str| json["infeasible"][key].as_str().map(str::to_owned);
+        (code, refused("reason").unwrap_or(stderr))
+    };
+    let most = |more: &[&str]| of(&answered(DENSE, &[&long[..], &[ENDLESS], more].concat()), "requests_per_s");
+    let often = "serving.arrivals={ rate = \"1000 request/s\" }";
+    for (format, seqs) in [("serving.kv_cache=\"bf16\"", 1_024), ("serving.kv_cache=\"fp8\"", 256)] {
+        let (code, reason) = with(&[often, format, &format!("serving.max_num_seqs={seqs}")]);
+        assert!(code == 1 && reason.ends_with("no more time is left for prompts"), "{reason}");
+    }
+    // More room and more places do nothing.
+    let places = |seqs: u32| most(&["serving.kv_cache=\"fp8\"", &format!("serving.max_num_seqs={seqs}")]);
+    assert!(places(512) / places(256) < 1.001 && places(16) / places(8) > 1.1);
+    // With few places more of them do, and that is what is told.
+    let (code, reason) = with(&[often, "serving.max_num_seqs=8"]);
+    assert!(code == 1 && reason.contains("as many requests run as engines take at once (`max_num_seqs`)"), "{reason}");
+    // Without prompts to speak of and with long answers each brings a cache to read, which more room does not shorten.
+    let answers = ["serving.input_tokens=100", "serving.output_tokens=20000", "serving.max_num_seqs=4096", often];
+    let (code, json, _) = eval(DENSE, &answers);
+    let reason = json["infeasible"]["reason"].as_str().unwrap_or_default();
+    assert!(code == 1 && reason.ends_with("no more time is left for tokens of answers"), "{reason}");
+}

@@ -56,7 +56,8 @@ impl Peaks {
     }
 
     /// A part of each.
-    pub(super) fn scaled(&self, part: f64) -> Self {
+    #[must_use]
+    pub fn scaled(&self, part: f64) -> Self {
         Self(self.0.map(|peak| peak.map(|peak| peak * part)))
     }
 

@@ -348,6 +348,7 @@ const fn runs_out(short: Short) -> &'static str {
             "as many different adapters run as engines keep in memory (`max_loras`, serving.adapters.resident), and others wait for a place"
         }
         Short::Prefill => "no more time is left for prompts",
+        Short::Steps => "no more time is left for tokens of answers",
         Short::Sessions => {
             "sessions that wait do not all find room beside what runs, and others compute their prompts again"
         }

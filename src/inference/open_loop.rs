@@ -10,7 +10,7 @@ use super::queue::prompt_queue::PromptQueue;
 use super::queue::scattered::Scattered;
 use super::replay::{ByPrompt, Replayed, Servers, Times, replay};
 use super::state::{Request, SteadyState};
-use super::{Filled, Replica, Scratch};
+use super::{Filled, Replica, Room, Scratch};
 use crate::scenario::Balancing;
 use crate::units::{RequestRate, Seconds};
 
@@ -22,6 +22,8 @@ pub struct Overload {
     pub most: RequestRate,
     /// What keeps it from more.
     pub short: Short,
+    /// By what share it would serve more with twice as many places for requests.
+    pub by_places: f64,
 }
 
 /// What runs out first as more requests come.
@@ -33,6 +35,8 @@ pub enum Short {
     Sequences,
     /// Time for prefills.
     Prefill,
+    /// Time for tokens of answers: steps take nearly as much longer as there are more in them.
+    Steps,
     /// Links between pools, for the caches that one hands to the other.
     Transfer,
     /// Places for different adapters in memory: more requests in decode would bring others, or leave those without a place none.
@@ -73,11 +77,14 @@ impl Replica<'_> {
         let ends = |batch: f64| self.ends(request, batch, &shared(batch), &together);
         let prefill_binds = most.over(least) > 1.0 || !request.decodes();
         if rate >= turns && turns < most {
-            return Err(Overload { most: turns, short: Short::Adapters });
+            return Err(Overload { most: turns, short: Short::Adapters, by_places: 0.0 });
         }
         if rate >= most {
             let prefill = prefill_binds || beside_chunks < room.requests;
-            return Err(Overload { most, short: if prefill { Short::Prefill } else { Short::Cache } });
+            let token = |batch: f64| self.token_time(request, batch, &together, 1.0).total() / batch;
+            let places = if prefill { Places::NO_USE } else { Places::of(room, token) };
+            let short = if prefill { Short::Prefill } else { places.short(filled.prefilling) };
+            return Err(Overload { most, short, by_places: places.gain() });
         }
         // Tokens wait for a part of prefills only: the engine goes on with them meanwhile, so that prompts keep it for less.
         let at_most = SECOND * (1.0 / most.over(SECOND));
@@ -166,6 +173,43 @@ impl Replica<'_> {
         let state = state(&token, queue);
         let latencies = distribution(coming, &state, &sources, scratch);
         Ok((state, latencies))
+    }
+}
+
+/// What more places for requests would be worth to a full engine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places {
+    /// Time of a request of twice as many, over that of one.
+    of_twice: f64,
+}
+
+impl Places {
+    /// None.
+    const NO_USE: Self = Self { of_twice: 1.0 };
+
+    /// Of an engine with so many that takes so long of each request in a batch.
+    pub(super) fn of(room: Room, request: impl Fn(f64) -> Seconds) -> Self {
+        Self { of_twice: request(2.0 * room.requests) / request(room.requests) }
+    }
+
+    /// By what share twice as many serve more.
+    pub(super) fn gain(self) -> f64 {
+        self.of_twice.recip() - 1.0
+    }
+
+    /// What keeps the engine from serving more where so much of its time is prompts': what most of the time is. Prompts' would be
+    /// less with fewer of them, what a step takes however many are in it with more places that share it (twice as many save half), and
+    /// the rest with shorter answers alone.
+    pub(super) fn short(self, prompts: f64) -> Short {
+        let shared = 2.0 * (1.0 - self.of_twice);
+        let own = 1.0 - prompts - shared;
+        if prompts >= shared.max(own) {
+            Short::Prefill
+        } else if shared >= own {
+            Short::Cache
+        } else {
+            Short::Steps
+        }
     }
 }
 

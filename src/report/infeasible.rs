@@ -60,10 +60,13 @@ pub(super) const fn advice(infeasible: &Infeasible) -> &'static str {
             "More or faster network cards for each accelerator of the pool with fewer, more accelerators of it, a cache in fewer bits, shorter prompts, or pools in one scale-up domain would do; cached prompts are handed over all the same."
         }
         Infeasible::Overload { short: Short::Sequences, .. } => {
-            "A larger serving.max_num_seqs, more replicas, or shorter answers would do."
+            "A larger serving.max_num_seqs, more replicas, or shorter answers would serve more."
         }
         Infeasible::Overload { short: Short::Adapters, .. } => {
             "A larger serving.adapters.resident, routing = \"adapter-aware\" in serving.adapters, or more replicas would do."
+        }
+        Infeasible::Overload { short: Short::Steps, .. } => {
+            "More accelerators, a layout that serves more, or shorter answers would do."
         }
         Infeasible::Overload { .. } => {
             "More accelerators, a layout that serves more, shorter requests or a larger share of cached prompts would do."

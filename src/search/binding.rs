@@ -1,10 +1,17 @@
 //! What keeps an answer from being smaller: what refuses the next smaller purchase, evaluated anew.
 
+use rayon::prelude::*;
+
+use super::doubled::{Doubled, Resource, doubled, that_help};
 use super::refusal::Refusal;
 use super::serving::best_deployment;
 use super::tried::{Size, Tried};
 use crate::evaluate::{Infeasible, ServingPoint, serving_point};
-use crate::scenario::{Scenario, Serving};
+use crate::scenario::{Arrivals, Cluster, Scenario, Serving};
+use crate::units::RequestRate;
+
+/// So many times what is served at most is more than twice as much of anything serves.
+const BEYOND: f64 = 100.0;
 
 /// What keeps a cluster from being smaller.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +73,10 @@ impl Tried<'_> {
             return Ok((if self.counts.is_empty() { Binding::Node } else { Binding::Fewest }, None));
         };
         let (late, why) = self.tested(size, self.serving.spare_replicas);
-        let Some(why) = why else { return Err(size) };
+        let Some(mut why) = why else { return Err(size) };
+        if let Refusal::Throughput { most, doubled, .. } = &mut why {
+            *doubled = self.doubled(size, *most);
+        }
         let of_spares = self.serving.spare_replicas > 0 && self.tested(size, 0).1.is_none();
         let binding = if of_spares { Binding::Spares } else { Binding::Refused };
         Ok((binding(of(&size), why), late))
@@ -78,24 +88,38 @@ impl Tried<'_> {
             return (None, Some(Refusal::Other("too many accelerators".to_owned())));
         };
         match self.best_on(&asked, spare_replicas) {
-            Ok(point) => {
-                let missed = point.missed(&self.serving.limits);
-                (
-                    Some(point),
-                    missed.map(|(key, limit, got)| {
-                        let table = self.serving.table_of_limit(key);
-                        Refusal::Limit { table, key, limit, got }
-                    }),
-                )
-            }
+            Ok(point) => (Some(point), Refusal::of_limits(&point, self.serving)),
             Err(why) => (None, Some(why.into())),
         }
     }
 
+    /// Of what twice as much would let accelerators serve more than they do.
+    fn doubled(&self, size: Size, most: RequestRate) -> Vec<Doubled> {
+        // What agents' sessions leave of it takes a search of its own.
+        let Some(asked) = self.on(size).filter(|_| self.serving.sessions.is_none()) else { return Vec::new() };
+        let of = |of: Resource| {
+            let more = doubled(&asked, of);
+            let features = more.serving.as_ref()?.features.clone();
+            // More than any serves, so that what each does at most is told.
+            let arrivals = Arrivals::Rate(most * BEYOND);
+            let serving = Serving { arrivals, features, ..self.serving.clone() };
+            match self.best_of(&serving, &more.cluster) {
+                Err(Infeasible::Overload { most: served, .. }) => {
+                    Some(Doubled { of, most: served, ratio: served / most })
+                }
+                _ => None,
+            }
+        };
+        that_help(Resource::ALL.into_par_iter().filter_map(of).collect())
+    }
+
     fn best_on(&self, Scenario { cluster, .. }: &Scenario, spare_replicas: u32) -> Result<ServingPoint, Infeasible> {
-        let serving = Serving { spare_replicas, ..self.serving.clone() };
-        let way = if serving.search { best_deployment(&serving, cluster)? } else { self.deployment };
-        serving_point(&way.of(&serving), cluster)
+        self.best_of(&Serving { spare_replicas, ..self.serving.clone() }, cluster)
+    }
+
+    fn best_of(&self, serving: &Serving, cluster: &Cluster) -> Result<ServingPoint, Infeasible> {
+        let way = if serving.search { best_deployment(serving, cluster)? } else { self.deployment };
+        serving_point(&way.of(serving), cluster)
     }
 
     /// The fewest accelerators at work in as many racks, whole trays in each, that would do; none where all have to.

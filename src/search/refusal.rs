@@ -2,23 +2,21 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::evaluate::Infeasible;
+use super::doubled::Doubled;
+use crate::evaluate::{Infeasible, MissedLimit, ServingPoint};
 use crate::inference::Short;
-use crate::units::{RequestRate, Seconds};
+use crate::scenario::Serving;
+use crate::units::RequestRate;
 
 /// Why accelerators do not serve what is asked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
-    /// A latency is beyond its limit.
-    Limit {
-        /// The table that the limit is in.
-        table: &'static str,
-        /// The limit's key.
-        key: &'static str,
-        /// The limit.
-        limit: Seconds,
-        /// What it comes to.
-        got: Seconds,
+    /// Latencies are beyond their limits.
+    Limits {
+        /// The one that is missed by most, over the limit.
+        worst: MissedLimit,
+        /// The others that are missed.
+        others: Vec<MissedLimit>,
     },
     /// More requests come than are served.
     Throughput {
@@ -28,6 +26,8 @@ pub enum Refusal {
         most: RequestRate,
         /// What runs out.
         short: Short,
+        /// Of what twice as much would let them serve more, what helps most first; none where that is not looked at.
+        doubled: Vec<Doubled>,
     },
     /// A replica holds no request, or a prefill worker no prompt.
     Memory(String),
@@ -40,8 +40,12 @@ pub enum Refusal {
 impl From<Infeasible> for Refusal {
     fn from(infeasible: Infeasible) -> Self {
         match infeasible {
-            Infeasible::Limit { table, key, limit, got } => Self::Limit { table, key, limit, got },
-            Infeasible::Overload { asked, most, short, .. } => Self::Throughput { asked, most, short },
+            Infeasible::Limit { table, key, limit, got } => {
+                Self::Limits { worst: MissedLimit { table, key, limit, got }, others: Vec::new() }
+            }
+            Infeasible::Overload { asked, most, short, .. } => {
+                Self::Throughput { asked, most, short, doubled: Vec::new() }
+            }
             of_memory @ (Infeasible::NoRequestFits { .. }
             | Infeasible::NoForwardPass { .. }
             | Infeasible::Prefill(_)
@@ -56,10 +60,17 @@ impl From<Infeasible> for Refusal {
 }
 
 impl Refusal {
+    /// The limits that what is served misses; none where all are kept.
+    pub(super) fn of_limits(point: &ServingPoint, serving: &Serving) -> Option<Self> {
+        let (key, ..) = point.missed(&serving.limits)?;
+        let (worst, others): (Vec<_>, Vec<_>) = point.all_missed(serving).partition(|missed| missed.key == key);
+        worst.first().map(|worst| Self::Limits { worst: *worst, others })
+    }
+
     /// What is asked over what can be had, 1 where no figure says so: the least is the nearest to working.
     pub(super) fn missed_by(&self) -> f64 {
         match self {
-            Self::Limit { limit, got, .. } => *got / *limit,
+            Self::Limits { worst, .. } => worst.got / worst.limit,
             Self::Throughput { asked, most, .. } => *asked / *most,
             Self::Memory(_) | Self::Layout(_) | Self::Other(_) => 1.0,
         }
@@ -68,12 +79,24 @@ impl Refusal {
     /// What it is about: a limit by its key, requests and what runs out, memory, the layout.
     pub fn subject(&self) -> String {
         match self {
-            Self::Limit { table, key, .. } => format!("{table}.{key}"),
-            Self::Throughput { short, .. } => format!("requests served: {}", resource(*short)),
+            Self::Limits { worst: MissedLimit { table, key, .. }, .. } => format!("{table}.{key}"),
+            Self::Throughput { short, doubled, .. } => format!("requests served: {}", scarce(*short, doubled)),
             Self::Memory(_) => "memory".to_owned(),
             Self::Layout(_) => "the layout".to_owned(),
             Self::Other(_) => "what is built".to_owned(),
         }
+    }
+}
+
+/// What binds what is served: that of which more would let most more be served, where it is the time that replicas have or the room
+/// in them; else what runs out.
+fn scarce(short: Short, doubled: &[Doubled]) -> String {
+    let hardware = matches!(short, Short::Cache | Short::Prefill | Short::Steps);
+    match doubled {
+        [best, others @ ..] if hardware => {
+            others.iter().fold(best.of.word().to_owned(), |all, also| format!("{all} and {}", also.of.word()))
+        }
+        _ => resource(short).to_owned(),
     }
 }
 
@@ -85,6 +108,7 @@ const fn resource(short: Short) -> &'static str {
         Short::Adapters => "places for different adapters",
         Short::Sessions => "memory for sessions that wait",
         Short::Prefill => "time for their prompts",
+        Short::Steps => "time for tokens of their answers",
         Short::Transfer => "the links that caches go over from prefill to decode",
     }
 }
@@ -93,10 +117,17 @@ impl Display for Refusal {
     /// What so many accelerators do, to follow upon how many.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Limit { limit, got, .. } => {
-                write!(f, "come to {got}, {} over the limit of {limit}", got.saturating_sub(*limit))
+            Self::Limits { worst: MissedLimit { limit, got, .. }, others } => {
+                write!(f, "come to {got}, {} over the limit of {limit}", got.saturating_sub(*limit))?;
+                others.iter().try_for_each(|MissedLimit { table, key, limit, got }| {
+                    let over = got.saturating_sub(*limit);
+                    write!(f, ", and to {got} of {table}.{key}, {over} over {limit}")
+                })
             }
-            Self::Throughput { asked, most, .. } => write!(f, "serve {most} of {asked} at most"),
+            Self::Throughput { asked, most, doubled, .. } => {
+                write!(f, "serve {most} of {asked} at most")?;
+                doubled.iter().try_for_each(|doubled| write!(f, ", {doubled}"))
+            }
             Self::Memory(why) => write!(f, "hold no request: {why}"),
             Self::Layout(why) => write!(f, "do not do: {why}"),
             Self::Other(why) => write!(f, "cannot be: {why}"),

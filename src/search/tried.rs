@@ -3,7 +3,7 @@
 use super::refusal::Refusal;
 use super::rejected::Rejection;
 use super::serving::{Deployment, worker_alone};
-use crate::evaluate::{ServingPoint, serving_point};
+use crate::evaluate::{MissedLimit, ServingPoint, serving_point};
 use crate::parallelism::ServingLayout;
 use crate::scenario::{Arrivals, NodeGroup, Scenario, Serving};
 use crate::units::{Seconds, counted, to_integer};
@@ -71,10 +71,7 @@ impl Tried<'_> {
         let asked = self.on(size).ok_or_else(many)?;
         let serving = asked.serving.as_ref().ok_or_else(many)?;
         let point = serving_point(serving, &asked.cluster)?;
-        match point.missed(&serving.limits) {
-            Some((key, limit, got)) => Err(Refusal::Limit { table: serving.table_of_limit(key), key, limit, got }),
-            None => Ok(point),
-        }
+        Refusal::of_limits(&point, serving).map_or(Ok(point), Err)
     }
 
     /// The fewest accelerators that serve what is asked, and no more than another way takes; or what keeps any from it.
@@ -211,7 +208,7 @@ fn least(
                 wall = Some(why);
             }
             Err(why) => {
-                if let Refusal::Limit { table, key, got, .. } = why {
+                if let Refusal::Limits { worst: MissedLimit { table, key, got, .. }, .. } = why {
                     let helped = before.is_none_or(|(missed, was)| key != missed || got < was * (1.0 - HELPS));
                     if !helped {
                         return Err(on_any_number(
@@ -258,7 +255,7 @@ pub(super) fn on_any_number(table: &str, key: &str, figures: String, missed_by: 
 /// What so many accelerators are short of; with why there cannot be more, where that is so.
 fn short_of(why: &Refusal, accelerators: u64, wall: Option<&str>) -> Rejection {
     let kind = match why {
-        Refusal::Limit { table, key, .. } => format!("{table}.{key} is missed"),
+        Refusal::Limits { worst: MissedLimit { table, key, .. }, .. } => format!("{table}.{key} is missed"),
         Refusal::Throughput { .. } => "more requests come than are served".to_owned(),
         Refusal::Layout(_) => "no replicas share the GPUs out".to_owned(),
         Refusal::Memory(_) => "no request fits".to_owned(),

@@ -3,7 +3,7 @@
 use super::figures::missed;
 use super::split::Served;
 use crate::evaluate::Infeasible;
-use crate::inference::{Request, Room, Separate, Short, SteadyState};
+use crate::inference::{Overload, Request, Room, Separate, Short, SteadyState};
 use crate::scenario::{Arrivals, Serving};
 
 /// Whole requests, and a part of one where a batch is the mean of many.
@@ -11,6 +11,8 @@ pub(super) const WHOLE: f64 = 1.0;
 pub(super) const MEAN: f64 = 1.0 / 1_048_576.0;
 /// Share of the most that is served at which it is told as such.
 pub(super) const FULL: f64 = 1.0 - 1e-9;
+/// Places that let less than this share more be served are of no use.
+const OF_USE: f64 = 0.05;
 
 /// What keeps the sequences in decode from being more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,8 @@ pub enum BatchBound {
 pub(super) struct Largest {
     pub(super) room: Room,
     pub(super) bound: BatchBound,
+    /// Requests that there is memory for.
+    memory: f64,
 }
 
 impl Largest {
@@ -47,7 +51,7 @@ impl Largest {
     pub(super) fn new(memory: Room, groups: u32, at_once: u32) -> Self {
         let taken = f64::from(at_once) * f64::from(groups);
         let bound = if memory.requests > taken { BatchBound::Sequences } else { BatchBound::Memory };
-        Self { room: Room { requests: memory.requests.min(taken).max(1.0) }, bound }
+        Self { room: Room { requests: memory.requests.min(taken).max(1.0) }, bound, memory: memory.requests }
     }
 
     /// The same where so many are taken at most, for another reason.
@@ -55,15 +59,16 @@ impl Largest {
         if requests >= self.room.requests {
             return self;
         }
-        Self { room: Room { requests: requests.max(1.0) }, bound }
+        Self { room: Room { requests: requests.max(1.0) }, bound, ..self }
     }
 
-    /// What runs out as more requests come, where that is known to be something of all replicas.
-    pub(super) fn short(self, of_replicas: Short) -> Short {
-        match (of_replicas, self.bound) {
-            (Short::Cache, BatchBound::Adapters) => Short::Adapters,
-            (Short::Cache, BatchBound::Sequences) => Short::Sequences,
-            _ => of_replicas,
+    /// What runs out as more requests come: places, where an engine could be told to have more and would serve more with them.
+    pub(super) fn short(self, over: &Overload) -> Short {
+        let of_room = matches!(over.short, Short::Cache | Short::Prefill | Short::Steps) && over.by_places >= OF_USE;
+        match self.bound {
+            BatchBound::Adapters if of_room => Short::Adapters,
+            BatchBound::Sequences if of_room && self.memory >= self.room.requests * (1.0 + OF_USE) => Short::Sequences,
+            _ => over.short,
         }
     }
 
@@ -97,7 +102,7 @@ impl Largest {
                 Some((key, ..)) => (beyond, bound) = (middle, key),
             }
         }
-        Ok(Self { room: Room { requests: kept }, bound: BatchBound::Limit(bound) })
+        Ok(Self { room: Room { requests: kept }, bound: BatchBound::Limit(bound), ..self })
     }
 
     /// What keeps the batch of each of so many replicas from being more.
@@ -123,7 +128,7 @@ impl Largest {
             Arrivals::Rate(_) => BatchBound::Rate,
             Arrivals::Concurrency(_) if !full() => BatchBound::Open,
             Arrivals::Most | Arrivals::Concurrency(_) => match pools.short(request) {
-                Short::Cache | Short::Sequences | Short::Adapters | Short::Sessions => self.bound,
+                Short::Cache | Short::Sequences | Short::Adapters | Short::Sessions | Short::Steps => self.bound,
                 Short::Prefill => BatchBound::Prefill,
                 Short::Transfer => BatchBound::Transfer,
             },

@@ -50,7 +50,7 @@ impl ServingPoint {
         self.request.decodes().then_some(self)
     }
 
-    /// The first limit that is not kept: its key, the limit, and what it comes to.
+    /// The limit that is missed by most, over it: its key, the limit, and what it comes to.
     pub fn missed(&self, limits: &Limits) -> Option<(&'static str, Seconds, Seconds)> {
         missed(&self.state, &self.latencies, limits)
     }
@@ -131,13 +131,14 @@ fn held(
     limits.named().into_iter().filter_map(move |(key, limit)| Some((key, limit?, of(key))))
 }
 
-/// The first limit that is not kept: its key, the limit, and what it comes to.
+/// The limit that is missed by most, over it, of equals the first: its key, the limit, and what it comes to.
 pub(super) fn missed(
     state: &SteadyState,
     latencies: &Latencies,
     limits: &Limits,
 ) -> Option<(&'static str, Seconds, Seconds)> {
-    held(state, latencies, limits).find(|(_, limit, got)| got > limit)
+    let beyond = held(state, latencies, limits).filter(|(_, limit, got)| got > limit);
+    beyond.reduce(|worst, other| if other.2 / other.1 > worst.2 / worst.1 { other } else { worst })
 }
 
 /// The worst latency over its limit; none at all without limits.

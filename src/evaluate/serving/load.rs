@@ -86,7 +86,7 @@ pub(super) fn together(
                     asked: all,
                     most: over.most * (per_replica / busiest),
                     replicas,
-                    short: largest.short(over.short),
+                    short: largest.short(&over),
                 },
             )?
         }
@@ -123,7 +123,7 @@ pub(super) fn apart(
             over_uneven(f64::from(open) / pools.workers, (pools.workers, busiest), &mut with)
         }
         Arrivals::Rate(asked) => pools.at_rate(request, asked * busiest, coming, scratch).map_err(|over| {
-            let short = largest.short(over.short);
+            let short = largest.short(&over);
             Infeasible::Overload { asked, most: over.most / busiest, replicas, short }
         })?,
     })

@@ -3,7 +3,7 @@
 use super::Waited;
 use crate::inference::hand_over::scatter;
 use crate::inference::latency::{Latencies, Sources, distribution};
-use crate::inference::open_loop::{Overload, Short};
+use crate::inference::open_loop::{Overload, Places, Short};
 use crate::inference::queue::admission::Admission;
 use crate::inference::queue::crossing::{LEAST, crossing};
 use crate::inference::queue::pace::Pace;
@@ -33,12 +33,18 @@ impl Separate<'_> {
         let (pools, links) = (finished.min(taken_in), self.handed_over(request));
         let turns = self.turns(request);
         if rate >= turns && turns < pools.min(links) {
-            return Err(Overload { most: turns, short: Short::Adapters });
+            return Err(Overload { most: turns, short: Short::Adapters, by_places: 0.0 });
         }
         if rate >= pools.min(links) {
-            let of_pools = if finished < taken_in { Short::Cache } else { Short::Prefill };
-            let short = if links < pools { Short::Transfer } else { of_pools };
-            return Err(Overload { most: pools.min(links), short });
+            let places = Places::of(self.room, |batch| self.step(request, batch).total() / batch);
+            let (short, by_places) = if links < pools {
+                (Short::Transfer, 0.0)
+            } else if finished < taken_in {
+                (places.short(0.0), places.gain())
+            } else {
+                (Short::Prefill, 0.0)
+            };
+            return Err(Overload { most: pools.min(links), short, by_places });
         }
         let room = self.room.requests;
         let token = |batch: f64| self.step(request, batch.clamp(0.0, room)).total();
