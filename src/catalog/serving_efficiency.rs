@@ -30,6 +30,9 @@ pub struct ServingGeneration {
     pub scale_up: Ranged<Fraction>,
     /// Time of one operator unit beside its arithmetic and traffic: a layer's attention of grouped heads.
     pub unit: Ranged<Seconds>,
+    /// Engines whose kernels of decode that know of attention in chunks read keys and values for each query head, rather than once for
+    /// all heads that share them.
+    pub chunks_by_head: Vec<String>,
 }
 
 /// Constants of an engine family.
@@ -289,6 +292,7 @@ impl FromNode for ServingGeneration {
             attention: r.get("attention"),
             scale_up: r.get("scale_up"),
             unit: r.get("unit"),
+            chunks_by_head: r.optional("chunks_by_head").unwrap_or_default(),
         })
     }
 }

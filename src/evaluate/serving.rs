@@ -253,7 +253,13 @@ fn answered(
     let found = fitting(serving, &holding)?;
     let memory = footprint(&found);
     let (hit, beyond) = (reuse.hit, serving.requests.beyond);
-    let request = Request { input: input * (1.0 - hit), cached: input * hit, output, beyond };
+    let request = Request {
+        input: input * (1.0 - hit),
+        cached: input * hit,
+        output,
+        beyond,
+        spread: serving.input.mean * serving.input.cv,
+    };
     let room = holding.room(&layout, &request, &found);
     let engines = if serving.prefill.is_none() { site.whole(layout).saturating_sub(spares) } else { 1 };
     let adapters = shapes.swaps(serving, &layout, engines as f64);

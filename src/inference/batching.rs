@@ -34,7 +34,7 @@ impl Replica<'_> {
         if !request.decodes() {
             return self.first_step(request);
         }
-        let (step, cycle) = self.token_step(batch, request.context());
+        let (step, cycle) = self.token_step(batch, request.contexts());
         let begin = batch / (request.output * f64::from(self.spread.pipeline));
         let held = self.hardware.batching.stall.value.get() * others;
         let prefill = match self.gathered(begin) {

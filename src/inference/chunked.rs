@@ -2,7 +2,7 @@
 
 use super::features::Chunks;
 use super::step::prefill::while_launching;
-use super::{Replica, Request, StepTime};
+use super::{Context, Replica, Request, StepTime};
 use crate::units::Seconds;
 
 impl Replica<'_> {
@@ -56,7 +56,8 @@ impl Replica<'_> {
     /// Attention of a prompt in chunks: its arithmetic, or reading what stands before each chunk, whichever is longer.
     pub(super) fn cut_attention(&self, new: f64, cached: f64, (chunks, count): (Chunks, f64)) -> Seconds {
         // Contexts before chunks grow evenly.
-        let before = cached + chunks.tokens * (count - 1.0) / 2.0;
+        let reach = chunks.tokens * (count - 1.0) / 2.0;
+        let before = Context { mean: cached + reach, reach };
         self.prompt_attention(new, cached).max(self.cache(1.0, before, 1.0) * count)
     }
 
@@ -192,7 +193,7 @@ mod tests {
                 Replica::new(&model, &hardware, fixture::tensor(4)).with(Features { chunks, ..Features::default() });
             let one = |mean| Moments { mean, cv: 0.0 };
             let requests = Requests::lognormal(one(input), one(output));
-            let request = Request { input, cached: 0.0, output, beyond: requests.beyond };
+            let request = Request { input, cached: 0.0, output, beyond: requests.beyond, spread: 0.0 };
             let coming = Coming {
                 requests: &requests,
                 hit: 0.0,
@@ -207,7 +208,7 @@ mod tests {
                 let rate = filled.most * load;
                 let (state, _) = engine.open_loop(&request, rate, 1, &coming, &filled, &mut scratch).unwrap();
                 let cycle =
-                    |open: f64| if open > 0.0 { engine.token_step(open, request.context()).1.value() } else { 0.0 };
+                    |open: f64| if open > 0.0 { engine.token_step(open, request.contexts()).1.value() } else { 0.0 };
                 let taken_in = |tokens: f64| engine.packed_prefill(input, 0.0).value() * tokens / input;
                 let [first, token] = simulated((input, output, chunk), rate.value(), cycle, taken_in);
                 let near = (state.ttft.value() / first - 1.0).abs();

@@ -23,6 +23,8 @@ pub struct Features<'a> {
     pub balance: Option<f64>,
     /// Steps of decode from one look for new requests to the next, where the engine does not look before each.
     pub polls: Option<f64>,
+    /// Tokens of a prompt and its answer that the engine is set for, at most; however many where that is not known.
+    pub longest: Option<f64>,
     /// Whether ranks gather all tokens for the experts and scatter what comes back, rather than send each where it goes.
     pub gathers: bool,
     /// Graphs that steps of decode are replayed as, where they are of some sizes only.

@@ -63,7 +63,7 @@ pub use queue::coming::Coming;
 pub use queue::scratch::Scratch;
 pub use replica::{Replica, Room, Spread};
 pub use separate::Separate;
-pub use state::{Load, Request, SteadyState};
+pub use state::{Context, Load, Request, SteadyState};
 pub use step::decode::StepTime;
 pub use step::exchange::{Across, Reduction};
 pub use step::hardware::{Hardware, MissingServing};

@@ -249,7 +249,7 @@ mod tests {
             let engine = Replica::new(&model, &hardware, fixture::tensor(4));
             let one = |mean| Moments { mean, cv: 0.0 };
             let requests = Requests::lognormal(one(input), one(output));
-            let request = Request { input, cached: 0.0, output, beyond: requests.beyond };
+            let request = Request { input, cached: 0.0, output, beyond: requests.beyond, spread: 0.0 };
             let coming = Coming {
                 requests: &requests,
                 hit: 0.0,
@@ -272,7 +272,7 @@ mod tests {
     fn steps_with_prompts_take_as_long_as_their_launches() {
         let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
         let plain = Replica::new(&model, &hardware, fixture::tensor(8));
-        let request = Request { input: 100.0, cached: 0.0, output: 1_000.0, beyond: 0.0 };
+        let request = Request { input: 100.0, cached: 0.0, output: 1_000.0, beyond: 0.0, spread: 0.0 };
         let tpot = |replayed: f64, launch: f64| {
             let replayed = Replayed::Part(replayed);
             let graphs = Some(Graphs { sizes: &[], most: 64.0, replayed, launch: Seconds::new(launch) });
@@ -295,7 +295,7 @@ mod tests {
     fn requests_without_end_are_as_many_as_there_are() {
         let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
         let engine = Replica::new(&model, &hardware, fixture::tensor(4));
-        let request = Request { input: 1_000.0, cached: 0.0, output: 1_000.0, beyond: 0.0 };
+        let request = Request { input: 1_000.0, cached: 0.0, output: 1_000.0, beyond: 0.0, spread: 0.0 };
         let room = Room { requests: 400.0 };
         let second = Seconds::new(1.0);
         let rate = |count: f64| count / (engine.taken(&request, room, count) / second);

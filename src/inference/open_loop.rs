@@ -267,7 +267,7 @@ mod tests {
         let requests = Requests::lognormal_within(case.input, case.output, case.context);
         let (input, output) =
             requests.cut.map_or((case.input.mean, case.output.mean), |taken| (taken.input, taken.output));
-        let request = Request { input, cached: 0.0, output, beyond: requests.beyond };
+        let request = Request { input, cached: 0.0, output, beyond: requests.beyond, spread: 0.0 };
         let coming = Coming {
             requests: &requests,
             hit: 0.0,

@@ -15,7 +15,7 @@ const SECOND: Seconds = Seconds::new(1.0);
 impl Replica<'_> {
     /// The step by itself in which the first token comes, as that of any prompt; there is none between tokens.
     pub(super) fn first_step(&self, request: &Request) -> TokenTime {
-        let cycle = self.token_step(1.0, request.context()).1;
+        let cycle = self.token_step(1.0, request.contexts()).1;
         TokenTime { step: StepTime::default(), cycle, stall: Seconds::ZERO }
     }
 
@@ -76,7 +76,7 @@ mod tests {
         let (model, hardware) = (fixture::shape("llama-3.1-70b"), fixture::h100());
         let engine = Replica::new(&model, &hardware, fixture::tensor(4));
         let requests = Requests::lognormal(input, Moments { mean: 1.0, cv: 0.0 });
-        let request = Request { input: input.mean, cached: 0.0, output: 1.0, beyond: requests.beyond };
+        let request = Request { input: input.mean, cached: 0.0, output: 1.0, beyond: requests.beyond, spread: 0.0 };
         let coming =
             Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: false, balancing: Balancing::Random };
         let (mut scratch, room) = (Scratch::default(), Room { requests: 1_000.0 });

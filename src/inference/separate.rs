@@ -152,7 +152,7 @@ impl Separate<'_> {
     /// A step of decode with so many sequences in each replica, and what its links have to carry.
     fn turn(&self, request: &Request, batch: f64) -> Turn {
         let links = self.transfer.links;
-        let (step, whole) = self.decode.token_step(batch, request.context());
+        let (step, whole) = self.decode.token_step(batch, request.contexts());
         let tokens = whole / step.total();
         let groups = f64::from(self.decode.spread.attention_data);
         let caches = self.transfer.keeps_receiver() * (batch / groups * tokens / request.output);
@@ -163,7 +163,7 @@ impl Separate<'_> {
             return Turn { step, whole, cycle };
         }
         let hardware = self.decode.hardware.slowed_on(links, cycle.slowed());
-        let (step, whole) = Replica { hardware: &hardware, ..self.decode }.token_step(batch, request.context());
+        let (step, whole) = Replica { hardware: &hardware, ..self.decode }.token_step(batch, request.contexts());
         Turn { step, whole, cycle }
     }
 
@@ -298,7 +298,7 @@ mod tests {
         let hardware = fixture::h100().across(across);
         let spread = Spread { tensor: 1, attention_data: 32, pipeline: 1, expert_parallel: true, redundant_experts: 0 };
         let engine = Replica::new(&model, &hardware, spread);
-        let request = Request { input: 4_000.0, cached: 0.0, output: 500.0, beyond: 0.0 };
+        let request = Request { input: 4_000.0, cached: 0.0, output: 500.0, beyond: 0.0, spread: 0.0 };
         let pools = |carried: f64, links: Links| {
             let [sent, received] = [Seconds::new(carried); 2];
             let transfer =

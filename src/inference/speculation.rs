@@ -1,7 +1,7 @@
 //! Speculative decoding: a cheap model drafts tokens, and one step of the model verifies all of them.
 
 use super::features::Features;
-use super::{Replica, StepTime};
+use super::{Context, Replica, StepTime};
 use crate::units::Seconds;
 
 impl Replica<'_> {
@@ -17,7 +17,8 @@ impl Replica<'_> {
     /// A step that verifies `k` drafted tokens is one of `k + 1` tokens a sequence, whose caches are read once; before it the
     /// draft makes `k` passes of its own, launched within the same step of the engine. With few sequences weights are read
     /// all the same and the further tokens cost little; with many, arithmetic, experts and messages grow with them.
-    pub fn token_step(&self, sequences: f64, context: f64) -> (StepTime, Seconds) {
+    pub fn token_step(&self, sequences: f64, context: impl Into<Context>) -> (StepTime, Seconds) {
+        let context = context.into();
         let Some((speculation, draft)) = self.features.speculation.zip(self.drafting()) else {
             let step = self.hosted(self.decode(sequences, context, 1.0), sequences);
             return (step, step.total());

@@ -17,6 +17,44 @@ pub struct Request {
     pub output: f64,
     /// Of the cache of a sequence in decode, beyond those of this mean request: long answers are in decode for longer.
     pub beyond: f64,
+    /// Standard deviation of prompts, in tokens.
+    pub spread: f64,
+}
+
+/// Tokens before one that is made, over all sequences in decode: so many on average, spread evenly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Context {
+    /// On average.
+    pub mean: f64,
+    /// How far they are from it at most, to either side.
+    pub reach: f64,
+}
+
+impl From<f64> for Context {
+    fn from(mean: f64) -> Self {
+        Self { mean, reach: 0.0 }
+    }
+}
+
+impl Context {
+    /// Those of its chunk that a token attends to, on average, where it attends within chunks of so many.
+    pub(super) fn within(self, chunk: f64) -> f64 {
+        let (from, to) = ((self.mean - self.reach).max(0.0), self.mean + self.reach);
+        if to <= chunk {
+            return self.mean;
+        }
+        // Nearly one position has as many as stand before it in its chunk.
+        if to - from < 1.0 {
+            return self.mean % chunk;
+        }
+        (pairs_within(to, chunk) - pairs_within(from, chunk)) / (to - from)
+    }
+}
+
+/// Pairs of a token among the first so many and one before it in its chunk.
+pub(super) fn pairs_within(tokens: f64, chunk: f64) -> f64 {
+    let rest = tokens % chunk;
+    (tokens - rest) * chunk / 2.0 + rest * rest / 2.0
 }
 
 impl Request {
@@ -28,6 +66,12 @@ impl Request {
     /// Tokens in the cache of a sequence in decode, on average.
     pub fn context(&self) -> f64 {
         self.input + self.cached + self.output / 2.0 + self.beyond
+    }
+
+    /// The same by token: evenly from an answer's first to its last, of prompts that are spread evenly, as far as their deviation is.
+    pub fn contexts(&self) -> Context {
+        let prompts = 3.0_f64.sqrt() * self.spread;
+        Context { mean: self.context(), reach: prompts.hypot(self.output / 2.0) }
     }
 
     /// Whether an answer has tokens beyond the first, which the prefill makes.
@@ -134,5 +178,24 @@ impl SteadyState {
     /// The same with another prefill of a request in the time to the first token.
     pub(super) fn with_prefill(self, prefill: Seconds) -> Self {
         Self { ttft: self.ttft.saturating_sub(self.prefill) + prefill, prefill, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_sees_what_stands_before_it_in_its_chunk() {
+        let within = |mean: f64, reach: f64, chunk: f64| Context { mean, reach }.within(chunk);
+        let one_by_one =
+            |from: u32, to: u32| (from..to).map(|at| f64::from(at % 8_192) + 0.5).sum::<f64>() / f64::from(to - from);
+        for (from, to) in [(100, 8_000), (1_024, 9_216), (8_192, 9_216), (1_024, 33_792), (20_000, 20_100)] {
+            let (mean, reach) = (f64::from(from + to) / 2.0, f64::from(to - from) / 2.0);
+            let (found, each) = (within(mean, reach, 8_192.0), one_by_one(from, to));
+            assert!((found / each - 1.0).abs() < 1e-9, "{from} {to}: {found} {each}");
+        }
+        assert!((within(20_000.0, 0.0, 8_192.0) - 3_616.0).abs() < 1e-9);
+        assert!((within(20_000.0, 9_000.0, f64::INFINITY) - 20_000.0).abs() < 1e-9);
     }
 }

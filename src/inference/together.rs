@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use crate::inference::{Spread, fixture};
 
-    const REQUEST: Request = Request { input: 500.0, cached: 0.0, output: 500.0, beyond: 0.0 };
+    const REQUEST: Request = Request { input: 500.0, cached: 0.0, output: 500.0, beyond: 0.0, spread: 0.0 };
 
     #[test]
     fn prompts_that_come_during_a_prefill_are_taken_in_by_the_next() {

@@ -74,6 +74,7 @@ fn a_scenario_of_the_documented_benchmark_gets_what_validation_predicts() {
             "serving.kv_cache=\"fp8\"".to_owned(),
             format!("serving.input_tokens={input}"),
             format!("serving.output_tokens={output}"),
+            format!("serving.max_model_len={}", input.parse::<u32>().unwrap() + output.parse::<u32>().unwrap()),
             "serving.prefix_hit=0".to_owned(),
             format!("serving.layout={layout}"),
             "serving.memory_fraction=0.95".to_owned(),

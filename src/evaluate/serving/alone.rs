@@ -101,7 +101,13 @@ pub fn replica_alone(serving: &Serving, cluster: &Cluster, layout: ServingLayout
     let engines = f64::from(u32::MAX);
     let (hit, beyond) = (serving.prefix_hit.get(), serving.requests.beyond);
     let (input, output) = serving.mean_lengths();
-    let request = Request { input: input * (1.0 - hit), cached: input * hit, output, beyond };
+    let request = Request {
+        input: input * (1.0 - hit),
+        cached: input * hit,
+        output,
+        beyond,
+        spread: serving.input.mean * serving.input.cv,
+    };
     let replica = shapes.engine(&serving, &hardware, layout, Some(&request), engines);
     let room = holding.room(&layout, &request, &found);
     let places = shapes.held_up_by_adapters(&serving, &layout, engines);
@@ -117,7 +123,7 @@ pub fn replica_alone(serving: &Serving, cluster: &Cluster, layout: ServingLayout
             return (prompts, Seconds::ZERO);
         }
         let batch = most.powf(index as f64 / (BATCHES - 1) as f64);
-        let pace = replica.token_step(batch, request.context()).0.total();
+        let pace = replica.token_step(batch, request.contexts()).0.total();
         (RequestRate::of(batch, pace * request.output) / ranks, pace)
     });
     let domain = u64::from(nodes.node.scale_up.domain.max(1));

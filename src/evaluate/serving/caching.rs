@@ -119,7 +119,7 @@ pub(super) fn recompute(
 ) -> Seconds {
     let (shapes, hardware) = (bound.shapes, bound.prefill);
     let output = serving.mean_lengths().1;
-    let request = Request { input: prompt - there, cached: there, output, beyond: 0.0 };
+    let request = Request { input: prompt - there, cached: there, output, beyond: 0.0, spread: 0.0 };
     let sharing = serving.prefill.is_none().then_some(&request);
     let engine = shapes.engine(serving, hardware, layout, sharing, 1.0);
     let behind = |cached: f64| engine.prefill(prompt - cached, cached);

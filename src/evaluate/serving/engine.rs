@@ -82,7 +82,20 @@ impl Shapes {
             },
             launch: serving.efficiency.eager_unit,
         });
-        Features { speculation, chunks, two_batches, adapters, excess, launch, balance, polls, gathers, graphs }
+        let longest = serving.context.map(f64::from);
+        Features {
+            speculation,
+            chunks,
+            two_batches,
+            adapters,
+            excess,
+            launch,
+            balance,
+            polls,
+            longest,
+            gathers,
+            graphs,
+        }
     }
 
     /// A worker that only takes prompts in.

@@ -45,7 +45,7 @@ pub fn prefill_worker(serving: &Serving, cluster: &Cluster, layout: ServingLayou
     let hardware = joined(layout, serving, cluster.nodes_of_prefill(), &mut Networks::of(cluster))?;
     let prefill = shapes.worker(serving, &hardware, layout);
     let ((input, output), hit) = (serving.mean_lengths(), serving.prefix_hit.get());
-    let request = Request { input: input * (1.0 - hit), cached: input * hit, output, beyond: 0.0 };
+    let request = Request { input: input * (1.0 - hit), cached: input * hit, output, beyond: 0.0, spread: 0.0 };
     let alone = Serving { layout, ..serving.clone() };
     // The network is the same for all.
     let transfer = Between::near(&alone, cluster, &PrefillPool { layout, accelerators: None }).hand_over(&alone, input);

@@ -322,7 +322,7 @@ mod tests {
             (Replica::new(&dense, &hardware, fixture::tensor(4)), 8_192.0, [0.01, 0.01, 0.03, 0.1]),
         ];
         for (engine, input, near) in cases {
-            let request = Request { input, cached: 0.0, output: 100.0, beyond: 0.0 };
+            let request = Request { input, cached: 0.0, output: 100.0, beyond: 0.0, spread: 0.0 };
             let (groups, part) = Together::new(&engine, &request, f64::INFINITY).of_groups();
             let most = to_integer::<u32>(engine.prompts_of_steps(input, 0.0));
             let step: Vec<f64> =

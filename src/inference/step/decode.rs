@@ -3,7 +3,7 @@
 use super::exchange::reached;
 use super::shape::{ACTIVATION, COMBINED, Class, DISPATCHED, ExpertLayers, Projections, Unit};
 use crate::compute::roofline;
-use crate::inference::Replica;
+use crate::inference::{Context, Replica};
 use crate::units::{Bytes, Seconds};
 
 /// Bytes of a token's sums of squares, of its queries and of its keys, where a norm is over all heads (vLLM's and SGLang's MiniMax M2
@@ -48,7 +48,8 @@ impl Matrices {
 impl Replica<'_> {
     /// A step of so many sequences over the whole engine, each with a context of so many tokens on average, and `tokens`
     /// of each at once (more than one where drafts are verified).
-    pub fn decode(&self, sequences: f64, context: f64, tokens: f64) -> StepTime {
+    pub fn decode(&self, sequences: f64, context: impl Into<Context>, tokens: f64) -> StepTime {
+        let context = context.into();
         if self.halves() {
             return self.in_halves(sequences, context, tokens);
         }
@@ -56,7 +57,7 @@ impl Replica<'_> {
     }
 
     /// The same in one batch.
-    pub(in crate::inference) fn step_of(&self, sequences: f64, context: f64, tokens: f64) -> StepTime {
+    pub(in crate::inference) fn step_of(&self, sequences: f64, context: Context, tokens: f64) -> StepTime {
         let heads = self.heads(sequences);
         let sequences = self.of_stage(sequences);
         let own = sequences / f64::from(self.spread.attention_data);
@@ -156,13 +157,14 @@ impl Replica<'_> {
 
     /// Caches of `own` sequences of a tensor group, `tokens` of each at once: read, or attended to where they are latents and that
     /// takes longer. One kernel does both, and reads the tiles ahead of those that it multiplies (FlashMLA).
-    pub(in crate::inference) fn cache(&self, own: f64, context: f64, tokens: f64) -> Seconds {
-        let hardware = self.hardware;
+    pub(in crate::inference) fn cache(&self, own: f64, context: impl Into<Context>, tokens: f64) -> Seconds {
+        let (hardware, context) = (self.hardware, context.into());
         let mut time = Seconds::ZERO;
         for layers in &self.shape.mixers {
             let latent = matches!(layers.unit, Unit::Latent | Unit::Indexed);
             let share = if latent { hardware.kernels.latent_cache.value.get() } else { hardware.keys_values };
-            let read = layers.read(context, self.spread.tensor) * own / (hardware.memory * share);
+            let by_head = hardware.chunks_by_head && self.features.longest.is_none_or(|longest| longest > layers.chunk);
+            let read = layers.read(context, self.spread.tensor, by_head) * own / (hardware.memory * share);
             let attended = layers.attend(context) * (own * tokens / self.tensor()) / hardware.latent;
             time += attended.max(read);
         }
@@ -300,7 +302,7 @@ impl Replica<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::{ModelShape, Spread, fixture};
+    use crate::inference::{Features, ModelShape, Spread, fixture};
 
     #[test]
     fn the_last_stage_s_head_delays_only_those_that_queue_for_it() {
@@ -329,6 +331,25 @@ mod tests {
         // 16 tokens of 8 bytes take no time beside the latency.
         assert!((more / (hardware.messages.all_reduce.value * 80.0) - 1.0).abs() < 0.01, "{more}");
         assert_eq!(network(&normed, 1), Seconds::ZERO);
+    }
+
+    #[test]
+    fn kernels_that_know_of_chunks_may_read_a_cache_for_each_query_head() {
+        let (mut model, plain) = (fixture::shape("llama-3.1-70b"), fixture::h100());
+        model.mixers[0].chunk = 8_192.0;
+        let by_head = crate::inference::Hardware { chunks_by_head: true, ..plain };
+        let time = |hardware, tensor: u32, longest: f64| {
+            let features = Features { longest: Some(longest), ..Features::default() };
+            let engine = Replica::new(&model, hardware, fixture::tensor(tensor)).with(features);
+            engine.cache(10.0, 5_000.0, 1.0).value()
+        };
+        // 64 query heads share the keys and values of 8, eight to each; of 16 ranks two have copies of one, for half of its heads.
+        for (tensor, heads) in [(1, 8.0), (8, 8.0), (16, 4.0)] {
+            let times = time(&by_head, tensor, 9_000.0) / time(&plain, tensor, 9_000.0);
+            assert!((times / heads - 1.0).abs() < 1e-12, "{tensor}: {times}");
+        }
+        // Where no sequence is longer than a chunk, engines take others.
+        assert!((time(&by_head, 1, 8_192.0) / time(&plain, 1, 8_192.0) - 1.0).abs() < 1e-12);
     }
 
     #[test]

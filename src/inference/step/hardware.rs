@@ -61,6 +61,8 @@ pub struct Hardware {
     pub(in crate::inference) experts: f64,
     /// Rate of attention in prefill.
     pub(in crate::inference) attention: FlopRate,
+    /// Whether decode's kernels that know of chunks read keys and values for each query head.
+    pub(in crate::inference) chunks_by_head: bool,
     /// Rate of attention to latents in decode.
     pub(in crate::inference) latent: FlopRate,
     /// Reached bandwidth of the scale-up links, one direction.
@@ -145,6 +147,7 @@ impl Hardware {
             gemm: generation.gemm.value.get(),
             experts: generation.experts.value.get(),
             attention: bf16 * generation.attention.value.get(),
+            chunks_by_head: generation.chunks_by_head.iter().any(|family| family == engine),
             latent: bf16 * kernels.latent_attention.value.get(),
             links: links * generation.scale_up.value.get(),
             exchange: links * set.messages.exchange.value.get(),

@@ -1,7 +1,9 @@
 //! A model's arithmetic and traffic, counted once.
 
-use crate::catalog::model::{Block, Feed, Format, Mixer, Model, Module, Number, QkNorm, Span};
+use crate::catalog::model::{Attention, Block, Feed, Format, Mixer, Model, Module, Number, QkNorm, Span};
 use crate::catalog::serving_coverage::Architecture;
+use crate::inference::Context;
+use crate::inference::state::pairs_within;
 use crate::memory::serving::CacheFormats;
 use crate::units::{Bytes, Flops};
 use crate::workload::{SharedBy, block_parameters, census, module_bits};
@@ -109,6 +111,10 @@ pub(in crate::inference) struct MixerLayers {
     pub(in crate::inference) token: Bytes,
     /// Tokens of the context that are read: at most so many.
     pub(in crate::inference) window: f64,
+    /// Tokens of the chunks within which they attend; endless where they attend beyond.
+    pub(in crate::inference) chunk: f64,
+    /// Query heads.
+    heads: f64,
     /// Bytes of a cached token that are read of the whole context, beside: an indexer's keys.
     pub(in crate::inference) index_token: Bytes,
     /// How tensor-parallel ranks share the cache.
@@ -255,6 +261,8 @@ fn mixer_layers(block: &Block, formats: &CacheFormats) -> Option<MixerLayers> {
         unit: Unit::Recurrent,
         token: Bytes::ZERO,
         window: f64::INFINITY,
+        chunk: f64::INFINITY,
+        heads: 0.0,
         index_token: Bytes::ZERO,
         shared_by: SharedBy::Nobody,
         state: Bytes::ZERO,
@@ -266,22 +274,7 @@ fn mixer_layers(block: &Block, formats: &CacheFormats) -> Option<MixerLayers> {
     let state = |numbers: f64| Bytes::new(2.0 * 4.0 * numbers);
     Some(match block.mixer {
         Mixer::None => return None,
-        Mixer::Attention(attention) => {
-            let [heads, kv_heads, key, value] =
-                [attention.heads, attention.kv_heads, attention.head_dim, attention.value_dim].map(f64::from);
-            MixerLayers {
-                unit: Unit::Grouped,
-                token: if attention.span == Span::Cross { Bytes::ZERO } else { stored(kv_heads * (key + value)) },
-                window: match attention.span {
-                    Span::Full => f64::INFINITY,
-                    Span::Window | Span::Chunk => f64::from(attention.window),
-                    Span::Cross => 0.0,
-                },
-                shared_by: SharedBy::Heads(attention.kv_heads),
-                score: Flops::new(2.0 * heads * (key + value)),
-                ..nothing
-            }
-        }
+        Mixer::Attention(attention) => grouped(&attention, stored, nothing),
         Mixer::Latent(latent) => {
             let [heads, rank, nope, rope, value] =
                 [latent.heads, latent.rank, latent.nope_dim, latent.rope_dim, latent.value_dim].map(f64::from);
@@ -341,16 +334,47 @@ fn mixer_layers(block: &Block, formats: &CacheFormats) -> Option<MixerLayers> {
     })
 }
 
+/// Attention with keys and values of heads, of what other mixers have nothing of; `stored` are bytes of so many numbers of the cache.
+fn grouped(attention: &Attention, stored: impl Fn(f64) -> Bytes, nothing: MixerLayers) -> MixerLayers {
+    let [heads, kv_heads, key, value] =
+        [attention.heads, attention.kv_heads, attention.head_dim, attention.value_dim].map(f64::from);
+    MixerLayers {
+        unit: Unit::Grouped,
+        token: if attention.span == Span::Cross { Bytes::ZERO } else { stored(kv_heads * (key + value)) },
+        window: match attention.span {
+            Span::Full | Span::Chunk => f64::INFINITY,
+            Span::Window => f64::from(attention.window),
+            Span::Cross => 0.0,
+        },
+        chunk: if attention.span == Span::Chunk { f64::from(attention.window) } else { f64::INFINITY },
+        heads,
+        shared_by: SharedBy::Heads(attention.kv_heads),
+        score: Flops::new(2.0 * heads * (key + value)),
+        ..nothing
+    }
+}
+
 impl MixerLayers {
-    /// Bytes that one sequence of that context has read of its cache in a step, on one of so many tensor ranks.
-    pub(in crate::inference) fn read(&self, context: f64, tensor: u32) -> Bytes {
+    /// Bytes that one sequence of that context has read of its cache in a step, on one of so many tensor ranks; `by_head` where kernels
+    /// that know of chunks read a token's keys and values for each query head.
+    pub(in crate::inference) fn read(&self, context: Context, tensor: u32, by_head: bool) -> Bytes {
         let part = self.shared_by.part(tensor);
-        (self.token * context.min(self.window) + self.index_token * context + self.state) * (part * self.layers)
+        let copies = match self.shared_by {
+            SharedBy::Heads(kept) if by_head => self.heads / f64::from(kept) / f64::from(tensor),
+            SharedBy::Heads(_) | SharedBy::Nobody => part,
+        };
+        let beside = self.index_token * context.mean + self.state;
+        (self.token * (self.seen(context) * copies) + beside * part) * self.layers
+    }
+
+    /// Tokens that one in decode attends to.
+    fn seen(&self, context: Context) -> f64 {
+        context.within(self.chunk).min(self.window)
     }
 
     /// Operations of one token of a sequence of that context against latents in its cache, over all tensor ranks.
-    pub(in crate::inference) fn attend(&self, context: f64) -> Flops {
-        self.absorbed * (context.min(self.window) * self.layers)
+    pub(in crate::inference) fn attend(&self, context: Context) -> Flops {
+        self.absorbed * (self.seen(context) * self.layers)
     }
 
     /// Operations of causal attention over a prompt's `new` tokens behind `before` that are cached.
@@ -367,6 +391,11 @@ impl MixerLayers {
                 filling * (before + filling / 2.0) + (new - filling) * window
             }
         };
-        (self.score * pairs(self.window) + self.index_score * pairs(f64::INFINITY)) * self.layers
+        let attended = if self.chunk.is_finite() {
+            pairs_within(all, self.chunk) - pairs_within(before, self.chunk)
+        } else {
+            pairs(self.window)
+        };
+        (self.score * attended + self.index_score * pairs(f64::INFINITY)) * self.layers
     }
 }

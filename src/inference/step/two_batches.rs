@@ -1,6 +1,6 @@
 //! Two halves of a decode batch on the same ranks: one computes while the other's tokens are with experts.
 
-use crate::inference::{Replica, StepTime};
+use crate::inference::{Context, Replica, StepTime};
 use crate::units::Seconds;
 
 impl Replica<'_> {
@@ -16,7 +16,7 @@ impl Replica<'_> {
     /// their way to experts while it computes its shared expert and the other half what precedes its attention; they come back
     /// while the other half attends. What either way takes longer is waited for, and so is what the first layer exchanges. Kernels
     /// that send and receive through network cards take the time of those that compute.
-    pub(in crate::inference) fn in_halves(&self, sequences: f64, context: f64, tokens: f64) -> StepTime {
+    pub(in crate::inference) fn in_halves(&self, sequences: f64, context: Context, tokens: f64) -> StepTime {
         let half = self.step_of(sequences / 2.0, context, tokens);
         let both = half.scaled(2.0);
         let layers: f64 = self.shape.experts.iter().map(|layers| layers.layers).sum();
@@ -38,7 +38,7 @@ impl Replica<'_> {
 
     /// What is computed behind the ways of a half to its experts, and back, in all layers that have experts; about half of attention's
     /// projections and kernels are before it attends.
-    fn behind(&self, own: f64, context: f64, tokens: f64, padded: f64) -> [Seconds; 2] {
+    fn behind(&self, own: f64, context: Context, tokens: f64, padded: f64) -> [Seconds; 2] {
         let shape = self.shape;
         let mixers: f64 = shape.mixers.iter().map(|layers| layers.layers).sum();
         let experts: f64 = shape.experts.iter().map(|layers| layers.layers).sum();

@@ -70,7 +70,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         let rule = "as the scripts of InferenceX have it (--scheduler-recv-interval)".to_owned();
         filled.push(Fill { field: "polls", value: format!("every {steps} steps"), rule });
     }
-    let request = Request { input, cached: 0.0, output, beyond: 0.0 };
+    let request = Request { input, cached: 0.0, output, beyond: 0.0, spread: 0.0 };
     let load = Load { request, concurrency, waves: rounds, fixed_length };
     let spread = Spread::from(layout);
     let asked = if pools {

@@ -156,6 +156,7 @@ impl Setup {
         let speculation = draft.map(|draft| Speculation { draft: &draft.shape, acceptance: &draft.acceptance });
         let features = Features {
             speculation,
+            longest: Some(self.longest()),
             gathers: hardware.gathers(self.version),
             balance: self.balance,
             polls: self.polls,
@@ -229,6 +230,15 @@ impl Setup {
                 let state = pools.closed(&load.request, (open, load.waves), &coming, &mut Scratch::default());
                 Predicted::of_latencies(state.ttft, state.tpot, load.concurrency, self.counted_output)
             }
+        }
+    }
+
+    /// Tokens that the engine is set for: benchmarks set those of their requests.
+    fn longest(&self) -> f64 {
+        match self.asked {
+            Asked::Open(Load { request, .. })
+            | Asked::Endless { request, .. }
+            | Asked::Pools { load: Load { request, .. }, .. } => request.tokens(),
         }
     }
 

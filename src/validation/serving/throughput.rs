@@ -73,7 +73,12 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         engine,
         spread: Spread::from(layout),
         room,
-        asked: Asked::Endless { request: Request { input, cached: 0.0, output, beyond: 0.0 }, most, count, benchmark },
+        asked: Asked::Endless {
+            request: Request { input, cached: 0.0, output, beyond: 0.0, spread: 0.0 },
+            most,
+            count,
+            benchmark,
+        },
         counted_output: output,
         measured: vec![Measured { quantity: Quantity::Throughput, column: "value", value, scale: 1.0 }],
         filled,
