@@ -33,6 +33,9 @@ pub struct ServingGeneration {
     /// Engines whose kernels of decode that know of attention in chunks read keys and values for each query head, rather than once for
     /// all heads that share them.
     pub chunks_by_head: Vec<String>,
+    /// Engines whose ranks gather the tokens of all for the experts in every version: their kernels that send each token to its experts'
+    /// ranks alone do not run here.
+    pub gathers: Vec<String>,
 }
 
 /// Constants of an engine family.
@@ -293,6 +296,7 @@ impl FromNode for ServingGeneration {
             scale_up: r.get("scale_up"),
             unit: r.get("unit"),
             chunks_by_head: r.optional("chunks_by_head").unwrap_or_default(),
+            gathers: r.optional("gathers").unwrap_or_default(),
         })
     }
 }

@@ -23,6 +23,7 @@ use batch::{Largest, MEAN};
 use bound::Bound;
 pub(super) use bound::BoundServing;
 use domains::Domains;
+use engine::mean_request;
 pub use holding::HeldByRank;
 use holding::{Holding, footprint, holds};
 use load::{apart, together};
@@ -249,17 +250,9 @@ fn answered(
     features_fit(serving, layout)?;
     let holding = Holding::new(serving, cluster.main_nodes());
     let (usable, shapes) = (holding.usable, bound.shapes);
-    let (input, output) = serving.mean_lengths();
     let found = fitting(serving, &holding)?;
     let memory = footprint(&found);
-    let (hit, beyond) = (reuse.hit, serving.requests.beyond);
-    let request = Request {
-        input: input * (1.0 - hit),
-        cached: input * hit,
-        output,
-        beyond,
-        spread: serving.input.mean * serving.input.cv,
-    };
+    let (request, hit) = (mean_request(serving, reuse.hit), reuse.hit);
     let room = holding.room(&layout, &request, &found);
     let engines = if serving.prefill.is_none() { site.whole(layout).saturating_sub(spares) } else { 1 };
     let adapters = shapes.swaps(serving, &layout, engines as f64);
@@ -282,7 +275,7 @@ fn answered(
             worker::fits(serving, cluster, wanted.layout)?;
             let hardware = joined_prefill.insert(bound.prefill.after(wait));
             takes_in = shapes.worker(serving, hardware, wanted.layout);
-            let transfer = between.hand_over(serving, input);
+            let transfer = between.hand_over(serving, serving.mean_lengths().0);
             let theirs = cluster.own_nodes_of_prefill();
             let theirs = theirs.map(|nodes| Domains::new(nodes, serving.left_over, slices)).transpose()?;
             let places = Places { decode: site, prefill: theirs };

@@ -78,6 +78,7 @@ pub(super) fn h100() -> Hardware {
         attention: FlopRate::new(350e12),
         latent: FlopRate::new(650e12),
         chunks_by_head: false,
+        gathers: false,
         links: Bandwidth::new(190e9),
         exchange: Bandwidth::new(350e9),
         unit: us(20.0),

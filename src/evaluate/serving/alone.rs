@@ -1,12 +1,11 @@
 //! A replica by itself, so that those which others beat need not be tried.
 
 use super::batch::{BatchBound, Largest};
-use super::engine::Shapes;
+use super::engine::{Shapes, mean_request};
 use super::holding::Holding;
 use super::joined::{Networks, joined};
 use super::{features_fit, fitting};
 use crate::evaluate::Infeasible;
-use crate::inference::Request;
 use crate::memory::serving::ServingLayout;
 use crate::scenario::{Cluster, Limits, Serving};
 use crate::units::{RequestRate, Seconds};
@@ -99,15 +98,7 @@ pub fn replica_alone(serving: &Serving, cluster: &Cluster, layout: ServingLayout
     let hardware = joined(layout, &serving, nodes, &mut Networks::of(cluster))?;
     // No matter how many others share adapters out with it.
     let engines = f64::from(u32::MAX);
-    let (hit, beyond) = (serving.prefix_hit.get(), serving.requests.beyond);
-    let (input, output) = serving.mean_lengths();
-    let request = Request {
-        input: input * (1.0 - hit),
-        cached: input * hit,
-        output,
-        beyond,
-        spread: serving.input.mean * serving.input.cv,
-    };
+    let request = mean_request(&serving, serving.prefix_hit.get());
     let replica = shapes.engine(&serving, &hardware, layout, Some(&request), engines);
     let room = holding.room(&layout, &request, &found);
     let places = shapes.held_up_by_adapters(&serving, &layout, engines);

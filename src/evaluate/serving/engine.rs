@@ -10,6 +10,13 @@ use crate::scenario::{AdapterRouting, AdapterSet, ExpertImbalance, Serving};
 use crate::units::{Bytes, RequestRate, Seconds};
 use crate::workload::{Tenants, prediction_inputs, replicas};
 
+/// The mean request, of whose prompt such a share is cached.
+pub(super) fn mean_request(serving: &Serving, hit: f64) -> Request {
+    let (input, output) = serving.mean_lengths();
+    let spread = serving.input.mean * serving.input.cv;
+    Request { input: input * (1.0 - hit), cached: input * hit, output, beyond: serving.requests.beyond, spread }
+}
+
 /// Arithmetic of all that an engine runs.
 #[derive(Clone, Debug)]
 pub(super) struct Shapes {
@@ -41,7 +48,7 @@ impl Shapes {
         sharing: Option<&Request>,
         engines: f64,
     ) -> Replica<'a> {
-        let features = self.features(serving, layout, sharing, engines);
+        let features = self.features((serving, hardware), layout, sharing, engines);
         let replica = Replica::new(&self.model, hardware, Spread::from(layout)).with(features);
         if serving.features.expert_imbalance == ExpertImbalance::ByPlacement { replica.as_they_lie() } else { replica }
     }
@@ -49,7 +56,7 @@ impl Shapes {
     /// What it does beside.
     fn features<'a>(
         &'a self,
-        serving: &'a Serving,
+        (serving, hardware): (&'a Serving, &Hardware),
         layout: ServingLayout,
         sharing: Option<&Request>,
         engines: f64,
@@ -68,9 +75,7 @@ impl Shapes {
             kernel: serving.efficiency.adapter_kernel,
         });
         let launch = asked.eager.then_some(serving.efficiency.eager_unit);
-        let rates = serving.efficiency.engines.get(serving.engine.word());
         let excess = asked.expert_imbalance.excess();
-        let gathers = rates.is_some_and(|rates| rates.gathers(serving.engine_version));
         let two_batches = asked.two_batch_overlap;
         let (balance, polls) = (asked.balance_steps.map(f64::from), asked.poll_steps.map(f64::from));
         let graphs = asked.graphs.as_ref().map(|sizes| Graphs {
@@ -93,7 +98,7 @@ impl Shapes {
             balance,
             polls,
             longest,
-            gathers,
+            gathers: hardware.gathers(serving.engine_version),
             graphs,
         }
     }

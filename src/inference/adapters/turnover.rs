@@ -417,7 +417,8 @@ mod tests {
         let engine = Replica::new(&model, &hardware, fixture::tensor(4))
             .with(Features { adapters: Some(adapters), ..Features::default() });
         let requests = Requests::lognormal(input, output);
-        let request = Request { input: input.mean, cached: 0.0, output: output.mean, beyond: requests.beyond };
+        let request =
+            Request { input: input.mean, cached: 0.0, output: output.mean, beyond: requests.beyond, spread: 0.0 };
         let coming =
             Coming { requests: &requests, hit: 0.0, cached: 0.0, cv: 1.0, replay: false, balancing: Balancing::Random };
         let mut scratch = Scratch::default();

@@ -63,6 +63,8 @@ pub struct Hardware {
     pub(in crate::inference) attention: FlopRate,
     /// Whether decode's kernels that know of chunks read keys and values for each query head.
     pub(in crate::inference) chunks_by_head: bool,
+    /// Whether the engine's ranks gather all tokens for the experts in every version.
+    pub(in crate::inference) gathers: bool,
     /// Rate of attention to latents in decode.
     pub(in crate::inference) latent: FlopRate,
     /// Reached bandwidth of the scale-up links, one direction.
@@ -148,6 +150,7 @@ impl Hardware {
             experts: generation.experts.value.get(),
             attention: bf16 * generation.attention.value.get(),
             chunks_by_head: generation.chunks_by_head.iter().any(|family| family == engine),
+            gathers: generation.gathers.iter().any(|family| family == engine),
             latent: bf16 * kernels.latent_attention.value.get(),
             links: links * generation.scale_up.value.get(),
             exchange: links * set.messages.exchange.value.get(),
@@ -186,9 +189,10 @@ impl Hardware {
         self.launch
     }
 
-    /// Whether the engine's ranks gather all tokens for the experts, in a version that is known to.
+    /// Whether the engine's ranks gather all tokens for the experts: on accelerators that its other kernels do not run on, or in a version
+    /// that is known to.
     pub fn gathers(&self, version: Option<EngineVersion>) -> bool {
-        self.rates.gathers(version)
+        self.gathers || self.rates.gathers(version)
     }
 
     /// What engines take to hand a cache over, beside its bytes.
