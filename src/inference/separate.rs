@@ -18,6 +18,8 @@ use crate::units::{RequestRate, Seconds};
 /// Halvings of what is sought.
 const HALVINGS: u32 = 50;
 const SECOND: Seconds = Seconds::new(1.0);
+/// The least part of a step that a prompt counts for in waits: one that is all cached takes a step, and no part of a fuller one.
+const LEAST_PART: f64 = 1e-9;
 
 /// Pools of prefill workers and of decode replicas; a request is prefilled by one, and its cache handed to another.
 #[derive(Clone, Copy, Debug)]

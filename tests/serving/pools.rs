@@ -111,3 +111,32 @@ fn pools_on_nodes_of_one_kind_share_their_spares() {
         assert!((apart / together - 1.0).abs() < 1e-9, "{apart} {together}");
     }
 }
+
+#[test]
+fn pools_whose_prompts_are_all_cached_prefill_nothing() {
+    let pools = [
+        "prefill = { tensor = 4 }, decode = { tensor = 4 }",
+        "prefill = { tensor = 1, attention_data = 8 }, decode = { tensor = 8 }",
+    ];
+    for (layout, model) in pools.into_iter().zip(["llama-3.1-70b", "llama-3.1-8b"]) {
+        for arrivals in ["{ concurrency = 64 }", "{ concurrency = 100000 }", "{ concurrency = 64, prompts = 64 }"] {
+            let of = |hit: &str| {
+                let (code, json, stderr) = eval(&[
+                    &format!("serving.model=\"{model}\""),
+                    &format!("serving.layout={{ {layout} }}"),
+                    &format!("serving.arrivals={arrivals}"),
+                    &format!("serving.prefix_hit={hit}"),
+                    "serving.input_tokens=2048",
+                ]);
+                assert_eq!(code, 0, "{layout} {arrivals} {hit}: {stderr}");
+                serving(&json)
+            };
+            // As where hardly a token is new.
+            let (all, nearly) = (of("1"), of("0.9999999999"));
+            for key in ["ttft_s", "ttft_p99_s", "requests_per_s", "batch_count", "prefill_s"] {
+                let off = all(key) / nearly(key) - 1.0;
+                assert!(off.abs() < 1e-3, "{layout} {arrivals} {key}: {} {}", all(key), nearly(key));
+            }
+        }
+    }
+}

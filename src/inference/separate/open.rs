@@ -1,6 +1,6 @@
 //! Pools in which a number of requests is open at all times, or nobody waits.
 
-use super::Waited;
+use super::{LEAST_PART, Waited};
 use crate::inference::closed::{Turns, scattered};
 use crate::inference::hand_over::scatter;
 use crate::inference::latency::Latencies;
@@ -52,8 +52,8 @@ impl Separate<'_> {
         let links =
             |rate: RequestRate, batch: f64| self.transfer.wait(rate, self.ends_of_links(request, rate, batch), scatter);
         // Prompts come again as answers end: each finds what others have before it.
+        let prefilled = RequestRate::of(self.servers(), self.served.max(alone * LEAST_PART));
         let in_workers = |state: &SteadyState, rate: RequestRate| {
-            let prefilled = self.prefilled();
             let elsewhere = prefilled.over(state.ttft.saturating_sub(alone) + state.tpot * request.output);
             let round = Round::new((open, elsewhere), rate / prefilled, served.variance, coming.requests.overlap);
             // That of servers that take prompts one by one has too many before one where a step takes in all that have come; there, one

@@ -1,5 +1,6 @@
 //! Waits of prompts for a worker.
 
+use super::LEAST_PART;
 use crate::inference::queue::prompt_queue::PromptQueue;
 use crate::inference::queue::scattered::Scattered;
 use crate::inference::queue::waiting::Wait;
@@ -23,7 +24,7 @@ impl Separate<'_> {
         let worker = Replica { hardware: &hardware, ..self.prefill };
         let stages = f64::from(worker.spread.pipeline);
         let (groups, part) = Together::new(&worker, request, f64::INFINITY).of_groups();
-        let each = served.mean / (stages * f64::from(worker.spread.attention_data));
+        let each = served.mean.max(alone * LEAST_PART) / (stages * f64::from(worker.spread.attention_data));
         let of_worker = PromptQueue {
             rate: RequestRate::ZERO,
             coming: coming.cv * coming.cv / self.workers,
