@@ -12,6 +12,7 @@ mod derivation;
 mod evaluation;
 mod fabric;
 mod figure;
+mod given_back;
 mod infeasible;
 mod inventory;
 mod json;

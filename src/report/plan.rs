@@ -6,11 +6,11 @@ use super::cliffs::{manager_ports, rounded_spares, unused_storage};
 use super::csv::answers_csv;
 use super::evaluation_object;
 use super::figure::{counted, grouped, percent};
+use super::given_back::given_back;
 use super::metrics::metric;
 use super::notes::uncalibrated;
 use super::page::{Block, Grid, Page, Section};
 use super::planned_tenants::{apart_json, tenant_blocks};
-use super::settings::settings;
 use super::sweep_words::layout_toml;
 use super::work_words::tokens_in_words;
 use crate::evaluate::{Bands, Evaluation};
@@ -252,10 +252,8 @@ fn band(sizing: &Sizing) -> Json {
 /// A plan for programs.
 pub fn plan_json(plan: &Plan) -> String {
     let answer = |answer: &PlanAnswer| {
-        let scenario: Map<String, Json> = settings(&answer.evaluation)
-            .into_iter()
-            .map(|setting| (setting.key.to_owned(), setting.value.into()))
-            .collect();
+        let scenario: Map<String, Json> =
+            given_back(&answer.evaluation).into_iter().map(|(key, value)| (key, value.into())).collect();
         let binding: Vec<String> = answer.binding.iter().map(in_words).collect();
         json!({
             "scenario": scenario,

@@ -27,5 +27,5 @@ pub(crate) fn wide(command: &str, settings: &[&str]) -> (i32, Value, String) {
 }
 
 pub(crate) fn setting(answer: &Value, key: &str) -> u32 {
-    answer["scenario"][key].as_str().unwrap_or_else(|| panic!("no {key}")).parse().unwrap()
+    answer["evaluation"]["scenario"][key].as_str().unwrap_or_else(|| panic!("no {key}")).parse().unwrap()
 }
