@@ -103,6 +103,9 @@ fn counts_at_the_ends_of_the_band_are_planned_for_again() {
     let (_, slower, stderr) = run("plan", &[one, &asked[0], &asked[1]]);
     let high = plan["band"]["high_accelerators_count"].as_u64().unwrap();
     assert_eq!(u64::from(setting(&slower["best"], "cluster.accelerators")), high, "{stderr}");
+    // A limit that the slower end misses is the scenario's, where there are no tenants.
+    let page = page(&[one, "serving.limits={ ttft_p95 = \"200 ms\" }"]);
+    assert!(page.contains("no number of GPUs would do (serving.limits.ttft\\_p95 is missed"), "{page}");
 }
 
 #[test]

@@ -80,7 +80,8 @@ fn sized(sizing: &Sizing) -> String {
         format!("Nine of ten measurements are within {of_times}.")
     };
     format!(
-        "{within} Planned for again, {} if all were that much faster, and {} if all were that much slower.",
+        "{within} Planned for again, with limits as many times longer, {} if all were that much faster, and with limits as many \
+         times shorter, {} if all were that much slower.",
         of(&sizing.faster),
         of(&sizing.slower)
     )

@@ -41,7 +41,9 @@ fn at_pace(scenario: &Scenario, bands: &Bands, end: fn(f64) -> f64) -> Scenario 
             Arrivals::Rate(rate) => Arrivals::Rate(rate * end(bands.throughput)),
             other => other,
         };
-        Serving { arrivals, limits: shorter(&serving.limits, end(bands.ttft), end(bands.tpot)), ..serving.clone() }
+        let shorter = |limits: &Limits| shorter(limits, end(bands.ttft), end(bands.tpot));
+        let [limits, shared_limits] = [&serving.limits, &serving.shared_limits].map(shorter);
+        Serving { arrivals, limits, shared_limits, ..serving.clone() }
     };
     Scenario { serving: scenario.serving.as_ref().map(pace), ..scenario.clone() }
 }
