@@ -52,10 +52,19 @@ const MOST: &str = "serving.arrivals=\"max\"";
 const LIMITS: &str = "serving.limits={ ttft_p95 = \"2 s\", tpot_p95 = \"50 ms\" }";
 const POOLS: &str = "serving.layout={ decode = { tensor = 4 }, prefill = { tensor = 4 } }";
 const WIDE: &str = "serving.layout={ tensor = 1, attention_data = 64, expert = 64, left_over = true }";
+const PREFIXES: &str = "serving.cache={ prefixes = 100000, prefix_tokens = 500, popularity = 0.8 }";
+const AWARE: &str =
+    "serving.cache={ prefixes = 100000, prefix_tokens = 500, popularity = 0.8, routing = \"cache-aware\" }";
+const TIERS: &str = "serving.cache={ prefixes = 100000, prefix_tokens = 500, popularity = 0.8, tiers = [{ tier = \"host-dram-pcie5\" }] }";
+const SESSIONS: &str = "serving.cache={ tiers = [{ tier = \"host-dram-pcie5\" }] }";
+const SEARCH: &str = "serving.layout=\"auto\"";
+const EXPERTS: &str = "plan-deepseek-v3-100-rps.toml";
+const AGENTS: &str = "serve-coding-agents-64-h200.toml";
+const H200: &str = "\"cluster.node\" = [\"hgx-h200-8\"]";
 const TENANTS: &str = "serving.tenants={ count = 40, mean = \"0.05 request/s\", peak = \"2 request/s\" }";
 
 /// Ways to serve: a scenario and what is set in it.
-const WAYS: [(&str, &str, &[&str]); 13] = [
+const WAYS: [(&str, &str, &[&str]); 17] = [
     ("rate", DENSE, &[RATE, ONE_LENGTH]),
     ("rate, scattered", DENSE, &[RATE, SCATTERED[0], SCATTERED[1]]),
     ("concurrency", DENSE, &[OPEN, ONE_LENGTH]),
@@ -68,7 +77,11 @@ const WAYS: [(&str, &str, &[&str]); 13] = [
     ("tenants", DENSE, &["serving.model=\"llama-3.1-8b\"", "serving.layout.tensor=1", TENANTS, OPEN]),
     ("uneven experts", RACKS, &[]),
     ("an idle rack", RACKS, &["cluster.accelerators=144", WIDE, RATE]),
-    ("agents", "serve-coding-agents-64-h200.toml", &[]),
+    ("agents", AGENTS, &[]),
+    ("kept prefixes", DENSE, &[RATE, SCATTERED[0], SCATTERED[1], PREFIXES]),
+    ("kept prefixes, sent to their caches", DENSE, &[RATE, SCATTERED[0], SCATTERED[1], AWARE]),
+    ("kept prefixes, tiers", DENSE, &[RATE, SCATTERED[0], SCATTERED[1], TIERS]),
+    ("a trace, replayed", "serve-trace-azure-2023.toml", &[]),
 ];
 
 fn way(named: &str) -> Scenario {
@@ -92,23 +105,35 @@ fn one_search(bencher: Bencher<'_, '_>, named: &str) {
     bencher.bench_local(|| search::best_deployment(divan::black_box(&serving), &cluster).unwrap());
 }
 
-/// A plan for each kind of nodes of the bundled scenarios that plan serving, of which the first is one system.
-#[divan::bench(
-    args = [
-        ("plan-llama3.1-70b-40-rps.toml", "\"cluster.node\" = [\"dgx-h100\"]"),
-        ("plan-deepseek-v3-100-rps.toml", "\"cluster.node\" = [\"hgx-h200-8\"]"),
-        ("plan-deepseek-v3-100-rps.toml", "\"cluster.node\" = [\"gb200-nvl72\"]"),
-        ("plan-deepseek-v3-prefill-nodes.toml", "\"cluster.node\" = [\"gb200-nvl72\"], \"cluster.prefill.node\" = [\"rtx-pro-6000-8\"]"),
-    ],
-    sample_count = 5,
-    sample_size = 1
-)]
-fn one_plan(bencher: Bencher<'_, '_>, (name, nodes): (&str, &str)) {
+/// Plans: a scenario, the kinds of nodes that are chosen from, and what is set in it.
+const PLANS: [(&str, &str, &str, &[&str]); 10] = [
+    ("dense", "plan-llama3.1-70b-40-rps.toml", "\"cluster.node\" = [\"dgx-h100\"]", &[]),
+    ("experts", EXPERTS, H200, &[]),
+    ("experts, racks", EXPERTS, "\"cluster.node\" = [\"gb200-nvl72\"]", &[]),
+    (
+        "nodes for prefill",
+        "plan-deepseek-v3-prefill-nodes.toml",
+        "\"cluster.node\" = [\"gb200-nvl72\"], \"cluster.prefill.node\" = [\"rtx-pro-6000-8\"]",
+        &[],
+    ),
+    ("kept prefixes", EXPERTS, H200, &[PREFIXES]),
+    ("kept prefixes, sent to their caches", EXPERTS, H200, &[AWARE]),
+    ("kept prefixes, tiers", EXPERTS, H200, &[TIERS]),
+    ("agents", AGENTS, H200, &[SEARCH, "serving.limits={ ttft_p95 = \"20 s\" }"]),
+    ("agents, tiers", AGENTS, H200, &[SEARCH, "serving.limits={ ttft_p95 = \"20 s\" }", SESSIONS]),
+    ("a trace, replayed", "serve-trace-azure-2023.toml", "\"cluster.node\" = [\"hgx-h100-8\"]", &[SEARCH]),
+];
+
+/// A plan for one kind of nodes: a search for one model on one system, of all numbers of accelerators and all ways to serve.
+#[divan::bench(args = PLANS.map(|(name, ..)| name), sample_count = 5, sample_size = 1)]
+fn one_plan(bencher: Bencher<'_, '_>, named: &str) {
+    let (_, name, nodes, settings) = PLANS.iter().find(|(name, ..)| *name == named).unwrap();
     let (mut sources, sink) = (Sources::default(), Sink::default());
     let catalog = load::catalog(&[], &mut sources, &sink);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name);
     let vary = format!("plan.vary={{ {nodes}, \"cluster.accelerators\" = \"auto\" }}");
-    let document = load::scenario(&path, &[vary], &mut sources, &sink).unwrap();
+    let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).chain([vary]).collect();
+    let document = load::scenario(&path, &settings, &mut sources, &sink).unwrap();
     bencher.bench_local(|| search::plan(divan::black_box(&document), &catalog, &sink).unwrap());
 }
 

@@ -31,7 +31,7 @@ use pools::{Places, Sides};
 use split::Split;
 
 use super::Infeasible;
-use crate::inference::{Coming, Latencies, Popularity, Request, Scratch, Separate, SteadyState};
+use crate::inference::{Coming, Latencies, Request, Scratch, Separate, SteadyState};
 use crate::memory::MemoryFootprint;
 use crate::memory::serving::{Fits, Paging, ServingLayout};
 use crate::scenario::{AdapterRouting, Arrivals, Cluster, Kept, NodeGroup, Serving};
@@ -208,7 +208,7 @@ fn settled(
     if let Some(caching) = &serving.cache {
         return match &caching.kept {
             Kept::Prefixes { count, tokens, popularity } => {
-                let kept = (Popularity::zipf(*count, *popularity), *tokens);
+                let kept = (*count, *popularity, *tokens);
                 caching::settled(serving, caching, kept, cluster, (bound, scratch))
             }
             Kept::Sessions(agents) => sessions::settled(serving, caching, agents, cluster, (bound, scratch)),

@@ -6,9 +6,8 @@ const SINGLE: f64 = 32.0;
 const WIDENING: f64 = 1.15;
 /// Groups of ranks: enough for 10^13 of them.
 const GROUPS: usize = 224;
-/// Parts of a cache's fair share that no longer make one stand out, and halvings in which a level of loads is found.
+/// Parts of a cache's fair share that no longer make one stand out.
 const EVEN: f64 = 0.005;
-const HALVINGS: u32 = 40;
 /// Steps in which a cache's time is found.
 const STEPS: u32 = 200;
 
@@ -123,7 +122,7 @@ impl Popularity {
                 break;
             }
             put(&mut loads, members, rest);
-            most = loads.iter().fold(most, |most, load| most.max(*load));
+            most = loads.last().map_or(most, |last| most.max(*last));
         }
         most
     }
@@ -138,31 +137,38 @@ impl Popularity {
     }
 }
 
-/// Puts so many of one weight where the loads are the least, one after another.
+/// Puts so many of one weight where the loads are the least, one after another. Loads are in order, and are so again.
 fn put(loads: &mut [f64], members: f64, weight: f64) {
     let mut left = members;
     if weight > 0.0 && left > 1.0 {
-        // All that lie below a level, as high as they suffice for: those of a load lie in steps of the weight.
-        let below = |load: f64, level: f64| ((level - load) / weight).ceil().max(0.0);
-        let mut low = loads.iter().copied().fold(f64::INFINITY, f64::min);
-        let mut high = low + weight * (left + 1.0);
-        for _ in 0..HALVINGS {
-            let middle = f64::midpoint(low, high);
-            let taken: f64 = loads.iter().map(|load| below(*load, middle)).sum();
-            if taken <= left { low = middle } else { high = middle }
+        // As water would stand over the least of them. None gets another from there on, and up to one weight below it all get what
+        // they take: for each of those that then lie between, at most one is left.
+        let (mut below, mut level) = (0.0, f64::INFINITY);
+        let mut water = left * weight;
+        for load in loads.iter() {
+            if *load >= level {
+                break;
+            }
+            (below, water) = (below + 1.0, water + load);
+            level = water / below;
         }
         for load in loads.iter_mut() {
-            let taken = below(*load, low);
+            let taken = ((level - weight - *load) / weight).ceil().max(0.0);
+            if taken <= 0.0 {
+                break;
+            }
             (*load, left) = (*load + weight * taken, left - taken);
         }
+        loads.sort_unstable_by(f64::total_cmp);
     }
-    loads.sort_unstable_by(f64::total_cmp);
     for load in loads.iter_mut() {
         if left < 1.0 {
             break;
         }
         (*load, left) = (*load + weight, left - 1.0);
     }
+    // Two runs, which are merged.
+    loads.sort_by(f64::total_cmp);
 }
 
 /// Sum of `i^-exponent` over whole numbers from `first` to before `last`, as the integral between their middles.
@@ -261,6 +267,32 @@ mod tests {
         let found = Popularity::zipf(f64::from(count), 0.9).scattered_by_hash(f64::from(caches));
         assert!((found / counted - 1.0).abs() < 0.05, "{found} and {counted}");
         assert!(Popularity::zipf(9.0, 0.0).scattered_by_hash(1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn weights_go_where_the_least_is_one_after_another() {
+        let starts: [&[f64]; 5] =
+            [&[0.0; 7], &[0.0, 0.1, 0.25, 0.9], &[0.5], &[0.0, 0.0, 3.0], &[0.2, 0.2, 0.2, 0.21, 0.7, 5.0]];
+        for start in starts {
+            for (members, weight) in
+                [(1.0, 0.3), (2.0, 0.07), (5.0, 0.3), (23.0, 0.11), (40.0, 1.0), (1_000.0, 0.013), (6.4, 0.2)]
+            {
+                let (mut loads, mut one_by_one) = (start.to_vec(), start.to_vec());
+                put(&mut loads, members, weight);
+                let mut left = members;
+                while left >= 1.0 {
+                    *one_by_one.iter_mut().min_by(|a, b| a.total_cmp(b)).unwrap() += weight;
+                    left -= 1.0;
+                }
+                one_by_one.sort_by(f64::total_cmp);
+                for (load, wanted) in loads.iter().zip(&one_by_one) {
+                    assert!(
+                        (load - wanted).abs() < 1e-9,
+                        "{members} of {weight} on {start:?}: {loads:?} {one_by_one:?}"
+                    );
+                }
+            }
+        }
     }
 
     /// The same prefix by prefix, of few.

@@ -86,19 +86,64 @@ struct Seen {
 #[derive(Clone, Default)]
 struct Server {
     waiting: VecDeque<usize>,
-    /// Whether a step is under way.
-    busy: bool,
-    /// When it would be done with all that has come, one by one.
-    done: Seconds,
+    /// Those in the step that is under way; none where none is.
+    step: Vec<usize>,
+}
+
+/// One of the requests, with what it takes by itself.
+struct Sent {
+    at: Seconds,
+    input: f64,
+    output: f64,
+    served: Seconds,
+    alone: Seconds,
+    first: Seconds,
+}
+
+impl Sent {
+    fn new(request: &Recorded, stretch: f64, times: &Times<'_>) -> Self {
+        let Recorded { at, input, output } = *request;
+        let [served, alone, first] = [&times.served, &times.alone, &times.first].map(|time| time.at(input));
+        Self { at: at * stretch, input, output, served, alone, first }
+    }
+}
+
+/// Servers by when they would be done with all that has come, one by one.
+struct Done {
+    /// Those that are, by number.
+    free: BinaryHeap<Reverse<usize>>,
+    later: BinaryHeap<Reverse<(Ordered, usize)>>,
+}
+
+impl Done {
+    fn new(servers: usize) -> Self {
+        Self { free: (0..servers).map(Reverse).collect(), later: BinaryHeap::new() }
+    }
+
+    /// The server with least before it, of equals the first, gets work of so long.
+    fn take(&mut self, now: Seconds, work: Seconds) -> Option<usize> {
+        while let Some(&Reverse((done, number))) = self.later.peek()
+            && done <= Ordered(now.value())
+        {
+            self.later.pop();
+            self.free.push(Reverse(number));
+        }
+        let free = self.free.pop().map(|Reverse(number)| (now, number));
+        let least = || self.later.pop().map(|Reverse((Ordered(done), number))| (Seconds::new(done), number));
+        let (from, number) = free.or_else(least)?;
+        self.later.push(Reverse((Ordered((from + work).value()), number)));
+        Some(number)
+    }
 }
 
 /// One line of requests on their way: waiting, in steps that take them in, behind those, and in decode.
 struct Line<'a> {
     times: &'a Times<'a>,
-    requests: Vec<(Seconds, &'a Recorded)>,
+    requests: Vec<Sent>,
     /// What takes prompts in.
     servers: Vec<Server>,
-    steps: BinaryHeap<Reverse<(Ordered, usize, Vec<usize>)>>,
+    done: Done,
+    steps: BinaryHeap<Reverse<(Ordered, usize)>>,
     ready: VecDeque<usize>,
     decode: BinaryHeap<Reverse<(Ordered, usize)>>,
     /// When those in decode began, and the time to their first tokens.
@@ -117,44 +162,36 @@ impl Line<'_> {
         to_integer((self.times.room * self.engines).min(self.requests.len() as f64).max(1.0))
     }
 
-    /// A request goes to the server with least before it.
-    fn comes(&mut self, index: usize) {
-        let (now, request) = self.requests[index];
-        let alone = self.times.alone.at(request.input);
-        let Some(least) = self.servers.iter_mut().min_by_key(|server| Ordered(server.done.max(now).value())) else {
-            return;
-        };
-        least.done = least.done.max(now) + alone;
-        least.waiting.push_back(index);
+    /// A request goes to the server with least before it, which is told.
+    fn comes(&mut self, index: usize) -> usize {
+        let Sent { at, alone, .. } = self.requests[index];
+        let number = self.done.take(at, alone).unwrap_or(0);
+        self.servers[number].waiting.push_back(index);
+        number
     }
 
-    /// Takes in what waits, as far as servers are free and there is room.
-    fn take_in(&mut self, now: Seconds, places: usize) {
-        for number in 0..self.servers.len() {
-            let server = &mut self.servers[number];
-            if server.busy || server.waiting.is_empty() {
-                continue;
+    /// A server takes in what waits, as far as it is free and there is room.
+    fn take_in(&mut self, number: usize, now: Seconds, places: usize) {
+        let server = &mut self.servers[number];
+        if !server.step.is_empty() {
+            return;
+        }
+        let (mut tokens, mut time, mut longest) = (0.0, Seconds::ZERO, Seconds::ZERO);
+        while let Some(&index) = server.waiting.front() {
+            let Sent { input, served, alone, .. } = self.requests[index];
+            let open = self.decode.len() + server.step.len();
+            let fits = tokens + input <= self.most;
+            if self.hold && open >= places || !server.step.is_empty() && !fits {
+                break;
             }
-            let (mut set, mut tokens, mut time, mut longest) = (Vec::new(), 0.0, Seconds::ZERO, Seconds::ZERO);
-            while let Some(&index) = server.waiting.front() {
-                let (_, request) = self.requests[index];
-                let open = self.decode.len() + set.len();
-                let fits = tokens + request.input <= self.most;
-                if self.hold && open >= places || !set.is_empty() && !fits {
-                    break;
-                }
-                server.waiting.pop_front();
-                let served = self.times.served.at(request.input);
-                tokens += request.input;
-                time += served;
-                longest = longest.max(self.times.alone.at(request.input).saturating_sub(served));
-                set.push(index);
-            }
-            if set.is_empty() {
-                return;
-            }
-            server.busy = true;
-            self.steps.push(Reverse((Ordered((now + time + longest).value()), number, set)));
+            server.waiting.pop_front();
+            tokens += input;
+            time += served;
+            longest = longest.max(alone.saturating_sub(served));
+            server.step.push(index);
+        }
+        if !server.step.is_empty() {
+            self.steps.push(Reverse((Ordered((now + time + longest).value()), number)));
         }
     }
 
@@ -170,21 +207,23 @@ impl Line<'_> {
             }
             let pace = seen.paces[open].0;
             let ends = self.decode.peek().map(|Reverse((Ordered(until), _))| now + pace * (until - passed).max(0.0));
-            let comes = self.requests.get(next).map(|(at, _)| *at);
-            let taken_in = self.steps.peek().map(|Reverse((Ordered(at), ..))| Seconds::new(*at));
+            let comes = self.requests.get(next).map(|request| request.at);
+            let taken_in = self.steps.peek().map(|Reverse((Ordered(at), _))| Seconds::new(*at));
             let Some(until) = [ends, comes, taken_in].into_iter().flatten().reduce(Seconds::min) else { return };
             let until = until.max(now);
             let tokens = if pace > Seconds::ZERO { (until - now) / pace } else { 0.0 };
             seen.paces[open].1 += tokens * open as f64;
             passed += tokens;
             now = until;
+            // Others have taken in all that they can; only one by itself waits for places before it does.
+            let mut free = 0;
             if comes == Some(until) {
-                self.comes(next);
+                free = self.comes(next);
                 next += 1;
             } else if taken_in == Some(until) {
-                if let Some(Reverse((_, number, set))) = self.steps.pop() {
-                    self.servers[number].busy = false;
-                    self.ready.extend(set);
+                if let Some(Reverse((_, number))) = self.steps.pop() {
+                    self.ready.extend(self.servers[number].step.drain(..));
+                    free = number;
                 }
             } else if let Some(Reverse((_, index))) = self.decode.pop() {
                 let (began, first) = self.begun[index];
@@ -194,15 +233,14 @@ impl Line<'_> {
             while self.decode.len() < places
                 && let Some(index) = self.ready.pop_front()
             {
-                let (at, request) = self.requests[index];
-                let alone = self.times.alone.at(request.input);
-                let first = now - at + self.times.first.at(request.input).saturating_sub(alone);
-                seen.waited += first.saturating_sub(self.times.first.at(request.input));
+                let Sent { at, alone, first: own, output, .. } = self.requests[index];
+                let first = now - at + own.saturating_sub(alone);
+                seen.waited += first.saturating_sub(own);
                 seen.firsts.push(first);
                 self.begun[index] = (now, first);
-                self.decode.push(Reverse((Ordered(passed + request.output), index)));
+                self.decode.push(Reverse((Ordered(passed + output), index)));
             }
-            self.take_in(now, places);
+            self.take_in(free, now, places);
         }
     }
 }
@@ -234,13 +272,14 @@ fn replay_of(
     // Lines are alike: each has its part of the requests of all hours.
     let replayed = lines.min(enough.div_ceil(recorded.len().div_ceil(lines).max(1)));
     for line in (0..replayed).map(|place| place * lines / replayed) {
-        let requests: Vec<(Seconds, &Recorded)> =
-            recorded.iter().skip(line).step_by(lines).map(|request| (request.at * stretch, request)).collect();
+        let sent = recorded.iter().skip(line).step_by(lines);
+        let requests: Vec<Sent> = sent.map(|request| Sent::new(request, stretch, times)).collect();
         let begun = vec![(Seconds::ZERO, Seconds::ZERO); requests.len()];
         Line {
             times,
             requests,
             servers: vec![Server::default(); workers],
+            done: Done::new(workers),
             steps: BinaryHeap::new(),
             ready: VecDeque::new(),
             decode: BinaryHeap::new(),
@@ -355,6 +394,22 @@ mod tests {
             (all.whole.p95, some.whole.p95),
         ] {
             assert!((some / all - 1.0).abs() < 0.02, "{some} of {all}");
+        }
+    }
+
+    #[test]
+    fn work_goes_to_the_first_of_those_with_least_before_them() {
+        let (mut done, mut before) = (Done::new(5), [0.0_f64; 5]);
+        // Some come at once, some while others are at work, some when all is done.
+        let mut now = 0.0;
+        for index in 0..400_u32 {
+            let draw = f64::from(index.wrapping_mul(2_654_435_761) >> 22);
+            now += (draw * 0.01).floor();
+            let work = (draw % 7.0) * 3.0;
+            let least = |number: &usize| Ordered(before[*number].max(now));
+            let wanted = (0..before.len()).min_by_key(least).unwrap();
+            before[wanted] = before[wanted].max(now) + work;
+            assert_eq!(done.take(Seconds::new(now), Seconds::new(work)), Some(wanted), "{index}");
         }
     }
 

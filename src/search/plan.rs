@@ -180,17 +180,30 @@ pub(super) fn fewest<'a>(
     serving: &'a Serving,
     of: (Minimise, &'a [u64]),
 ) -> Result<Best<'a>, Rejected> {
-    cheapest(&ways(serving, &scenario.cluster)?, scenario, serving, of)
+    // What is chosen of ways on as many accelerators, a search on those says.
+    let known = if serving.search { Known::of_fewer() } else { Known::default() };
+    cheapest_after(known, &ways(serving, &scenario.cluster)?, scenario, serving, of)
 }
 
-/// The same of these ways.
+/// The same of these ways; of those that take as many accelerators of one kind, the one that answers soonest.
 pub(super) fn cheapest<'a>(
+    ways: &[Deployment],
+    scenario: &'a Scenario,
+    serving: &'a Serving,
+    of: (Minimise, &'a [u64]),
+) -> Result<Best<'a>, Rejected> {
+    cheapest_after(Known::default(), ways, scenario, serving, of)
+}
+
+/// The same, with what is known before.
+fn cheapest_after<'a>(
+    mut known: Known,
     ways: &[Deployment],
     scenario: &'a Scenario,
     serving: &'a Serving,
     (minimise, counts): (Minimise, &'a [u64]),
 ) -> Result<Best<'a>, Rejected> {
-    let (mut best, mut known, mut rejected): (Option<Best<'_>>, _, _) = (None, Known::default(), Rejected::default());
+    let (mut best, mut rejected): (Option<Best<'_>>, _) = (None, Rejected::default());
     for &deployment in ways {
         let tried = Tried { scenario, serving, deployment, counts };
         match tried.fewest(&mut known) {

@@ -85,13 +85,14 @@ impl Tried<'_> {
         let Some((own, pool)) = self.scenario.cluster.own_nodes_of_prefill().zip(self.deployment.prefill) else {
             let in_pools = self.serving.search && self.deployment.prefill.is_some();
             if !self.counts.is_empty() {
-                let (main, point) = self.fewest_of_counts(known.fewest)?;
+                let (main, point) =
+                    self.fewest_of_counts(known.fewest.map(|fewest| fewest - u64::from(known.only_fewer)))?;
                 known.fewest = Some(main);
                 return Ok((Size { main, prefill: 0 }, point));
             }
             let most = if in_pools { MOST_IN_POOLS } else { MOST_ACCELERATORS };
             let (first, cap) = match known.fewest {
-                Some(fewest) => (First::Most, Cap::Other(fewest / step)),
+                Some(fewest) => (First::Most, Cap::Other((fewest - u64::from(known.only_fewer)) / step)),
                 None => (First::Least(few), Cap::Tried(most / step)),
             };
             let of = |steps: u64| Size { main: steps * step, prefill: 0 };
@@ -139,6 +140,8 @@ impl Tried<'_> {
 /// What other ways on the same nodes came to.
 #[derive(Default)]
 pub(super) struct Known {
+    /// Whether a way that takes as many as another is none to choose, as where those are told apart later.
+    only_fewer: bool,
     /// The fewest accelerators, where all are of one kind.
     fewest: Option<u64>,
     /// The fewest steps of decode by layout, and of prefill, where prefill has nodes of its own.
@@ -147,6 +150,11 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// Nothing yet, of ways of which those that take as many accelerators of one kind are told apart later.
+    pub(super) fn of_fewer() -> Self {
+        Self { only_fewer: true, ..Self::default() }
+    }
+
     fn of_decode(&self, layout: ServingLayout) -> Option<u64> {
         self.decode.iter().rev().find(|(known, _)| *known == layout).map(|(_, steps)| *steps)
     }

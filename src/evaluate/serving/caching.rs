@@ -23,8 +23,9 @@ pub struct CachePoint {
     pub balanced: f64,
     /// The same with requests sent to where their prefix is.
     pub aware: f64,
-    /// What the busiest group would then have to do over the mean.
-    pub busiest: f64,
+    /// Different prefixes, the exponent of their popularity, and groups that keep them; none of sessions, which go to where the
+    /// fewest are.
+    pub prefixes: Option<(f64, f64, f64)>,
     /// Standard deviation of what a group would have to do over the mean, where prefixes fall to them by a hash; none of sessions.
     pub by_hash: Option<f64>,
     /// Tokens of a prefix, or of a session that goes on.
@@ -40,7 +41,7 @@ pub struct CachePoint {
 pub(super) fn settled(
     serving: &Serving,
     caching: &PrefixCaching,
-    (popularity, tokens): (Popularity, f64),
+    (count, exponent, tokens): (f64, f64, f64),
     cluster: &Cluster,
     (bound, scratch): (Bound<'_>, &mut Scratch),
 ) -> Result<ServingPoint, Infeasible> {
@@ -50,11 +51,14 @@ pub(super) fn settled(
     let (own, tiers) = room(serving, caching, layout, cluster, tokens);
     let links = TierLinks { tiers, recompute, scatter: 0.0 };
     let (mut settling, mut splits) = (Settling::default(), 0);
-    let mut busiest = popularity.busiest(groups);
+    let popularity = Popularity::zipf(count, exponent);
+    let to_caches = caching.routing == Routing::Aware;
+    let of = |groups: f64| {
+        let uneven = if to_caches { popularity.busiest(groups) } else { 1.0 };
+        (PrefixCache { popularity, groups, own, tiers }.hits(to_caches), uneven)
+    };
+    let (mut hits, mut uneven) = of(groups);
     loop {
-        let cache = PrefixCache { popularity, groups, own, tiers };
-        let [balanced, aware] = [false, true].map(|aware| cache.hits(aware));
-        let (hits, uneven) = if caching.routing == Routing::Aware { (aware, busiest) } else { (balanced, 1.0) };
         let reused = links.reuse(hits, settling.each);
         let hit = reused.share * tokens / serving.mean_lengths().0;
         let reuse = Reuse { hit, wait: reused.wait, busiest: uneven, at_most: f64::INFINITY };
@@ -68,21 +72,27 @@ pub(super) fn settled(
                 let workers = split.ok().and_then(|point| point.pool).map(|pool| groups_of(layout, pool.workers));
                 let Some(found) = workers.filter(|found| (found - groups).abs() > 0.5) else { return Err(over) };
                 splits += 1;
-                (groups, busiest) = (found, popularity.busiest(found));
+                groups = found;
+                (hits, uneven) = of(groups);
                 continue;
             }
             answer => answer?,
         };
         let found = groups_of(layout, point.pool.map_or(point.replicas, |pool| pool.workers));
         let each = point.state.requests_per_second * point.replicas as f64 / found * uneven;
-        if settling.settled(each) && (found - groups).abs() <= 0.5 || settling.rounds == ROUNDS {
-            let (balanced, aware) = (balanced.all(), aware.all());
+        // Without tiers nothing is loaded, however many come.
+        let loaded = tiers.iter().any(|tier| tier.prefixes > 0.0);
+        if (settling.settled(each) || !loaded) && (found - groups).abs() <= 0.5 || settling.rounds == ROUNDS {
+            let cache = PrefixCache { popularity, groups, own, tiers };
+            let [balanced, aware] = [false, true].map(|aware| cache.hits(aware).all());
             let by_hash = Some(popularity.scattered_by_hash(groups));
-            point.caching = Some(CachePoint { reused, balanced, aware, busiest, by_hash, tokens, session: None });
+            let prefixes = Some((count, exponent, groups));
+            point.caching = Some(CachePoint { reused, balanced, aware, prefixes, by_hash, tokens, session: None });
             return Ok(point);
         }
         if (found - groups).abs() > 0.5 {
-            (groups, busiest) = (found, popularity.busiest(found));
+            groups = found;
+            (hits, uneven) = of(groups);
         }
     }
 }
@@ -162,5 +172,10 @@ impl CachePoint {
     /// Where requests find their prefix.
     pub fn hits(&self) -> Hits {
         self.reused.hits
+    }
+
+    /// What the busiest group would have to do over the mean with requests sent to where their prefix is.
+    pub fn busiest(&self) -> f64 {
+        self.prefixes.map_or(1.0, |(count, exponent, groups)| Popularity::zipf(count, exponent).busiest(groups))
     }
 }

@@ -91,7 +91,8 @@ pub(super) fn settled(
                 *written = each * part * (tier.store / Seconds::new(1.0));
             }
             let tokens = step.resumed;
-            point.caching = Some(CachePoint { reused, balanced, aware, busiest: 1.0, by_hash: None, tokens, session });
+            point.caching =
+                Some(CachePoint { reused, balanced, aware, prefixes: None, by_hash: None, tokens, session });
             return Ok(point);
         }
         groups = found;

@@ -181,7 +181,7 @@ figures! {
         => |e| e.serving?.caching?.aware;
     "serving.busiest_replica_ratio": Ratio, "Busiest replica then", "Requests of the busiest over the mean where requests are sent to their cache.";
         "the most that a replica has where each goes to the one with the least, most popular ones first and those beyond a fair part to several, over the mean" from ["serving.cache.popularity", "serving.cache.prefixes", "serving.replicas_count"]
-        => |e| e.serving?.caching?.busiest;
+        => |e| e.serving?.caching?.busiest();
     "serving.cache_load_s": Seconds, "Wait for loads", "The mean over all requests, in the time to the first token.";
         "hits of a tier x (latency + bytes of a prefix / bandwidth of the group's links + wait for loads before it), over tiers" from ["memory_tiers.read_bandwidth", "memory_tiers.latency", "serving.cache.prefix_tokens", "serving.cache_links_busy_ratio"]
         => |e| e.serving?.caching?.reused.wait;

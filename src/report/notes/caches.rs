@@ -34,7 +34,7 @@ pub(super) fn spread_evenly(evaluation: &Evaluation) -> Option<String> {
     let by_hash = found.by_hash.filter(|by_hash| cache.routing == Routing::Aware && *by_hash > 0.0)?;
     Some(format!(
         "A new prefix is taken to go to the replica with the least to do, the popular ones first, which is as even as it gets: the busiest has {} of the mean. By a hash of prefixes alone replicas would differ from the mean by {} (one standard deviation).",
-        percent(found.busiest),
+        percent(found.busiest()),
         percent(by_hash)
     ))
 }
