@@ -145,7 +145,7 @@ fn what_cannot_be_fitted_says_why() {
         cells[head.iter().position(|name| *name == column).unwrap()] = cell;
         std::fs::write(&table, format!("{}\n{}\n", head.join(","), cells.join(","))).unwrap();
         let answer = program::run(&["calibrate", "serving", &table]);
-        let place = format!("error[out-of-range]: the table: line 2, column `{column}`: {cell} is not ");
+        let place = format!("points.csv: line 2, column `{column}`: {cell} is not ");
         assert!(answer.code == 2 && answer.stderr.contains(&place), "{column} {cell}: {}", answer.stderr);
     }
 }

@@ -373,3 +373,74 @@ fn a_sum_of_parts_is_not_told_without_one_of_them() {
     assert!(of("17")[0].contains("measured 36"), "{:?}", of("17"));
     assert!(of("seventeen")[0].starts_with("a: skipped, value is no number"), "{:?}", of("seventeen"));
 }
+
+/// The first rows of a domain's own table, with cells of the first of them changed.
+fn changed(domain: Domain, column: &str, value: &str) -> String {
+    let mut own = csv::Reader::from_reader(domain.own_cases().as_bytes());
+    let head = own.headers().unwrap().clone();
+    let place = head.iter().position(|name| name == column).unwrap_or_else(|| panic!("{column}"));
+    let row = own.records().next().unwrap().unwrap();
+    let row: Vec<&str> = row.iter().enumerate().map(|(at, cell)| if at == place { value } else { cell }).collect();
+    let mut text = csv::Writer::from_writer(Vec::new());
+    text.write_record(&head).unwrap();
+    text.write_record(row).unwrap();
+    String::from_utf8(text.into_inner().unwrap()).unwrap()
+}
+
+#[test]
+fn numbers_that_no_run_has_are_refused_with_their_line() {
+    for (domain, column, value) in [
+        (Domain::Throughput, "prompts", "0"),
+        (Domain::Throughput, "prompts", "0.5"),
+        (Domain::Throughput, "value", "-5"),
+        (Domain::Throughput, "most_requests", "-1"),
+        (Domain::Throughput, "isl", "0.4"),
+        (Domain::Throughput, "osl", "0"),
+        (Domain::Serving, "osl", "1e-300"),
+        (Domain::Serving, "concurrency", "0.5"),
+        (Domain::Serving, "prompt_rounds", "-1"),
+        (Domain::Serving, "silicon_ttft_ms", "0"),
+        (Domain::Kv, "total_params", "-1"),
+        (Domain::Collectives, "n_gpus", "1"),
+    ] {
+        let error = validation(domain, &changed(domain, column, value)).unwrap_err();
+        let said = error.to_string();
+        assert!(said.starts_with(&format!("line 2, column `{column}`: {value} is not ")), "{said}");
+        assert_eq!(Domain::of_table(&changed(domain, column, value)), Some(domain));
+    }
+}
+
+#[test]
+fn words_that_say_nothing_known_skip_their_row() {
+    let only = |domain, column, value| validation(domain, &changed(domain, column, value)).unwrap().rows.remove(0);
+    for (domain, column, value, why) in [
+        (Domain::Throughput, "parallelism", "TP0", "a degree is 1 at least"),
+        (Domain::Throughput, "unit", "foo", "no unit \"foo\" is known"),
+        (Domain::Throughput, "unit", "", "unit is missing"),
+        (Domain::Serving, "clean_expert_parallel", "maybe", "neither true nor false"),
+        (Domain::Serving, "acceptance", "7", "drafted_tokens is missing"),
+    ] {
+        let row = only(domain, column, value);
+        assert!(matches!(&row.outcome, Outcome::Skipped(reason) if reason.contains(why)), "{}", line(&row));
+    }
+    // A GPU's part of what all make.
+    let predicted = |unit: &str| {
+        let text = changed(Domain::Throughput, "unit", unit).replace(",TP1,", ",TP2,");
+        match validation(Domain::Throughput, &text).unwrap().rows.remove(0).outcome {
+            Outcome::Predicted(of) => of.predicted,
+            other => panic!("{other:?}"),
+        }
+    };
+    let [all, each] = ["output tok/s (all GPUs)", "output tok/s/GPU"].map(predicted);
+    assert!((all / each - 2.0).abs() < 1e-9, "{all} {each}");
+}
+
+#[test]
+fn own_tables_are_known_by_their_columns_and_none_has_one_twice() {
+    for domain in Domain::ALL {
+        assert_eq!(Domain::of_table(domain.own_cases()), Some(*domain));
+    }
+    let twice = changed(Domain::Throughput, "osl", "128").replacen(",role", ",isl", 1);
+    let error = validation(Domain::Throughput, &twice).unwrap_err();
+    assert_eq!(error.to_string(), "two columns are called `isl`");
+}

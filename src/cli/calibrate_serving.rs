@@ -37,10 +37,10 @@ impl Serving {
         let catalog = load::bind(&documents, &session.sink);
         let aliases = load::aliases(&mut session.sources, &session.sink);
         let mut runs: Vec<Setup> = Vec::new();
-        for (domain, text) in self.tables(&mut session) {
+        for (domain, text, name) in self.tables(&mut session) {
             match setups(domain, &text, &catalog, &aliases) {
                 Ok(found) => runs.extend(found.into_iter().map(|(_, setup)| setup)),
-                Err(error) => session.sink.push(error.diagnostic("the table")),
+                Err(error) => session.sink.push(error.diagnostic(&name)),
             }
         }
         let key = ("efficiency/serving".to_owned(), self.prior.clone());
@@ -80,9 +80,11 @@ impl Serving {
     }
 
     /// The tables, each with its domain.
-    fn tables(&self, session: &mut Session) -> Vec<(Domain, String)> {
+    fn tables(&self, session: &mut Session) -> Vec<(Domain, String, String)> {
         if self.files.is_empty() {
-            return Domain::OF_SERVING.map(|domain| (domain, domain.own_cases().to_owned())).to_vec();
+            return Domain::OF_SERVING
+                .map(|domain| (domain, domain.own_cases().to_owned(), "the own table".to_owned()))
+                .to_vec();
         }
         let mut tables = Vec::new();
         for path in &self.files {
@@ -90,7 +92,7 @@ impl Serving {
             let Some(text) = load::text(path, &session.sink) else { continue };
             let of_serving = |domain: &Domain| Domain::OF_SERVING.contains(domain);
             if let Some(domain) = Domain::of_table(&text).filter(of_serving) {
-                tables.push((domain, text));
+                tables.push((domain, text, path.display().to_string()));
                 continue;
             }
             let message = format!("{} is no table of serving", path.display());

@@ -66,7 +66,7 @@ impl Validate {
         self.cases.iter().for_each(|path| session.reads(path));
         let tables = self.tables(&session);
         // Sources of collectives are left out within the table; what is fitted to training runs is fitted before.
-        let of_collectives = !tables.is_empty() && tables.iter().all(|(domain, _)| *domain == Domain::Collectives);
+        let of_collectives = !tables.is_empty() && tables.iter().all(|(domain, ..)| *domain == Domain::Collectives);
         let prior = catalog.collective_efficiency.get("before-logs");
         let prior = prior.filter(|_| of_collectives && self.leave_out == Some(LeaveOut::Source));
         let left_out = self
@@ -74,7 +74,7 @@ impl Validate {
             .filter(|_| prior.is_none())
             .and_then(|group| self.fits(group, &tables, &catalog, &aliases, &session.sink));
         let mut validations = Vec::new();
-        for (domain, text) in &tables {
+        for (domain, text, name) in &tables {
             let validation = match &left_out {
                 Some(LeftOut::Training(group, sets)) => Validation::leaving_out(text, &catalog, &aliases, *group, sets),
                 Some(LeftOut::Serving(group, sets)) => {
@@ -93,7 +93,7 @@ impl Validate {
                         None => validations.push(validation),
                     }
                 }
-                Err(error) => session.sink.push(Diagnostic::new(Code::Syntax, format!("the table of cases: {error}"))),
+                Err(error) => session.sink.push(error.diagnostic(name)),
             }
         }
         if !session.sink.is_empty() {
@@ -129,16 +129,16 @@ impl Validate {
     fn fits(
         &self,
         group: LeaveOut,
-        tables: &[(Domain, String)],
+        tables: &[(Domain, String, String)],
         catalog: &Catalog,
         aliases: &Aliases,
         sink: &Sink,
     ) -> Option<LeftOut> {
-        let all = |domains: &[Domain]| tables.iter().all(|(domain, _)| domains.contains(domain));
+        let all = |domains: &[Domain]| tables.iter().all(|(domain, ..)| domains.contains(domain));
         if all(&[Domain::Training]) {
             let prior = self.prior(&catalog.training_efficiency, "priors", sink)?;
             let mut runs: Vec<Run> = Vec::new();
-            for (_, text) in tables {
+            for (_, text, _) in tables {
                 // A table that cannot be read is reported where it is predicted.
                 runs.extend(training_runs(text, catalog, aliases, prior).unwrap_or_default());
             }
@@ -161,11 +161,11 @@ impl Validate {
                 let read = |text: &str| {
                     setups(domain, text, catalog, aliases).unwrap_or_default().into_iter().map(|run| run.1)
                 };
-                let mut asked = tables.iter().filter(|(of, _)| *of == domain).peekable();
+                let mut asked = tables.iter().filter(|(of, ..)| *of == domain).peekable();
                 if asked.peek().is_none() {
                     runs.extend(read(domain.own_cases()));
                 }
-                for (_, text) in asked {
+                for (_, text, _) in asked {
                     let found: Vec<Setup> = read(text).collect();
                     groups.extend(found.iter().map(name));
                     runs.extend(found);
@@ -195,15 +195,15 @@ impl Validate {
     }
 
     /// The tables to hold the model against.
-    fn tables(&self, session: &Session) -> Vec<(Domain, String)> {
+    fn tables(&self, session: &Session) -> Vec<(Domain, String, String)> {
         if self.cases.is_empty() {
             let wanted = Domain::ALL.iter().filter(|domain| self.domain.is_none_or(|wanted| wanted == **domain));
-            return wanted.map(|domain| (*domain, domain.own_cases().to_owned())).collect();
+            return wanted.map(|domain| (*domain, domain.own_cases().to_owned(), "the own table".to_owned())).collect();
         }
         self.cases.iter().filter_map(|path| self.table(path, session)).collect()
     }
 
-    fn table(&self, path: &Path, session: &Session) -> Option<(Domain, String)> {
+    fn table(&self, path: &Path, session: &Session) -> Option<(Domain, String, String)> {
         let text = load::text(path, &session.sink)?;
         let domain = self.domain.or_else(|| Domain::of_table(&text));
         if domain.is_none() {
@@ -212,7 +212,7 @@ impl Validate {
                 Diagnostic::new(Code::MissingKey, message).hint("say which with --domain to see what is missing"),
             );
         }
-        domain.map(|domain| (domain, text))
+        domain.map(|domain| (domain, text, path.display().to_string()))
     }
 }
 

@@ -4,7 +4,7 @@
 //! figure that the row has is a case. Bytes are of bf16 unless the column says otherwise, recurrent states too.
 
 use super::outcome::{CaseResult, Outcome, Prediction};
-use super::table::{Row, Unusable};
+use super::table::{Holds, Row, Unusable};
 use crate::catalog::Catalog;
 use crate::catalog::model::{Feed, Mixer, Model};
 use crate::workload::{CacheNumbers, census, numbers_at};
@@ -12,6 +12,22 @@ use crate::workload::{CacheNumbers, census, numbers_at};
 /// Columns that a table of caches must have.
 pub(super) const COLUMNS: &[&str] = &["model", "kv_bytes_per_token_bf16"];
 
+/// What its numbers may be: sizes of a byte or a parameter on; a model may have no fixed state.
+pub(super) const NUMBERS: &[(&str, Holds)] = &[
+    ("kv_bytes_per_token_bf16", SIZE),
+    ("kv_bytes_per_token_fp8", SIZE),
+    ("kv_bytes_per_token_bf16_if_swa_not_capped", SIZE),
+    ("fixed_state_elems_per_seq", Holds::any(0.0, 1e15)),
+    ("kv_bytes_8k_ctx_bf16", SIZE),
+    ("kv_bytes_128k_ctx_bf16", SIZE),
+    ("total_params", SIZE),
+    ("active_params", SIZE),
+    ("weight_bytes_bf16", SIZE),
+    ("weight_bytes_fp8", SIZE),
+    ("weight_bytes_fp4_approx", SIZE),
+];
+
+const SIZE: Holds = Holds::any(1.0, 1e15);
 const BF16: f64 = 2.0;
 
 /// A column and what the model says of it.

@@ -108,7 +108,9 @@ impl Domain {
 
     /// The domain whose tables have the columns of this one.
     pub fn of_table(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|domain| domain.rows(text).is_ok())
+        // Tables of memory have the columns of runs too.
+        let all = std::iter::once(Self::Memory).chain(Self::ALL.iter().copied());
+        all.into_iter().find(|domain| domain.rows(text).is_ok())
     }
 
     /// The rows of a table of the domain.
@@ -125,14 +127,24 @@ impl Domain {
         rows.map(|row| row.check(self.numbers()).map(|()| row)).collect()
     }
 
-    /// What columns of numbers hold that fits read.
+    /// All rows of a table, those that no rule about the data leaves out with numbers that their columns may hold; rows of training
+    /// tell by themselves what they lack.
+    fn checked(self, text: &str, aliases: &Aliases) -> Result<Vec<Row>, TableError> {
+        if self != Self::Training {
+            self.rows_to_fit(text, aliases)?;
+        }
+        self.rows(text)
+    }
+
+    /// What columns of numbers hold.
     const fn numbers(self) -> &'static [(&'static str, Holds)] {
         match self {
             Self::Training => training::NUMBERS,
             Self::Collectives => collectives::NUMBERS,
             Self::Serving => serving::POINT_NUMBERS,
             Self::Throughput => serving::THROUGHPUT_NUMBERS,
-            Self::Topology | Self::Kv | Self::Memory | Self::Economics | Self::Reliability => &[],
+            Self::Kv => kv::NUMBERS,
+            Self::Topology | Self::Memory | Self::Economics | Self::Reliability => &[],
         }
     }
 
@@ -198,7 +210,7 @@ impl Validation {
         group: LeaveOut,
         sets: &BTreeMap<String, ServingEfficiency>,
     ) -> Result<Self, TableError> {
-        let table = domain.rows(text)?;
+        let table = domain.checked(text, aliases)?;
         // The group of a figure then begins with what was left out.
         let set = |setup: &serving::Setup| {
             let name = setup.left_out_by(group);
@@ -238,7 +250,7 @@ impl Validation {
         aliases: &Aliases,
         sets: &training::Sets<'_>,
     ) -> Result<Self, TableError> {
-        let table = domain.rows(text)?;
+        let table = domain.checked(text, aliases)?;
         let cell = |row: &Row, column| row.text(column).unwrap_or_default().to_owned();
         let result = |row: &Row| {
             let training = || training::case(row, catalog, aliases, sets);

@@ -29,6 +29,9 @@ pub enum TableError {
         /// Those that are there.
         found: Vec<String>,
     },
+    /// A column that is there twice.
+    #[error("two columns are called `{0}`")]
+    Twice(String),
     /// A number that its column cannot hold.
     #[error("line {line}, column `{column}`: {found} is not {range}")]
     Cell {
@@ -50,6 +53,7 @@ impl TableError {
         let diagnostic = Diagnostic::new(code, format!("{table}: {self}"));
         diagnostic.hint(match self {
             Self::Csv(_) | Self::Ragged { .. } => "write it as CSV: a header, and a row a case with as many cells",
+            Self::Twice(_) => "rename one of them, or leave it out",
             Self::MissingColumns { .. } => "add them to the first row; a cell that is not known is empty",
             Self::Cell { .. } => "correct the cell, or leave its row out; a cell that is not known is empty",
         })
@@ -181,6 +185,10 @@ fn read(text: &str, needed: &[&'static str], short_ends: bool) -> Result<Vec<Row
     let text = text.trim_start_matches('\u{feff}');
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).flexible(short_ends).from_reader(text.as_bytes());
     let head: Vec<String> = reader.headers().map_err(|error| csv_error(&error))?.iter().map(str::to_owned).collect();
+    let twice = head.iter().enumerate().find(|(at, column)| !column.is_empty() && head[..*at].contains(column));
+    if let Some((_, column)) = twice {
+        return Err(TableError::Twice(column.clone()));
+    }
     let place = |column: &&'static str| head.iter().position(|found| found == column);
     let columns: Vec<&str> = needed.iter().copied().filter(|column| place(column).is_none()).collect();
     if !columns.is_empty() {

@@ -30,7 +30,7 @@ pub(super) const COLUMNS: &[&str] =
 
 /// What the numbers of a table of collectives may be: up to a petabyte, in a tenth of a microsecond to a day.
 pub(super) const NUMBERS: &[(&str, Holds)] = &[
-    ("n_gpus", Holds::COUNT),
+    ("n_gpus", Holds::whole(2.0, 1e7)),
     ("gpus_per_node", Holds::COUNT),
     ("size_bytes", Holds::whole(1.0, 1e15)),
     ("time_us", Holds::any(0.1, 86_400e6)),

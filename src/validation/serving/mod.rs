@@ -40,11 +40,19 @@ pub(super) const POINT_NUMBERS: &[(&str, Holds)] = &[
     ("silicon_tpot_ms", Holds::any(1e-3, 86_400e3)),
     ("silicon_ttft_ms", Holds::any(1e-3, 86_400e3)),
     ("prompt_rounds", Holds::any(1.0, 1e6)),
+    ("clean_engine_concurrency", Holds::COUNT),
+    ("clean_length_factor", Holds::any(0.01, 1.0)),
+    ("drafted_tokens", Holds::COUNT),
 ];
 
 /// What the numbers of a table of throughputs may be: tokens or requests a second of up to a thousand million.
-pub(super) const THROUGHPUT_NUMBERS: &[(&str, Holds)] =
-    &[("isl", Holds::COUNT), ("osl", Holds::COUNT), ("value", Holds::any(1e-6, 1e9)), ("most_requests", Holds::COUNT)];
+pub(super) const THROUGHPUT_NUMBERS: &[(&str, Holds)] = &[
+    ("isl", Holds::COUNT),
+    ("osl", Holds::COUNT),
+    ("value", Holds::any(1e-6, 1e9)),
+    ("most_requests", Holds::COUNT),
+    ("prompts", Holds::COUNT),
+];
 
 /// What `clean_flags` says of a point whose first tokens alone were measured cold: later than with more requests open.
 pub(super) const COLD: &str = "cold_ttft";

@@ -39,10 +39,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         expert: 1,
         redundant_experts: 0,
     };
-    let expert = match row.text("clean_expert_parallel") {
-        Some(text) => text == "true",
-        None => row.count(&format!("{side}moe_ep_size"))?.unwrap_or(1) > 1,
-    };
+    let expert = expert_parallel(row, side)?;
     let layout = whole(layout, expert, named.model.blocks.iter().any(|block| block.moe().is_some()));
     let shortened = row.number("clean_length_factor")?.unwrap_or(1.0);
     let needed = |column: &str| row.number(column)?.ok_or_else(|| Unusable(format!("{column} is missing")));
@@ -50,7 +47,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     let (input, output) = (asked_in * shortened, asked_out * shortened);
     let total = needed("concurrency")?;
     let concurrency = row.number("clean_engine_concurrency")?.unwrap_or(total);
-    let rounds = row.number("prompt_rounds")?.filter(|rounds| *rounds > 0.0).unwrap_or(WAVES);
+    let rounds = row.number("prompt_rounds")?.unwrap_or(WAVES);
     let fixed_length = !(DRAWN.contains(&asked_in) && DRAWN.contains(&asked_out));
     let version = row.text("source").and_then(|source| version_after(&engine, source));
     named.run_by((&engine, version), catalog)?;
@@ -88,7 +85,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     let cold = row.text("clean_flags") == Some(super::COLD);
     let mut measured = Vec::new();
     for (quantity, column) in [(Quantity::Tpot, "silicon_tpot_ms"), (Quantity::Ttft, "silicon_ttft_ms")] {
-        if let Some(value) = row.number(column)?.filter(|value| *value > 0.0) {
+        if let Some(value) = row.number(column)? {
             measured.push(Measured { quantity, column, value, scale: 1e3 });
         }
     }
@@ -126,9 +123,24 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     })
 }
 
+/// Whether experts are split over ranks: as the cleaned column says, or the degree of the engine's own.
+fn expert_parallel(row: &Row, side: &str) -> Result<bool, Unusable> {
+    match row.text("clean_expert_parallel") {
+        Some("true") => Ok(true),
+        Some("false") => Ok(false),
+        Some(other) => Err(Unusable(format!("clean_expert_parallel is \"{other}\", neither true nor false"))),
+        None => Ok(row.count(&format!("{side}moe_ep_size"))?.unwrap_or(1) > 1),
+    }
+}
+
 /// The layer that drafts where a row says how many tokens, and which shares of them are accepted.
 fn draft(row: &Row, model: &Model) -> Result<Option<Draft>, Unusable> {
-    let Some(drafted) = row.count("drafted_tokens")? else { return Ok(None) };
+    let Some(drafted) = row.count("drafted_tokens")? else {
+        return match row.text("acceptance") {
+            None => Ok(None),
+            Some(_) => Err(Unusable("acceptance says of how many tokens, and drafted_tokens is missing".to_owned())),
+        };
+    };
     let shares = row.needed("acceptance")?.split_whitespace().map(|share| share.parse().ok().and_then(Fraction::new));
     let shares: Option<Vec<Fraction>> = shares.collect();
     let acceptance = shares

@@ -59,6 +59,16 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         None => None,
     };
     let value = needed("value")?;
+    let spread = Spread::from(layout);
+    let scale = match row.needed("unit")? {
+        "output tok/s (all GPUs)" => 1.0,
+        "output tok/s/GPU" => spread.accelerators().recip(),
+        other => {
+            return Err(Unusable(format!(
+                "no unit \"{other}\" is known: \"output tok/s (all GPUs)\", or \"output tok/s/GPU\""
+            )));
+        }
+    };
     Ok(Setup {
         draft: None,
         links: named.links(),
@@ -71,7 +81,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
         polls: None,
         table: Some(engine_text.split(" (").next().unwrap_or(engine_text).to_owned()),
         engine,
-        spread: Spread::from(layout),
+        spread,
         room,
         asked: Asked::Endless {
             request: Request { input, cached: 0.0, output, beyond: 0.0, spread: 0.0 },
@@ -80,7 +90,7 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
             benchmark,
         },
         counted_output: output,
-        measured: vec![Measured { quantity: Quantity::Throughput, column: "value", value, scale: 1.0 }],
+        measured: vec![Measured { quantity: Quantity::Throughput, column: "value", value, scale }],
         filled,
         source: row.text("source").unwrap_or_default().to_owned(),
         cold: false,
@@ -103,6 +113,9 @@ fn parse(text: &str) -> Result<ServingLayout, Unusable> {
         let (axis, degree) = word.split_at(digits);
         let unknown = || Unusable(format!("no layout is known by \"{text}\""));
         let degree: u32 = degree.parse().map_err(|_| unknown())?;
+        if degree == 0 {
+            return Err(Unusable(format!("parallelism is \"{text}\", and a degree is 1 at least")));
+        }
         match axis {
             "TP" => layout.tensor = degree,
             "PP" => layout.pipeline = degree,
@@ -126,5 +139,8 @@ mod tests {
         assert_eq!(of("TP1,PP4"), ServingLayout { pipeline: 4, ..single });
         assert_eq!(of("attn-DP8 EP8"), ServingLayout { attention_data: 8, expert: 8, ..single });
         assert!(parse("see bench config").is_err());
+        for none in ["TP0", "TP8 EP0", "TP1 PP0", "attn-DP0"] {
+            assert_eq!(parse(none), Err(Unusable(format!("parallelism is \"{none}\", and a degree is 1 at least"))));
+        }
     }
 }
