@@ -64,6 +64,20 @@ fn the_first_token_is_the_answer_in_all_modes() {
 }
 
 #[test]
+fn limits_between_tokens_that_nothing_can_miss_are_told() {
+    let told = |settings: &[&str]| {
+        let (code, json, stderr) = eval(&[settings, &["serving.arrivals={ concurrency = 16 }"]].concat());
+        assert_eq!(code, 0, "{stderr}");
+        json["notes"].as_array().unwrap().iter().any(|note| {
+            note.as_str().unwrap().contains("`serving.limits.tpot`, `serving.limits.tpot_p95` can be missed by nothing")
+        })
+    };
+    let limits = "serving.limits={ tpot = \"1 ms\", tpot_p95 = \"2 ms\" }";
+    assert!(told(&[ONE, limits]) && !told(&[ONE, "serving.limits={ ttft = \"60 s\" }"]));
+    assert!(!told(&["serving.output_tokens=8", "serving.limits={ tpot = \"60 s\" }"]));
+}
+
+#[test]
 fn a_trace_of_such_answers_has_no_decode_either() {
     let rows = trace((0..400).map(|row| (f64::from(row) * 0.013, 2_048.0, 1.0)));
     for replay in ["", ", replay = true"] {

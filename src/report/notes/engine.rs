@@ -3,12 +3,25 @@
 use crate::evaluate::{BatchBound, Evaluation};
 use crate::scenario::SharedBy;
 
-/// Answers that have no time between tokens.
+/// Answers that have no time between tokens, and limits of it that nothing can miss.
 pub(super) fn answered_by_prefill(evaluation: &Evaluation) -> Option<String> {
-    let request = evaluation.serving?.request;
-    (!request.decodes()).then(|| {
-        "Answers are of one token, which the prefill makes: nothing is ever in decode, there is no time between tokens, and all that is paid is for prompts.".to_owned()
-    })
+    let (serving, point) = (evaluation.scenario.serving.as_ref()?, evaluation.serving?);
+    if point.request.decodes() {
+        return None;
+    }
+    let limits = serving.limits.named().into_iter().filter(|(key, limit)| key.starts_with("tpot") && limit.is_some());
+    let keys: Vec<String> = limits.map(|(key, _)| format!("`{}.{key}`", serving.table_of_limit(key))).collect();
+    let bounded = if keys.is_empty() {
+        String::new()
+    } else {
+        format!(
+            " So {} can be missed by nothing; `serving.limits.ttft` and `e2e_p95` bound such answers.",
+            keys.join(", ")
+        )
+    };
+    Some(format!(
+        "Answers are of one token, which the prefill makes: nothing is ever in decode, there is no time between tokens, and all that is paid is for prompts.{bounded}"
+    ))
 }
 
 /// A vocabulary that is padded for its tables to split.
