@@ -65,26 +65,25 @@ impl Replica<'_> {
         filled: &Filled,
         scratch: &mut Scratch,
     ) -> Result<(SteadyState, Latencies), Overload> {
-        let Filled { room, most, beside_chunks, turns, prefills: together, alone: prefill, .. } = *filled;
+        let Filled { room, most, prefills: together, alone: prefill, .. } = *filled;
         let served = scratch.over_prompts(|timed| timed.served);
         let least = served.mean;
         // Prefills of the others hold a token up, and none of its own.
-        let shared = |number: f64| {
+        let evenly = |number: f64| {
             let number = number.clamp(LEAST, room.requests);
             self.token_time(request, number, &together, (1.0 - number.recip()).max(0.0))
         };
+        let chunk = served.mean / self.shared_with(request).max(1.0);
+        // Chunks that follow each other.
+        let shared = |number: f64| {
+            let token = evenly(number);
+            TokenTime { stall: token.stall * self.followed(request, rate, chunk, &token), ..token }
+        };
         let of_batch = |number: f64| shared(number).total();
-        let ends = |batch: f64| self.ends(request, batch, &shared(batch), &together);
+        let ends = |batch: f64| self.ends(request, batch, &evenly(batch), &together);
         let prefill_binds = most.over(least) > 1.0 || !request.decodes();
-        if rate >= turns && turns < most {
-            return Err(Overload { most: turns, short: Short::Adapters, by_places: 0.0 });
-        }
-        if rate >= most {
-            let prefill = prefill_binds || beside_chunks < room.requests;
-            let token = |batch: f64| self.token_time(request, batch, &together, 1.0).total() / batch;
-            let places = if prefill { Places::NO_USE } else { Places::of(room, token) };
-            let short = if prefill { Short::Prefill } else { places.short(filled.prefilling) };
-            return Err(Overload { most, short, by_places: places.gain() });
+        if let Some(overload) = self.overload(request, rate, filled, prefill_binds) {
+            return Err(overload);
         }
         // Tokens wait for a part of prefills only: the engine goes on with them meanwhile, so that prompts keep it for less.
         let at_most = SECOND * (1.0 / most.over(SECOND));
@@ -173,6 +172,21 @@ impl Replica<'_> {
         let state = state(&token, queue);
         let latencies = distribution(coming, &state, &sources, scratch);
         Ok((state, latencies))
+    }
+
+    /// What runs out at a rate that is more than an engine serves.
+    fn overload(&self, request: &Request, rate: RequestRate, filled: &Filled, prefill_binds: bool) -> Option<Overload> {
+        let Filled { room, most, beside_chunks, turns, prefills: ref together, .. } = *filled;
+        if rate >= turns && turns < most {
+            return Some(Overload { most: turns, short: Short::Adapters, by_places: 0.0 });
+        }
+        (rate >= most).then(|| {
+            let prefill = prefill_binds || beside_chunks < room.requests;
+            let token = |batch: f64| self.token_time(request, batch, together, 1.0).total() / batch;
+            let places = if prefill { Places::NO_USE } else { Places::of(room, token) };
+            let short = if prefill { Short::Prefill } else { places.short(filled.prefilling) };
+            Overload { most, short, by_places: places.gain() }
+        })
     }
 }
 
