@@ -12,7 +12,7 @@ use clusterplan::diagnostics::{Sink, Sources, render};
 use clusterplan::document::Node;
 use clusterplan::evaluate::{Evaluation, evaluate};
 use clusterplan::load;
-use clusterplan::report::{Derivation, METRICS, Unit, Value, derivation, evaluation_json, metric};
+use clusterplan::report::{Derivation, METRICS, Unit, Value, derivation, evaluation_json, is_sum, metric};
 use clusterplan::scenario::{Scenario, ScenarioFile};
 use figures::is_conditional;
 
@@ -74,12 +74,15 @@ fn in_catalog(documents: &load::CatalogDocuments, input: &str) -> bool {
 }
 
 #[test]
-fn inputs_are_figures_or_keys_of_the_scenario_or_fields_of_the_catalog() {
+fn inputs_are_figures_or_sums_or_keys_of_the_scenario_or_fields_of_the_catalog() {
     let documents = load::catalog_documents(&[], &mut Sources::default(), &Sink::default());
     let keys = ScenarioFile::shape().paths();
     for figure in METRICS {
         for input in figure.inputs {
-            let known = metric(input).is_some() || keys.iter().any(|key| key == input) || in_catalog(&documents, input);
+            let known = metric(input).is_some()
+                || is_sum(input)
+                || keys.iter().any(|key| key == input)
+                || in_catalog(&documents, input);
             assert!(known, "`{input}`, an input of {}, is nowhere", figure.key);
         }
     }

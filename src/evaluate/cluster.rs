@@ -1,6 +1,8 @@
 //! The cluster as it is built: nodes, topology, counted parts with power and price, racks, facility, cost lines.
 
 use super::Infeasible;
+use super::bought::{NodesBought, spare_nodes, taking_in};
+use super::drawn::{self, PowerLine, loads};
 use super::network::{Occupancy, fibre, network_of};
 use super::parts::{PartLine, count_of, parts, racked};
 use super::side::{Devices, SideBill, side_bills};
@@ -12,7 +14,7 @@ use crate::provenance::Basis;
 use crate::scenario::{Cluster, Finance, NodeGroup};
 use crate::tco::{self, CostBreakdown, Drivers, PartCost};
 use crate::topology::{PartKind, Topology};
-use crate::units::{Fraction, Usd, Watts, to_integer};
+use crate::units::{Usd, Watts};
 
 /// Everything about a cluster that no layout changes.
 #[derive(Clone, Debug)]
@@ -43,31 +45,6 @@ pub struct BuiltCluster {
     pub(super) tiers: usize,
     /// Whether nodes of prefill's own are of the kind that all others are of.
     pub(super) of_one_kind: bool,
-}
-
-/// Nodes of a kind, as they are bought.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NodesBought {
-    /// Nodes at work.
-    pub at_work: u32,
-    /// Nodes that stand by.
-    pub spare: u32,
-    /// Accelerators at work in each of the first.
-    pub each: u32,
-    /// Accelerators of each.
-    pub per_node: u32,
-}
-
-impl NodesBought {
-    /// All of them.
-    pub const fn all(&self) -> u32 {
-        self.at_work + self.spare
-    }
-
-    /// Accelerators of all of them.
-    pub fn accelerators(&self) -> u64 {
-        u64::from(self.all()) * u64::from(self.per_node)
-    }
 }
 
 impl BuiltCluster {
@@ -132,8 +109,7 @@ impl BuiltCluster {
         };
         let side = side_bills(&cluster.networks, &devices, &cluster.prices, cluster.fabric_spares, racks_with)?;
         let racks = racks_with(&side)?;
-        let all: Vec<&PartLine> = parts.iter().chain(side.iter().flat_map(|network| &network.parts)).collect();
-        let loads = loads(cluster, &kinds, &all, finance);
+        let loads = loads(cluster, &kinds, (&parts, &side), finance);
         let facility = Facility::new(&loads, &cluster.site);
         let capacity = capacity(cluster, (nodes, accelerators), &facility)?;
         let drivers = Drivers {
@@ -201,6 +177,21 @@ impl BuiltCluster {
         self.parts.iter().map(PartLine::draw).sum()
     }
 
+    /// What draws power, by name; of the cluster that this is built of.
+    pub fn power_lines(&self, cluster: &Cluster, finance: &Finance) -> Vec<PowerLine> {
+        drawn::lines(cluster, &self.kinds, (&self.parts, &self.side), finance)
+    }
+
+    /// What the fabric's own parts draw in use, network cards among them.
+    pub fn fabric_power_lines(&self, cluster: &Cluster) -> Vec<PowerLine> {
+        drawn::lines_of_fabric(cluster, &self.parts)
+    }
+
+    /// The same of the networks beside it.
+    pub fn side_power_lines(&self, cluster: &Cluster) -> Vec<PowerLine> {
+        drawn::lines_beside(cluster, &self.side)
+    }
+
     /// Price of the fabric's parts, spares among them.
     pub fn fabric_capex(&self) -> Usd {
         self.parts.iter().map(PartLine::price).sum()
@@ -215,16 +206,6 @@ impl BuiltCluster {
     pub fn side_capex(&self) -> Usd {
         self.side.iter().map(SideBill::price).sum()
     }
-}
-
-/// Nodes that stand by for so many.
-fn spare_nodes(nodes: u32, share: Fraction) -> u32 {
-    to_integer((f64::from(nodes) * share.get()).ceil())
-}
-
-/// Nodes that take prompts in, which memory tiers are bought for: those of prefill, where it has its own.
-fn taking_in(kinds: &[NodesBought]) -> NodesBought {
-    kinds.last().copied().unwrap_or_default()
 }
 
 /// What the power budget holds of such nodes, of several kinds in the same proportion, each with its part of this cluster's
@@ -267,33 +248,6 @@ fn cluster_racks(cluster: &Cluster, kinds: &[NodesBought], parts: &[&PartLine]) 
     Ok(racks(&own, cluster.site.rack)? + shared_racks(&shared, cluster.site.rack)?)
 }
 
-/// What draws power. A switch's maximum includes its modules, so theirs counts on average only.
-fn loads(cluster: &Cluster, kinds: &[NodesBought], parts: &[&PartLine], finance: &Finance) -> Vec<Load> {
-    // Whoever reads a node checks that the cards' power is a part of the node's.
-    let power = |node: &Node| {
-        let nics = f64::from(node.nic_slots.count) * cluster.fabric.nic.power;
-        node.max_power - node.nic_slots.included_power + nics
-    };
-    let nodes = |count: fn(&NodesBought) -> u32, used: Fraction| {
-        let of = move |(group, bought): (NodeGroup<'_>, &NodesBought)| {
-            Load::nodes(count(bought).into(), power(group.node), &cluster.power, used)
-        };
-        cluster.kinds_of_nodes().zip(kinds).map(of)
-    };
-    let mut loads: Vec<Load> = nodes(|bought| bought.at_work, finance.utilisation)
-        .chain(nodes(|bought| bought.spare, Fraction::ZERO))
-        .chain([Load::constant(u64::from(cluster.storage_units), cluster.storage.power)])
-        .chain(tiers::loads(cluster, taking_in(kinds).all()))
-        .collect();
-    // Network cards are part of the nodes' power.
-    loads.extend(parts.iter().filter(|part| part.kind != PartKind::Nic).map(|part| Load {
-        count: part.count,
-        maximum: part.maximum,
-        average: part.power,
-    }));
-    loads
-}
-
 /// What costs follow from.
 fn cost_inputs<'a>(
     cluster: &'a Cluster,
@@ -330,8 +284,8 @@ fn part_costs(cluster: &Cluster, kinds: &[NodesBought], fabric: &[PartLine], sid
         .map(|((NodeGroup { node, .. }, bought), what)| whole(what, Driver::Node, bought.all().into(), &node.id))
         .collect();
     lines.push(whole("Storage units", Driver::Cluster, u64::from(cluster.storage_units), &cluster.storage.id));
-    let bought = |what: &str, per: Driver, part: &PartLine| PartCost {
-        name: PartCost::called(what, &part.id),
+    let bought = |name: String, per: Driver, part: &PartLine| PartCost {
+        name,
         per,
         count: part.bought(),
         unit_price: part.unit_price,
@@ -339,20 +293,17 @@ fn part_costs(cluster: &Cluster, kinds: &[NodesBought], fabric: &[PartLine], sid
     };
     lines.extend(tiers::costs(cluster, taking_in(kinds).all()));
     lines.extend(fabric.iter().map(|part| {
-        let (what, per) = match part.kind {
-            PartKind::Nic => ("Network cards", Driver::Nic),
-            PartKind::Switch => ("Switches", Driver::Switch),
-            PartKind::Optic => ("Optical modules", Driver::Optic),
-            PartKind::Cable => ("Cables", Driver::Cable),
-            PartKind::ManagerServer => ("Fabric managers", Driver::Cluster),
+        let per = match part.kind {
+            PartKind::Nic => Driver::Nic,
+            PartKind::Switch => Driver::Switch,
+            PartKind::Optic => Driver::Optic,
+            PartKind::Cable => Driver::Cable,
+            PartKind::ManagerServer => Driver::Cluster,
         };
-        bought(&format!("{what}, {}", part.tier.word()), per, part)
+        bought(part.called(), per, part)
     }));
     for network in side {
-        lines.extend(network.parts.iter().map(|part| {
-            let place = format!("{} network, {}", network.title(), part.tier.word());
-            bought(&place, Driver::Cluster, part)
-        }));
+        lines.extend(network.parts.iter().map(|part| bought(network.called(part), Driver::Cluster, part)));
     }
     lines
 }

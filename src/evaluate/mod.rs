@@ -5,9 +5,11 @@
 
 mod agents;
 mod bases;
+mod bought;
 mod cliffs;
 mod cluster;
 mod day_shares;
+mod drawn;
 mod evaluation;
 mod failures;
 mod footprint;
@@ -30,7 +32,9 @@ mod token_costs;
 
 pub use agents::AgentsPoint;
 pub use bases::{Bases, Evidence, Input};
-pub use cluster::{BuiltCluster, NodesBought};
+pub use bought::NodesBought;
+pub use cluster::BuiltCluster;
+pub use drawn::PowerLine;
 pub use evaluation::{Evaluation, FabricCounts, evaluate};
 pub use failures::Failures;
 pub use footprint::{ByToken, Footprint};

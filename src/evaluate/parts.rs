@@ -4,6 +4,7 @@ use crate::catalog::{Cable, Entry, Optic, PriceBook};
 use crate::facility::Racked;
 use crate::provenance::Basis;
 use crate::scenario::{BoundFabric, LinkParts, SiteChoice};
+use crate::tco::PartCost;
 use crate::topology::{self, ByTier, Carrier, Part, PartKind, PartNames, Sites, Tier, Topology};
 use crate::units::{Fraction, Usd, Watts, to_integer};
 
@@ -35,6 +36,18 @@ pub struct PartLine {
 }
 
 impl PartLine {
+    /// What the fabric's parts of its kind, tier and model are called in cost lines.
+    pub fn called(&self) -> String {
+        let what = match self.kind {
+            PartKind::Nic => "Network cards",
+            PartKind::Switch => "Switches",
+            PartKind::Optic => "Optical modules",
+            PartKind::Cable => "Cables",
+            PartKind::ManagerServer => "Fabric managers",
+        };
+        PartCost::called(&format!("{what}, {}", self.tier.word()), &self.id)
+    }
+
     /// All that are bought.
     pub const fn bought(&self) -> u64 {
         self.count + self.spares

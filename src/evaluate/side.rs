@@ -5,6 +5,7 @@ use super::parts::{PartLine, add_spares, bare_line, with_cable, with_optic};
 use crate::catalog::side_network::{Purpose, SideNetwork};
 use crate::catalog::{PriceBook, Storage};
 use crate::scenario::{BoundSideNetwork, LinkParts};
+use crate::tco::PartCost;
 use crate::topology::{PartKind, SideSpec, SideTree, SwitchLoad, Tier};
 use crate::units::{Fraction, Usd, Watts, to_integer};
 
@@ -58,6 +59,11 @@ impl SideBill {
             Purpose::InBand => "In-band",
             Purpose::OutOfBand => "Out-of-band",
         }
+    }
+
+    /// What a part of it is called in cost lines.
+    pub fn called(&self, part: &PartLine) -> String {
+        PartCost::called(&format!("{} network, {}", self.title(), part.tier.word()), &part.id)
     }
 
     /// Ports of leaves that nothing is plugged into.

@@ -66,7 +66,7 @@ pub(super) fn costs(cluster: &Cluster, nodes: u32) -> impl Iterator<Item = PartC
     units(cluster, nodes).filter_map(move |(tier, unit, count)| {
         let price = cluster.prices.price(&unit.id)?;
         Some(PartCost {
-            name: PartCost::called(&format!("Memory tier, {}", tier.entry.id), &unit.id),
+            name: called(tier, unit),
             per: Driver::Cluster,
             count,
             unit_price: price.usd.value,
@@ -81,9 +81,14 @@ pub(super) fn servers(cluster: &Cluster, nodes: u32) -> (u64, u64) {
     ports.fold((0, 0), |(servers, ports), (count, each)| (servers + count, ports + count * u64::from(each)))
 }
 
+/// What units of a tier are called in cost lines.
+pub(super) fn called(tier: &BoundTier, unit: &Entry<Component>) -> String {
+    PartCost::called(&format!("Memory tier, {}", tier.entry.id), &unit.id)
+}
+
 /// What they draw; they are on whatever is read of them.
-pub(super) fn loads(cluster: &Cluster, nodes: u32) -> impl Iterator<Item = Load> {
-    units(cluster, nodes).filter_map(|(_, unit, count)| Some(Load::constant(count, unit.power?)))
+pub(super) fn loads(cluster: &Cluster, nodes: u32) -> impl Iterator<Item = (&BoundTier, &Entry<Component>, Load)> {
+    units(cluster, nodes).filter_map(|(tier, unit, count)| Some((tier, unit, Load::constant(count, unit.power?))))
 }
 
 /// Those that stand in racks by themselves; modules, cards and drives go into the nodes.

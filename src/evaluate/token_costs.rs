@@ -1,7 +1,6 @@
 //! What a million tokens cost.
 
 use super::{Evaluation, ServingPoint};
-use crate::catalog::pricebook::Driver;
 use crate::scenario::{Cluster, PrefillNodes};
 use crate::tco::{TokenPrices, TokenSales};
 use crate::units::{Joules, RequestRate, Seconds, Tokens, Usd, UsdPerHour, UsdPerToken};
@@ -122,7 +121,7 @@ impl Evaluation {
     /// Share of a year's cost that is paid by the kilowatt or the kilowatt-hour.
     fn power_share(&self) -> f64 {
         let costs = &self.built.costs;
-        let of_power = costs.lines.iter().filter(|line| matches!(line.per, Driver::Kw | Driver::Kwh));
+        let of_power = costs.lines.iter().filter(|line| line.is_of_power());
         of_power.map(|line| line.annualised).sum::<Usd>() / costs.annualised
     }
 

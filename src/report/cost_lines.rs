@@ -31,7 +31,7 @@ pub(super) fn lines(evaluation: &Evaluation) -> Grid {
 }
 
 /// How many of its driver a line has.
-fn quantity(quantity: f64) -> String {
+pub(super) fn quantity(quantity: f64) -> String {
     if quantity >= 1e3 { grouped(to_integer(quantity.round())) } else { significant(quantity, 4) }
 }
 
@@ -44,7 +44,7 @@ const fn paid(line: &CostLine) -> &'static str {
 }
 
 /// The life of what is bought, or the growth of what recurs.
-fn over(line: &CostLine) -> String {
+pub(super) fn over(line: &CostLine) -> String {
     match line.spending {
         Spending::Capex { life } => life.to_string(),
         Spending::Opex { escalation } if escalation.get() > 0.0 => {

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json};
 
+use super::evaluation::is_nothing;
 use super::figure::Metric;
+use super::itemised::{Item, items};
 use super::metrics::metric;
 use super::page::{Block, Grid, Page, Section};
 use super::settings::{Origin, Setting, settings};
@@ -16,16 +18,16 @@ use crate::scenario::NodeGroup;
 /// Figures of the catalog that a leaf names, at most; the rest is counted.
 const MOST: usize = 16;
 
-/// A figure, a key of the scenario or a field of the catalog, and what it is computed from.
+/// A figure, an item of a sum, a key of the scenario or a field of the catalog, and what it is computed from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Derivation {
-    /// Key of the figure or of the scenario, or `id.field` of the catalog.
+    /// Key of the figure or of the scenario, the name of an item, or `id.field` of the catalog.
     pub key: String,
-    /// A few words for it; none of keys and fields.
+    /// A few words for it; none of items, keys and fields.
     pub label: &'static str,
     /// The value for people.
     pub text: String,
-    /// The value in the unit that the key names; none of keys and fields.
+    /// The value in the unit that the key names, of an item in that of its sum; none of keys and fields.
     pub value: Option<f64>,
     /// The formula in words, or where the value comes from.
     pub origin: String,
@@ -87,6 +89,9 @@ impl Tree<'_> {
         if let Some(of) = metric(key) {
             return self.figure(of, depth).into_iter().collect();
         }
+        if let Some(items) = items(key, self.evaluation) {
+            return items.into_iter().map(|item| self.item(item, depth)).collect();
+        }
         let folder =
             Catalog::FOLDERS.iter().find(|folder| key.strip_prefix(**folder).is_some_and(|rest| rest.starts_with('.')));
         let found = match folder {
@@ -94,6 +99,30 @@ impl Tree<'_> {
             None => self.keys(key),
         };
         if found.is_empty() && !self.is_of_others(key) { vec![absent(key)] } else { found }
+    }
+
+    /// An item of a sum, what its count hangs on, and what stands behind the amount of one.
+    fn item(&mut self, item: Item, depth: usize) -> Derivation {
+        let mut inputs = Vec::new();
+        if depth > 0 {
+            let records = self.catalog.records();
+            for (folder, id, field) in &item.fields {
+                let record = records.iter().find(|record| record.folder == *folder && record.id == id);
+                let figures = record.into_iter().flat_map(|record| record.figures(&self.rates));
+                inputs.extend(figures.filter(|figure| figure.field == *field).map(|figure| known(id, figure)));
+            }
+            let none = |input: &str| metric(input).and_then(|of| of.value(self.evaluation)).is_some_and(is_nothing);
+            let counts = item.inputs.into_iter().filter(|input| !none(input)).collect::<Vec<_>>();
+            inputs.extend(counts.into_iter().flat_map(|input| self.input(input, depth - 1)));
+        }
+        Derivation {
+            key: item.name,
+            text: item.text,
+            value: Some(item.value),
+            origin: item.origin,
+            inputs,
+            ..Derivation::default()
+        }
     }
 
     /// Whether limits are kept or not whatever a latency is, because it has none.

@@ -127,6 +127,20 @@ impl CostLine {
         (self.rests == Rests::Price).then_some(id)
     }
 
+    /// Whether it is paid by power or energy.
+    pub fn is_of_power(&self) -> bool {
+        matches!(self.per, Driver::Kw | Driver::Kwh)
+    }
+
+    /// What it comes to over a horizon: again whenever a life ends within it, and every year's opex; not discounted.
+    pub fn paid_over(&self, horizon: Seconds) -> Usd {
+        let times = match self.spending {
+            Spending::Capex { life } => purchases(horizon, life),
+            Spending::Opex { escalation } => present_value_factor(Fraction::ZERO, escalation, years(horizon)),
+        };
+        self.amount * times
+    }
+
     /// Whether it pays for the building.
     pub fn is_building(&self) -> bool {
         self.rests == Rests::Site(BUILDING_COST)
@@ -215,14 +229,15 @@ impl CostBreakdown {
 fn total(lines: Vec<CostLine>, finance: &Finance) -> CostBreakdown {
     let (mut capex, mut bought, mut opex_per_year, mut running) = (Usd::ZERO, Usd::ZERO, Usd::ZERO, Usd::ZERO);
     for line in &lines {
+        let paid = line.paid_over(finance.horizon);
         match line.spending {
-            Spending::Capex { life } => {
+            Spending::Capex { .. } => {
                 capex += line.amount;
-                bought += line.amount * purchases(finance.horizon, life);
+                bought += paid;
             }
-            Spending::Opex { escalation } => {
+            Spending::Opex { .. } => {
                 opex_per_year += line.amount;
-                running += line.amount * present_value_factor(Fraction::ZERO, escalation, years(finance.horizon));
+                running += paid;
             }
         }
     }

@@ -7,19 +7,18 @@ use crate::units::{Tokens, Usd, UsdPerToken};
 figures! {
     Cost:
     "cost.capex_usd": Usd, "Capex", "Paid at the beginning, all lines.";
-        "sum of the capex lines" from ["fabric.capex_usd", "prices.price", "prices.line"] => |e| e.built.costs.capex;
+        "sum of the capex lines" from ["lines.capex"] => |e| e.built.costs.capex;
     "cost.opex_per_year_usd": Usd, "Opex a year", "Paid in the first year, all lines.";
-        "sum of the opex lines" from ["prices.line", "sites.electricity", "facility.energy_kwh_per_year", "facility.it_kw"]
-        => |e| e.built.costs.opex_per_year;
+        "sum of the opex lines" from ["lines.opex"] => |e| e.built.costs.opex_per_year;
     "cost.annualised_per_year_usd": Usd, "Annualised", "The constant yearly payment that is worth as much as all lines.";
         "sum over lines of capex x capital recovery factor of its life, and level opex"
-        from ["cost.capex_usd", "cost.opex_per_year_usd", "finance.cost_of_capital", "finance.accelerator_life", "finance.horizon"]
+        from ["lines.annualised", "finance.cost_of_capital", "finance.accelerator_life", "finance.horizon"]
         => |e| e.built.costs.annualised;
     "cost.memory_tiers_usd": Usd, "Memory tiers", "Bought to keep prefixes, beside what the nodes have: part of capex.";
-        "bytes a GPU beyond the node's own / bytes of a unit, in whole units at each GPU (drives), in each host (modules, cards) or altogether (servers), x its price" from ["serving.cache.tiers", "memory_tiers.unit", "memory_tiers.places", "cluster.prices"]
+        "bytes a GPU beyond the node's own / bytes of a unit, in whole units at each GPU (drives), in each host (modules, cards) or altogether (servers), x its price" from ["lines.memory_tiers", "serving.cache.tiers", "memory_tiers.places"]
         => |e| { e.serving?.caching?; e.built.memory_tier_capex(&e.scenario.cluster) };
     "cost.total_usd": Usd, "Paid over the horizon", "Capex, again whenever a life ends within the horizon, and every year's opex; not discounted, without interest and without resale.";
-        "capex of each life begun within the horizon + opex of every year of it" from ["cost.capex_usd", "cost.opex_per_year_usd", "finance.horizon", "finance.accelerator_life"]
+        "capex of each life begun within the horizon + opex of every year of it" from ["lines.horizon", "finance.horizon", "finance.accelerator_life"]
         => |e| e.built.costs.total;
     "cost.usd_per_gpu_hour": UsdPerHour, "A GPU for an hour, owned", "Owning one GPU for an hour of calendar time, spares counted as owned.";
         "annualised / GPUs bought / 8,760 h" from ["cost.annualised_per_year_usd", "cluster.accelerators", "cluster.spares"]
@@ -85,7 +84,7 @@ figures! {
         "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "serving.time_share.idle_ratio", "serving.output_tokens_per_s_per_gpu"]
         => |e| e.cost_elements()?.waiting;
     "cost.usd_per_mtok_output_power": Usd, "  of all these, power", "Electricity, and the building or colocation that is paid by the kilowatt.";
-        "the elements together x share of a year's cost that is paid by the kilowatt or kilowatt-hour" from ["cost.usd_per_mtok_output_weights", "cost.annualised_per_year_usd", "sites.electricity", "sites.colocation"]
+        "the elements together x share of a year's cost that is paid by the kilowatt or kilowatt-hour" from ["cost.usd_per_mtok_output_with_prompts", "lines.annualised_power", "cost.annualised_per_year_usd"]
         => |e| e.cost_elements()?.power;
     "cost.energy_per_mtok_output_kwh": KilowattHours, "Energy of a million tokens of answers, with prompts", "What the facility takes while they are made, for their prompts too; its price is in the costs above. Of answers alone: `facility.energy_kwh_per_mtok_output`.";
         "energy of a million tokens, all alike x tokens of prompts and answers / answers'" from ["facility.energy_kwh_per_mtok_blended", "serving.input_tokens", "serving.output_tokens"]

@@ -33,10 +33,10 @@ figures! {
         "links of all tiers" from ["fabric.leaf_switches_count", "fabric.spine_switches_count", "fabric.core_switches_count"]
         => |e| e.fabric().cables;
     "fabric.power_w": Watts, "Power in use", "Network cards, switches, modules and cables at their typical power.";
-        "sum over parts of count x power of one" from ["nics.power", "switches.power_typical", "optics.power"]
+        "sum over parts of count x power of one" from ["parts.fabric_power"]
         => |e| e.built.fabric_power();
     "fabric.capex_usd": Usd, "Price of all parts", "Network cards, switches, modules, cables and fabric managers, spares among them.";
-        "sum over parts of (count + spares) x price of one" from ["prices.price", "cluster.fabric_spares"] => |e| e.built.fabric_capex();
+        "sum over parts of (count + spares) x price of one" from ["parts.fabric_price", "cluster.fabric_spares"] => |e| e.built.fabric_capex();
     "fabric.capex_usd_per_gpu": Usd, "  a GPU at work", "The price of all parts, over the accelerators at work.";
         "price of all parts / accelerators at work" from ["fabric.capex_usd", "cluster.accelerators"]
         => |e| e.built.fabric_capex() / f64::from(e.scenario.cluster.accelerators);
@@ -44,9 +44,9 @@ figures! {
         "price of all parts / capex" from ["fabric.capex_usd", "cost.capex_usd"]
         => |e| e.built.fabric_capex() / e.built.costs.capex;
     "fabric.side_networks_power_w": Watts, "Power beside it", "Storage and management networks: switches, modules and cables at their typical power.";
-        "sum over parts of count x power of one" from ["cluster.networks", "switches.power_typical", "optics.power"]
+        "sum over parts of count x power of one" from ["parts.side_power", "cluster.networks"]
         => |e| e.built.side_power();
     "fabric.side_networks_capex_usd": Usd, "Price beside it", "Storage and management networks: switches, modules and cables, spares among them.";
-        "sum over parts of (count + spares) x price of one" from ["cluster.networks", "prices.price", "cluster.fabric_spares"]
+        "sum over parts of (count + spares) x price of one" from ["parts.side_price", "cluster.networks", "cluster.fabric_spares"]
         => |e| e.built.side_capex();
 }

@@ -3,7 +3,7 @@
 figures! {
     Facility:
     "facility.it_kw": Kilowatts, "IT power, provisioned", "All parts at their maximum: it sizes rent, racks and the grid connection.";
-        "sum over parts of count x maximum power" from ["nodes.max_power", "switches.power_max", "nics.power", "storage.power"]
+        "sum over parts of count x maximum power" from ["loads.maximum"]
         => |e| e.built.facility.provisioned_it;
     "facility.total_kw": Kilowatts, "Facility power, provisioned", "With cooling and losses.";
         "IT power x PUE" from ["facility.it_kw", "sites.pue"] => |e| e.built.facility.provisioned_total;
@@ -17,7 +17,7 @@ figures! {
         "nodes that the budget holds x GPUs of a node" from ["facility.budget_nodes_count", "nodes.accelerators"]
         => |e| e.built.capacity?.accelerators;
     "facility.average_it_kw": Kilowatts, "IT power, average", "Over a year: nodes in jobs for the share of hours used, idle for the rest.";
-        "sum over parts of count x average power" from ["nodes.max_power", "power.idle", "power.busy", "finance.utilisation", "fabric.power_w"]
+        "sum over parts of count x average power" from ["loads.average", "power.idle", "power.busy", "finance.utilisation"]
         => |e| e.built.facility.average_it;
     "facility.average_total_kw": Kilowatts, "Facility power, average", "With cooling and losses.";
         "average IT power x PUE" from ["facility.average_it_kw", "sites.pue"] => |e| e.built.facility.average_total;

@@ -1,0 +1,111 @@
+//! What `explain` tells: parts with their amounts, that add up to the figure, and nothing that it is not made of.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as its tests do")]
+
+mod program;
+
+use std::collections::BTreeSet;
+
+use program::{LLAMA, run};
+use serde_json::Value as Json;
+
+/// Two pools, on two nodes.
+const POOLS: &str = "scenarios/serve-deepseek-v3-day.toml";
+
+fn json(arguments: &[&str]) -> Json {
+    let answer = run(&[arguments, &["--format", "json"]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    serde_json::from_str(&answer.stdout).unwrap()
+}
+
+fn inputs(tree: &Json) -> &[Json] {
+    tree["inputs"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The items that have an amount in the figure's unit, which figures and keys among its inputs do not.
+fn items(tree: &Json) -> Vec<&Json> {
+    inputs(tree).iter().filter(|input| input["value"].is_f64() && input["label"].is_null()).collect()
+}
+
+/// Keys at the ends of a tree.
+fn ends<'a>(tree: &'a Json, found: &mut BTreeSet<&'a str>) {
+    if inputs(tree).is_empty() {
+        found.insert(tree["key"].as_str().unwrap());
+    }
+    inputs(tree).iter().for_each(|input| ends(input, found));
+}
+
+#[test]
+fn items_add_up_to_what_they_are_of() {
+    for scenario in [LLAMA, POOLS] {
+        for figure in [
+            "cost.capex_usd",
+            "cost.opex_per_year_usd",
+            "cost.annualised_per_year_usd",
+            "cost.total_usd",
+            "fabric.capex_usd",
+            "fabric.side_networks_capex_usd",
+            "fabric.power_w",
+            "fabric.side_networks_power_w",
+            "facility.it_kw",
+            "facility.average_it_kw",
+        ] {
+            let tree = json(&["explain", scenario, figure]);
+            let sum: f64 = items(&tree).iter().map(|item| item["value"].as_f64().unwrap()).sum();
+            let all = tree["value"].as_f64().unwrap();
+            assert!((sum / all - 1.0).abs() < 1e-9, "{scenario}, {figure}: {sum} of {all}");
+            for item in items(&tree) {
+                // What one costs or draws is said by the catalog, with its source and date.
+                let sourced = |end: &Json| end["value"].is_null() && end["origin"].as_str().unwrap().contains(", 20");
+                assert!(inputs(item).iter().any(sourced), "{figure}: {item}");
+            }
+        }
+    }
+}
+
+#[test]
+fn costs_are_told_by_their_own_lines_alone() {
+    for scenario in [LLAMA, POOLS] {
+        let evaluation = json(&["eval", scenario]);
+        for (figure, category) in [("cost.capex_usd", "capex"), ("cost.opex_per_year_usd", "opex")] {
+            let lines = evaluation["cost"]["lines"].as_array().unwrap().iter();
+            let amount = |line: &Json| line["quantity"].as_f64().unwrap() * line["unit_amount_usd"].as_f64().unwrap();
+            let own = lines.filter(|line| line["category"] == category && amount(line) != 0.0);
+            let own: Vec<(&str, &str, &str)> = own
+                .map(|line| ["name", "source", "date"].map(|key| line[key].as_str().unwrap()))
+                .map(|[name, source, date]| (name, source, date))
+                .collect();
+            let tree = json(&["explain", scenario, figure]);
+            assert_eq!(items(&tree).len(), inputs(&tree).len());
+            let told: Vec<&str> = items(&tree).iter().map(|item| item["key"].as_str().unwrap()).collect();
+            assert_eq!(told, own.iter().map(|(name, ..)| *name).collect::<Vec<_>>(), "{scenario}, {figure}");
+            for (item, (name, source, date)) in items(&tree).iter().zip(&own) {
+                let origin = inputs(item)[0]["origin"].as_str().unwrap();
+                assert!(origin.contains(source) && origin.contains(date), "{name}: {origin}");
+            }
+        }
+    }
+}
+
+#[test]
+fn networks_are_told_by_their_own_parts() {
+    let prices = |figure: &str| {
+        let tree = json(&["explain", POOLS, figure]);
+        let mut found = BTreeSet::new();
+        ends(&tree, &mut found);
+        found.iter().filter_map(|key| Some(key.split_once(".price ")?.1.to_owned())).collect::<BTreeSet<_>>()
+    };
+    let evaluation = json(&["eval", POOLS]);
+    let lines = evaluation["cost"]["lines"].as_array().unwrap().iter().map(|line| line["name"].as_str().unwrap());
+    let (beside, others): (Vec<&str>, Vec<&str>) = lines.partition(|name| name.contains(" network, "));
+    let ids = |names: &[&str]| -> BTreeSet<String> {
+        names.iter().filter_map(|name| Some(name.rsplit_once(": ")?.1.to_owned())).collect()
+    };
+    assert_eq!(prices("fabric.side_networks_capex_usd"), ids(&beside));
+    let fabric: Vec<&str> = others.into_iter().filter(|name| name.contains(", ")).collect();
+    assert_eq!(prices("fabric.capex_usd"), ids(&fabric));
+    // A page has the amount beside what is multiplied.
+    let page = run(&["explain", POOLS, "facility.it_kw"]).stdout;
+    let node = page.lines().find(|line| line.contains("Nodes at work: ")).unwrap();
+    assert!(node.contains(" MW ") && node.contains(" x 10.2 kW"), "{node}");
+}
