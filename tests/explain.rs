@@ -109,3 +109,44 @@ fn networks_are_told_by_their_own_parts() {
     let node = page.lines().find(|line| line.contains("Nodes at work: ")).unwrap();
     assert!(node.contains(" MW ") && node.contains(" x 10.2 kW"), "{node}");
 }
+
+#[test]
+fn the_time_to_the_first_token_is_the_sum_of_its_parts() {
+    let dense = "scenarios/serve-llama3.1-70b-64-h100.toml";
+    let tiers = "scenarios/serve-llama3.1-70b-64-h100-prefix-tiers.toml";
+    let cases: [(&str, &[&str]); 11] = [
+        (dense, &["serving.arrivals={ rate = \"20 request/s\" }"]),
+        (dense, &["serving.arrivals={ concurrency = 300 }"]),
+        (dense, &["serving.arrivals=\"max\""]),
+        (dense, &["serving.arrivals={ prompts = 5000 }", "serving.input_tokens=2000", "serving.output_tokens=200"]),
+        (dense, &["serving.arrivals={ rate = \"20 request/s\" }", "serving.chunk_tokens=512"]),
+        (dense, &["serving.arrivals={ rate = \"20 request/s\" }", "serving.output_tokens=1"]),
+        (
+            dense,
+            &[
+                "serving.arrivals={ rate = \"10 request/s\" }",
+                "serving.adapters={ count = 100, rank = 16, resident = 8 }",
+            ],
+        ),
+        (
+            tiers,
+            &["serving.cache.tiers=[{ tier = \"host-dram-pcie5\" }]", "serving.arrivals={ rate = \"20 request/s\" }"],
+        ),
+        (POOLS, &[]),
+        (POOLS, &["serving.arrivals={ concurrency = 2000 }"]),
+        (POOLS, &["serving.arrivals=\"max\""]),
+    ];
+    for (scenario, settings) in cases {
+        let set: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+        let tree = json(&[&["explain", scenario, "serving.ttft_s", "--depth", "1"], &set[..]].concat());
+        let parts = inputs(&tree);
+        assert!(parts.iter().all(|part| !part["label"].is_null()));
+        let sum: f64 = parts.iter().map(|part| part["value"].as_f64().unwrap()).sum();
+        let all = tree["value"].as_f64().unwrap();
+        assert!((sum / all - 1.0).abs() < 1e-9, "{scenario}, {settings:?}: {sum} of {all}: {parts:?}");
+    }
+    // What engines take to hand a cache over is a constant that nobody measured by itself.
+    let page = run(&["eval", POOLS]).stdout;
+    assert!(page.contains("are what any engine takes beside the bytes (assumed, "), "{page}");
+    assert!(page.contains("of it the host's") && page.contains("of it steps of decode"), "{page}");
+}

@@ -116,6 +116,8 @@ pub struct PoolPoint {
     pub workers: u64,
     /// Handing a request's cache over to decode.
     pub transfer: Seconds,
+    /// What engines take of that beside its bytes.
+    pub transfer_fixed: Seconds,
     /// The most caches that the links between the pools carry.
     pub handed_over: RequestRate,
     /// The most that it takes in.
@@ -130,6 +132,7 @@ impl PoolPoint {
             layout,
             workers,
             transfer: pools.transfer.alone(),
+            transfer_fixed: pools.transfer.fixed,
             handed_over: pools.handed_over(request),
             most: pools.prefilled(),
             finished: pools.decoded(request),
@@ -310,7 +313,7 @@ fn answered(
     let beside = idle_beside(serving.arrivals, busiest, pool.map_or(replicas, |pool| pool.workers));
     let shares = TimeShares::of(&request, &state, (serving.arrivals, busy)).beside_idle(beside);
     state.requests_per_second /= busiest;
-    let engine = EnginePoint::new(&replica, &takes_in, &request, &state);
+    let engine = EnginePoint::new((&replica, wait), &takes_in, &request, &state);
     let block_waste = holding.block_waste(&layout, request.context());
     let max_concurrency = found.requests * replicas;
     Ok(ServingPoint {

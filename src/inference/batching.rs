@@ -270,6 +270,7 @@ impl Replica<'_> {
         let wait = before_it.over_all();
         let circulating = circulating(&state, (first, decoding), wait);
         let for_room = (decoding + first + wait) * (load.concurrency / circulating - 1.0);
+        state.joined = first.saturating_sub(hardware.first_token + prefill + before);
         state.queue = before + wait + for_room;
         state.ttft = first + wait + for_room;
         state.requests_per_second = load.concurrency / ((state.ttft + decoding) / SECOND);

@@ -148,8 +148,10 @@ impl Replica<'_> {
         token: &TokenTime,
     ) -> SteadyState {
         let (batch, steps) = if request.decodes() { (batch, self.chunks(request.input)) } else { (0.0, 1.0) };
+        let joined = token.cycle * steps;
         SteadyState {
-            ttft: self.hardware.first_token + prefill + token.cycle * steps,
+            ttft: self.hardware.first_token + prefill + joined,
+            joined,
             requests_per_second: self.ends(request, batch, token, prefills).over(SECOND),
             ..SteadyState::of(token, batch, prefill)
         }

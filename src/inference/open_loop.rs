@@ -139,6 +139,7 @@ impl Replica<'_> {
         let queue = prefills.over_all() + admission.over_all() + places.over_all();
         let state = |token: &TokenTime, queue: Seconds| SteadyState {
             ttft: to_first + queue,
+            joined: to_first.saturating_sub(self.taken_in() + prefill),
             queue,
             requests_per_second: rate.over(SECOND),
             // By Little's law.

@@ -50,7 +50,13 @@ impl Replica<'_> {
         let queue = wait.over_all().max(least);
         let ttft = first + queue;
         let requests_per_second = RequestRate::of(open, ttft).over(SECOND);
-        let state = SteadyState { ttft, queue, requests_per_second, ..SteadyState::of(&token, 0.0, prefill) };
+        let state = SteadyState {
+            ttft,
+            joined: token.cycle,
+            queue,
+            requests_per_second,
+            ..SteadyState::of(&token, 0.0, prefill)
+        };
         (state, Turns::none(open), prefills, wait)
     }
 }

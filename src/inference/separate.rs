@@ -228,6 +228,7 @@ impl Separate<'_> {
         let first = self.decode.hardware.first_token + prefill + self.transfer.alone() + cycle;
         SteadyState {
             ttft: first + waited.queue + waited.links,
+            joined: cycle,
             queue: waited.queue,
             links: waited.links,
             requests_per_second: rate.over(SECOND) / self.replicas,

@@ -110,6 +110,9 @@ pub struct SteadyState {
     pub stall: Seconds,
     /// The prefill of one request.
     pub prefill: Seconds,
+    /// Part of the time to the first token that its prompt's pieces share with steps of decode, and until an engine that gathers
+    /// prompts takes it in.
+    pub joined: Seconds,
     /// Part of the time to the first token that waits: for prefills before it, and for room in the cache.
     pub queue: Seconds,
     /// Part of it for which caches wait for links between pools, or share them with others.
@@ -129,6 +132,7 @@ impl SteadyState {
             cycle: token.cycle,
             stall: token.stall,
             prefill,
+            joined: Seconds::ZERO,
             queue: Seconds::ZERO,
             links: Seconds::ZERO,
             requests_per_second: 0.0,
@@ -169,6 +173,7 @@ impl SteadyState {
             cycle: mean(self.cycle, other.cycle),
             stall: mean(self.stall, other.stall),
             prefill: mean(self.prefill, other.prefill),
+            joined: mean(self.joined, other.joined),
             queue: mean(self.queue, other.queue),
             links: mean(self.links, other.links),
             ..self

@@ -235,11 +235,18 @@ pub struct EnginePoint {
     pub chunks: Option<f64>,
     /// The longest wait between two tokens where steps are shared with chunks.
     pub longest_gap: Option<Seconds>,
+    /// What the host takes for a request before its first token, whatever its prompt.
+    pub taken_in: Seconds,
 }
 
 impl EnginePoint {
-    /// Of a replica in a steady state; `prefill` is what takes prompts in.
-    pub(super) fn new(decode: &Replica<'_>, prefill: &Replica<'_>, request: &Request, state: &SteadyState) -> Self {
+    /// Of a replica in a steady state, whose requests wait so long for what they need beside; `prefill` is what takes prompts in.
+    pub(super) fn new(
+        (decode, wait): (&Replica<'_>, Seconds),
+        prefill: &Replica<'_>,
+        request: &Request,
+        state: &SteadyState,
+    ) -> Self {
         let chunked = prefill.features.chunks.is_some();
         let speculation = decode.features.speculation.filter(|_| request.decodes());
         let gap = || prefill.longest_gap(request.input, request.cached, state.cycle);
@@ -247,6 +254,7 @@ impl EnginePoint {
             tokens_per_step: speculation.map(|speculation| speculation.tokens_per_step()),
             chunks: chunked.then(|| prefill.chunks(request.input)),
             longest_gap: request.decodes().then(gap).flatten(),
+            taken_in: decode.taken_in().saturating_sub(wait),
         }
     }
 }

@@ -13,9 +13,13 @@ figures! {
         from ["memory.kv_cache_bytes", "serving.input_tokens", "serving.output_tokens", "serving.kv_cache", "serving.replicas_count"]
         => |e| e.serving?.max_concurrency;
     "serving.ttft_s": Seconds, "Time to first token", "Mean over requests; without the wait where more requests come than are served.";
-        "host time + prefill + a decode step + wait for prefills before it and for room in the cache"
-        from ["serving.model", "serving.input_tokens", "serving.prefix_hit", "serving.arrivals", "accelerators.peak_dense", "efficiency/serving.engine"]
+        "host before the first token + steps of decode in it + prefill + wait before it + handing the cache over, and what other caches add + wait for loads + wait for adapters"
+        from ["serving.ttft_host_s", "serving.ttft_steps_s", "serving.prefill_s", "serving.queue_s", "serving.kv_transfer_s", "serving.kv_transfer_wait_s", "serving.cache_load_s", "serving.adapter_wait_s"]
         => |e| e.serving?.state.ttft;
+    "serving.ttft_host_s": Seconds, "  of it the host's", "What the engine's host takes of a request before its first token, whatever its prompt: its interface, tokens and scheduling.";
+        "constant of the engine" from ["serving.engine", "efficiency/serving.engine"] => |e| e.serving?.engine.taken_in;
+    "serving.ttft_steps_s": Seconds, "  of it steps of decode", "The step in which the first token comes, those that pieces of its prompt share, and until an engine that gathers prompts takes it in.";
+        "decode step x steps that a prompt joins" from ["serving.decode_step_s", "serving.chunk_tokens", "serving.batch_count"] => |e| e.serving?.state.joined;
     "serving.ttft_low_s": Seconds, "  Low end", "Nine of ten measured points of the kind are above the low end and below the high one.";
         "figure / the factor within which nine of ten measured points of the kind lie" from ["serving.ttft_s", "efficiency/serving.coverage"]
         => |e| { let point = e.serving?; point.state.ttft / point.bands?.ttft };

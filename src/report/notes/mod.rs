@@ -16,7 +16,7 @@ use engine::{answered_by_prefill, by_default, padding, shared};
 use fitted::misses;
 use network::{oversubscription, unreduced};
 use tenants::never_kept_for_tenants;
-use waits::{in_step, passed_over, unsettled, unspread};
+use waits::{handed_over, in_step, passed_over, unsettled, unspread};
 
 pub(super) use fitted::uncalibrated;
 pub(super) use tenants::full_for_tenants;
@@ -71,6 +71,7 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     notes.extend(passed_over(evaluation));
     notes.extend(unsettled(evaluation));
     notes.extend(spread_evenly(evaluation));
+    notes.extend(handed_over(evaluation));
     notes.extend(overrun(evaluation));
     notes.extend(crowded_out(evaluation));
     notes.extend(oversubscription(evaluation));

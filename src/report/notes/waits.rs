@@ -2,6 +2,8 @@
 
 use crate::evaluate::{BatchBound, Evaluation, MissedLimit};
 use crate::inference::Quantiles;
+use crate::provenance::Basis;
+use crate::report::figure::percent;
 use crate::scenario::Arrivals;
 use crate::units::{RequestRate, Seconds};
 
@@ -34,6 +36,24 @@ pub(super) fn passed_over(evaluation: &Evaluation) -> Option<String> {
         format!(
             "Those in decode would bring {:.0} different adapters to an engine that keeps {resident}: it fills up with requests for those that it has, and the others wait until one of these has none left.{starved} {waits}; with `serving.adapters.resident` at the former, or with adapter-aware routing, they do not.",
             found.different
+        )
+    })
+}
+
+/// Handing caches over that is, for most of it, what engines take whatever the bytes.
+pub(super) fn handed_over(evaluation: &Evaluation) -> Option<String> {
+    let (serving, point) = (evaluation.scenario.serving.as_ref()?, evaluation.serving?);
+    let pool = point.pool?;
+    let (fixed, of_first) = (serving.efficiency.batching.transfer, pool.transfer_fixed / point.state.ttft);
+    let basis = serving.efficiency.source_of("batching.transfer").map_or(Basis::Assumed, |source| source.basis);
+    (pool.transfer_fixed > pool.transfer * 0.5 && of_first > 0.02).then(|| {
+        format!(
+            "Handing a cache over takes {}, of which {} are what any engine takes beside the bytes ({basis}, {} to {}): {} of the time to the first token.",
+            pool.transfer,
+            pool.transfer_fixed,
+            fixed.low,
+            fixed.high,
+            percent(of_first)
         )
     })
 }
