@@ -3,8 +3,10 @@
 //! Whatever takes a share of the accelerators' useful hours takes the same share of the facility's energy, so that the units'
 //! energies add up as their costs do. Emissions are location-based: energy times the carbon intensity of the site's grid.
 
-use super::{Evaluation, TokenCosts};
-use crate::units::{CarbonMass, FlopRate, Joules, SECONDS_PER_DAY, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour};
+use super::{BuiltCluster, Evaluation, TokenCosts};
+use crate::units::{
+    CarbonMass, FlopRate, Fraction, Joules, SECONDS_PER_DAY, SECONDS_PER_YEAR, Seconds, Usd, UsdPerHour,
+};
 
 const HOUR: Seconds = Seconds::new(3_600.0);
 
@@ -51,6 +53,16 @@ impl<T: Copy> ByToken<T> {
 }
 
 impl Evaluation {
+    /// The same on nodes that are rented, a share of whose hours is in use: spares, storage and other hours are the provider's, and
+    /// others pay for them. None where the network cannot be built for the nodes at work alone.
+    pub fn rented(&self, in_use: Fraction) -> Option<Self> {
+        let mut scenario = self.scenario.clone();
+        (scenario.cluster.spares, scenario.cluster.storage_units) = (Fraction::ZERO, 0);
+        scenario.finance.utilisation = in_use;
+        let built = BuiltCluster::new(&scenario.cluster, &scenario.finance).ok()?;
+        Some(Self { scenario, built, ..self.clone() })
+    }
+
     /// Of a year of the whole cluster.
     fn yearly(&self) -> Footprint {
         let facility = &self.built.facility;

@@ -112,6 +112,23 @@ fn energy_and_emissions_are_told_of_every_unit_and_add_up() {
 }
 
 #[test]
+fn who_rents_has_the_energy_of_the_hours_in_use_alone() {
+    let own = "[[offer]]\nname = \"own\"\nkind = \"own\"\n";
+    let bare = "[[offer]]\nname = \"bare\"\nkind = \"own\"\nset = { \"cluster.spares\" = 0, \"cluster.storage_units\" = 0, \"finance.utilisation\" = 1 }\n";
+    let rent = "[[offer]]\nname = \"rent\"\nkind = \"rent\"\nprice = \"$3/h\"\ndate = 2026-11-01\n";
+    let reserved =
+        "[[offer]]\nname = \"reserved\"\nkind = \"rent\"\nprice = \"$3/h\"\ndate = 2026-11-01\nminimum = \"1 year\"\n";
+    let study = priced_of("serve-coding-agents-64-h200", &format!("{own}{bare}{rent}{reserved}"));
+    let [owned, bare, rented, reserved] = [0, 1, 2, 3].map(|offer| number(&study, offer, "kwh_per_useful_gpu_hour"));
+    // Spares, storage and idle hours are whose they are.
+    assert!((rented / bare - 1.0).abs() < 1e-9, "{rented} {bare}");
+    assert!(rented < reserved && reserved < owned, "{rented} {reserved} {owned}");
+    // 64 GPUs for four fifths of the year.
+    let of_run = number(&study, 2, "kwh_per_run");
+    assert!((of_run / (rented * 64.0 * 0.8 * 8_760.0) - 1.0).abs() < 1e-9, "{of_run}");
+}
+
+#[test]
 fn owning_that_saves_more_than_it_costs_always_pays() {
     let dpus = "[offer.dpus]\nper_node = 1\nprice = \"$2,800\"\ncores_freed = 8\ncore_hour = \"$10,000/h\"\n\
                 date = 2026-11-01\nbasis = \"assumed\"\nsource = \"a test\"\n";

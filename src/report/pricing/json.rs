@@ -5,9 +5,9 @@ use serde_json::{Map, Value as Json, json};
 use super::super::cost_lines::line_object;
 use super::super::infeasible::advice;
 use super::super::notes::price_note;
-use super::side_by_side::{hour_by_method, housed, tokens};
+use super::side_by_side::{hour_by_method, tokens};
 use super::{against_first, basis, owned, rented, years};
-use crate::evaluate::{Evaluation, Footprint};
+use crate::evaluate::Footprint;
 use crate::provenance::Basis;
 use crate::scenario::Amortisation;
 use crate::study::pricing::{Answer, OfferTurn, PricedOffer, PricingStudy, Reading};
@@ -65,16 +65,16 @@ pub(super) fn figures(offer: &PricedOffer) -> Vec<(&'static str, Option<f64>)> {
         ("effective_days", of(|answer| Some(days(answer.work.wall)))),
         ("ready_after_days", of(|answer| Some(days(answer.ready_after)))),
         ("goodput_ratio", of(|answer| answer.evaluation.point.map(|point| point.goodput.ratio))),
-        ("kwh_per_gpu_hour", of(|answer| kwh(housed(answer).map(Evaluation::owned_hour)))),
-        ("gco2e_per_gpu_hour", of(|answer| gco2e(housed(answer).map(Evaluation::owned_hour)))),
-        ("kwh_per_useful_gpu_hour", of(|answer| kwh(housed(answer).map(Evaluation::useful_hour)))),
-        ("gco2e_per_useful_gpu_hour", of(|answer| gco2e(housed(answer).map(Evaluation::useful_hour)))),
+        ("kwh_per_gpu_hour", of(|answer| kwh(answer.housed().map(|own| own.owned_hour())))),
+        ("gco2e_per_gpu_hour", of(|answer| gco2e(answer.housed().map(|own| own.owned_hour())))),
+        ("kwh_per_useful_gpu_hour", of(|answer| kwh(answer.housed().map(|own| own.useful_hour())))),
+        ("gco2e_per_useful_gpu_hour", of(|answer| gco2e(answer.housed().map(|own| own.useful_hour())))),
         (
             "embodied_gco2e_per_useful_gpu_hour",
-            of(|answer| housed(answer)?.embodied_of_useful_hour()?.in_unit("gCO2e")),
+            of(|answer| answer.housed()?.embodied_of_useful_hour()?.in_unit("gCO2e")),
         ),
-        ("kwh_per_pflop_day", of(|answer| kwh(housed(answer).and_then(Evaluation::pflop_day_footprint)))),
-        ("gco2e_per_pflop_day", of(|answer| gco2e(housed(answer).and_then(Evaluation::pflop_day_footprint)))),
+        ("kwh_per_pflop_day", of(|answer| kwh(answer.housed().and_then(|own| own.pflop_day_footprint())))),
+        ("gco2e_per_pflop_day", of(|answer| gco2e(answer.housed().and_then(|own| own.pflop_day_footprint())))),
         ("kwh_per_mtok_input", of(|answer| kwh(Some(tokens(answer)?.input)))),
         ("gco2e_per_mtok_input", of(|answer| gco2e(Some(tokens(answer)?.input)))),
         ("kwh_per_mtok_cached", of(|answer| kwh(tokens(answer)?.cached))),
@@ -83,10 +83,10 @@ pub(super) fn figures(offer: &PricedOffer) -> Vec<(&'static str, Option<f64>)> {
         ("gco2e_per_mtok_output", of(|answer| gco2e(Some(tokens(answer)?.output)))),
         ("kwh_per_mtok_blended", of(|answer| kwh(Some(tokens(answer)?.blended)))),
         ("gco2e_per_mtok_blended", of(|answer| gco2e(Some(tokens(answer)?.blended)))),
-        ("kwh_per_task", of(|answer| kwh(housed(answer).and_then(Evaluation::task_footprint)))),
-        ("gco2e_per_task", of(|answer| gco2e(housed(answer).and_then(Evaluation::task_footprint)))),
-        ("kwh_per_success", of(|answer| kwh(housed(answer).and_then(Evaluation::success_footprint)))),
-        ("gco2e_per_success", of(|answer| gco2e(housed(answer).and_then(Evaluation::success_footprint)))),
+        ("kwh_per_task", of(|answer| kwh(answer.housed().and_then(|own| own.task_footprint())))),
+        ("gco2e_per_task", of(|answer| gco2e(answer.housed().and_then(|own| own.task_footprint())))),
+        ("kwh_per_success", of(|answer| kwh(answer.housed().and_then(|own| own.success_footprint())))),
+        ("gco2e_per_success", of(|answer| gco2e(answer.housed().and_then(|own| own.success_footprint())))),
         ("kwh_per_run", of(|answer| kwh(answer.of_job()))),
         ("gco2e_per_run", of(|answer| gco2e(answer.of_job()))),
         (

@@ -3,7 +3,7 @@
 use super::super::figure::{change, percent};
 use super::super::page::Grid;
 use super::{Money, NONE, against_first, basis, in_words, metered, owned, rented, years, years_text};
-use crate::evaluate::{ByToken, Evaluation, Footprint};
+use crate::evaluate::{ByToken, Footprint};
 use crate::scenario::Amortisation;
 use crate::study::pricing::{Answer, PricedOffer, PricingStudy};
 use crate::units::UsdPerHour;
@@ -56,21 +56,21 @@ const ROWS: &[Row] = &[
     ("Facility power, provisioned", |answer, _| {
         owned(answer).map(|_| answer.evaluation.built.facility.provisioned_total.to_string())
     }),
-    ("Energy of an hour owned", |answer, _| Some(housed(answer)?.owned_hour().energy.to_string())),
-    ("  emissions, location-based", |answer, _| Some(housed(answer)?.owned_hour().emissions.to_string())),
-    ("Energy of an hour of useful work", |answer, _| Some(housed(answer)?.useful_hour().energy.to_string())),
-    ("  emissions", |answer, _| Some(housed(answer)?.useful_hour().emissions.to_string())),
-    ("  of making the accelerators", |answer, _| Some(housed(answer)?.embodied_of_useful_hour()?.to_string())),
-    ("Energy of a PFLOP-day", |answer, _| Some(housed(answer)?.pflop_day_footprint()?.energy.to_string())),
-    ("  emissions", |answer, _| Some(housed(answer)?.pflop_day_footprint()?.emissions.to_string())),
+    ("Energy of an hour owned or rented", |answer, _| Some(answer.housed()?.owned_hour().energy.to_string())),
+    ("  emissions, location-based", |answer, _| Some(answer.housed()?.owned_hour().emissions.to_string())),
+    ("Energy of an hour of useful work", |answer, _| Some(answer.housed()?.useful_hour().energy.to_string())),
+    ("  emissions", |answer, _| Some(answer.housed()?.useful_hour().emissions.to_string())),
+    ("  of making the accelerators", |answer, _| Some(answer.housed()?.embodied_of_useful_hour()?.to_string())),
+    ("Energy of a PFLOP-day", |answer, _| Some(answer.housed()?.pflop_day_footprint()?.energy.to_string())),
+    ("  emissions", |answer, _| Some(answer.housed()?.pflop_day_footprint()?.emissions.to_string())),
     ("Energy of a million tokens of prompts", |answer, _| Some(tokens(answer)?.input.energy.to_string())),
     ("  emissions", |answer, _| Some(tokens(answer)?.input.emissions.to_string())),
     ("Energy of a million cached tokens", |answer, _| Some(tokens(answer)?.cached?.energy.to_string())),
     ("  emissions", |answer, _| Some(tokens(answer)?.cached?.emissions.to_string())),
     ("Energy of a million tokens of answers", |answer, _| Some(tokens(answer)?.output.energy.to_string())),
     ("  emissions", |answer, _| Some(tokens(answer)?.output.emissions.to_string())),
-    ("Energy of a task that succeeds", |answer, _| Some(housed(answer)?.success_footprint()?.energy.to_string())),
-    ("  emissions", |answer, _| Some(housed(answer)?.success_footprint()?.emissions.to_string())),
+    ("Energy of a task that succeeds", |answer, _| Some(answer.housed()?.success_footprint()?.energy.to_string())),
+    ("  emissions", |answer, _| Some(answer.housed()?.success_footprint()?.emissions.to_string())),
     ("Energy of the job, end to end", |answer, _| Some(answer.of_job()?.energy.to_string())),
     ("  emissions", |answer, _| Some(answer.of_job()?.emissions.to_string())),
     ("Capex", |answer, money| owned(answer).map(|_| money.show(answer.evaluation.built.costs.capex))),
@@ -109,14 +109,9 @@ pub(super) fn side_by_side(study: &PricingStudy, money: &Money<'_>) -> Grid {
     grid
 }
 
-/// The evaluation of an answer whose accelerators stand somewhere: those of whoever sells tokens are not known.
-pub(super) fn housed(answer: &Answer) -> Option<&Evaluation> {
-    metered(answer).is_none().then_some(&*answer.evaluation)
-}
-
 /// Energy of tokens, of those that are served and not bought.
 pub(super) fn tokens(answer: &Answer) -> Option<ByToken<Footprint>> {
-    housed(answer)?.token_footprint()
+    answer.housed()?.token_footprint()
 }
 
 fn by_method(answer: &Answer, method: Amortisation) -> Option<String> {

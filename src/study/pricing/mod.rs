@@ -17,6 +17,7 @@ pub use rent::{HourPrice, Rented};
 pub use sensitivity::{Reading, Sensitivity};
 pub use work::Work;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::catalog::{self, Catalog, Currency, Entry};
@@ -69,11 +70,23 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What the facility draws for the job, end to end, and emissions of that by the intensity of the site's grid: of what is
-    /// rented, as if it stood at the job's site and were used as the job says; none where tokens are bought.
+    /// The evaluation of what stands somewhere for the job, by which energy is told: of what is rented, that of the hours that are
+    /// paid for, as if at the job's site; none where tokens are bought, for what their seller has is not known.
+    pub fn housed(&self) -> Option<Cow<'_, Evaluation>> {
+        match &self.bought {
+            Bought::Own(_) => Some(Cow::Borrowed(&self.evaluation)),
+            Bought::Rent(rented) => {
+                let in_use = Fraction::new(self.work.in_use / rented.paid).unwrap_or(Fraction::ONE);
+                self.evaluation.rented(in_use).map(Cow::Owned)
+            }
+            Bought::Api(_) => None,
+        }
+    }
+
+    /// What the facility draws for the job, end to end, and emissions of that by the intensity of the site's grid.
     pub fn of_job(&self) -> Option<Footprint> {
         let hours = self.work.useful / Seconds::new(3_600.0) * f64::from(self.work.accelerators);
-        (!matches!(self.bought, Bought::Api(_))).then(|| self.evaluation.useful_hour().times(hours))
+        Some(self.housed()?.useful_hour().times(hours))
     }
 
     /// What 10^15 model FLOPs a second for a day cost, where anything is trained.
