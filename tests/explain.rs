@@ -32,7 +32,9 @@ fn ends<'a>(tree: &'a Json, found: &mut BTreeSet<&'a str>) {
     if inputs(tree).is_empty() {
         found.insert(tree["key"].as_str().unwrap());
     }
-    inputs(tree).iter().for_each(|input| ends(input, found));
+    for input in inputs(tree) {
+        ends(input, found);
+    }
 }
 
 #[test]
@@ -149,4 +151,61 @@ fn the_time_to_the_first_token_is_the_sum_of_its_parts() {
     let page = run(&["eval", POOLS]).stdout;
     assert!(page.contains("are what any engine takes beside the bytes (assumed, "), "{page}");
     assert!(page.contains("of it the host's") && page.contains("of it steps of decode"), "{page}");
+}
+
+#[test]
+fn both_pools_have_their_own_memory() {
+    let layout = "serving.layout={ decode = { tensor = 8 }, prefill = { tensor = 4, pipeline = 2 } }";
+    let set = ["--set", layout, "--set", "serving.arrivals={ rate = \"4 request/s\" }"];
+    let pools = "scenarios/serve-llama3.1-70b-64-h100.toml";
+    let evaluation = json(&[&["eval", pools][..], &set[..]].concat());
+    let memory = |key: &str| evaluation["memory"][key].as_f64().unwrap();
+    // Eight ranks either way, but the two stages of prefill hold one table each.
+    assert_ne!(evaluation["memory"]["prefill_weights_bytes"], evaluation["memory"]["weights_bytes"]);
+    let parts =
+        ["weights", "activations", "kv_cache", "workspace"].map(|part| memory(&format!("prefill_{part}_bytes")));
+    assert!((parts.iter().sum::<f64>() / memory("prefill_total_bytes") - 1.0).abs() < 1e-12);
+    let told = json(&[&["memory", pools][..], &set[..]].concat());
+    let near =
+        |told: &Json, key: &str| (told["memory"]["weights_bytes"].as_f64().unwrap() / memory(key) - 1.0).abs() < 1e-12;
+    assert!(near(&told, "weights_bytes"));
+    assert!(near(&told["prefill"], "prefill_weights_bytes"));
+    let page = run(&[&["memory", pools][..], &set[..]].concat()).stdout;
+    assert!(page.contains("Decode, on 8 ") && page.contains("Prefill, on 8 ") && page.contains("pipeline 2"), "{page}");
+    let lines = run(&[&["memory", pools, "--format", "csv"][..], &set[..]].concat()).stdout;
+    assert!(lines.starts_with("pool,") && lines.lines().count() == 3, "{lines}");
+    let page = run(&[&["eval", pools][..], &set[..]].concat()).stdout;
+    assert!(page.contains("; of decode, then of prefill") && page.contains("Weights of a GPU of prefill"), "{page}");
+    assert!(page.contains("Shares of time are of replicas that decode; prefill's workers"), "{page}");
+}
+
+#[test]
+fn a_fabric_that_one_node_has_for_itself_is_told() {
+    let serve = "scenarios/serve-llama3.1-70b-64-h100.toml";
+    let few = ["--set", "serving.arrivals={ rate = \"2 request/s\" }", "--set", "cluster.accelerators=8"];
+    let page = run(&[&["eval", serve][..], &few[..]].concat()).stdout;
+    let note = page.split("Fabric: $").nth(1).expect(&page);
+    assert!(note.contains("of capex, and one node is at work: nothing here crosses it"), "{note}");
+    // What hours cost without is less, and by no more than the fabric's part of a year.
+    let cost = |after: &str| -> f64 {
+        let text = note.split(after).nth(1).unwrap().trim_start_matches(" $");
+        text.split('/').next().unwrap().parse().unwrap()
+    };
+    let (without, with) = (cost("a useful hour of a GPU would cost"), cost("instead of"));
+    assert!(without < with && without > 0.6 * with, "{without} {with}");
+    let page = run(&["eval", serve]).stdout;
+    assert!(!page.contains("one node is at work"), "{page}");
+}
+
+#[test]
+fn tasks_of_a_year_times_what_one_costs_are_what_a_year_costs() {
+    let agents = "scenarios/serve-coding-agents-64-h200.toml";
+    let evaluation = json(&["eval", agents]);
+    let of = |group: &str, key: &str| evaluation[group][key].as_f64().unwrap();
+    let tokens: f64 =
+        ["input", "cached", "output"].map(|kind| of("agents", &format!("cost_{kind}_per_task_usd"))).iter().sum();
+    let year = tokens * of("agents", "calendar_tasks_per_day") * 365.0;
+    assert!((year / of("cost", "annualised_per_year_usd") - 1.0).abs() < 1e-3, "{year}");
+    let page = run(&["eval", agents]).stdout;
+    assert!(page.contains("Users begin tasks round the clock, on all days, in the "), "{page}");
 }

@@ -23,7 +23,7 @@ use crate::report::{
     Block, Page, Section, ServingMemory, serving_memory_csv, serving_memory_json, serving_memory_page,
     training_memory_csv, training_memory_json, training_memory_page,
 };
-use crate::scenario::{Cluster, MemoryJob, Scenario, ScenarioFile, Serving};
+use crate::scenario::{Cluster, MemoryJob, NodeGroup, Scenario, ScenarioFile, Serving};
 use crate::search;
 use crate::units::{Bytes, Fraction, Quantity, brief};
 use crate::workload::{Layers, attend_to_all};
@@ -219,9 +219,9 @@ impl Memory {
             engine,
             vocabulary: (layout.padded_vocabulary(&model), layout.padding(&model)),
         };
-        let page = serving_memory_page(&answer);
-        let csv = || serving_memory_csv(&answer, session.options.bom);
-        Some(reply(session, answer.is_enough(), &page, || serving_memory_json(&answer), csv))
+        let page = serving_memory_page(&answer, None);
+        let csv = || serving_memory_csv(&answer, None, session.options.bom);
+        Some(reply(session, answer.is_enough(), &page, || serving_memory_json(&answer, None), csv))
     }
 
     /// Tokens of a request at its longest; none where the engine takes fewer, which is told.
@@ -280,17 +280,28 @@ impl Memory {
         Some(reply(session, fit.fits(), &page, || training_memory_json(&scenario.title, &fit), csv))
     }
 
-    /// What a rank of a replica holds; of pools, one of decode.
+    /// What a rank of a replica holds; of pools, one of each.
     fn served(serving: &Serving, cluster: &Cluster, session: &Session) -> Answer {
-        let nodes = cluster.main_nodes();
-        let held = held_by_a_rank(serving, nodes, None);
-        let taken = |room: Fits| room.taken(serving.features.max_num_seqs, &serving.layout);
-        let of = |paging| taken(held_by_a_rank(serving, nodes, Some(paging)).fits).requests;
-        let (model, layout, engine) = (&serving.model, &serving.layout, held.engine);
+        let replica = Self::held(serving, cluster.main_nodes(), None);
+        let worker = serving.prefill.as_ref();
+        let worker = worker.map(|pool| Self::held(serving, cluster.nodes_of_prefill(), Some(pool.layout)));
+        let enough = replica.is_enough() && worker.as_ref().is_none_or(ServingMemory::is_enough);
+        let page = serving_memory_page(&replica, worker.as_ref());
+        let csv = || serving_memory_csv(&replica, worker.as_ref(), session.options.bom);
+        reply(session, enough, &page, || serving_memory_json(&replica, worker.as_ref()), csv)
+    }
+
+    /// What a rank of a replica holds, or of a prefill worker of a layout.
+    fn held(serving: &Serving, nodes: NodeGroup<'_>, prefill: Option<ServingLayout>) -> ServingMemory {
+        let held = held_by_a_rank(serving, nodes, prefill, None);
+        let layout = &prefill.unwrap_or(serving.layout);
+        let taken = |room: Fits| room.taken(serving.features.max_num_seqs, layout);
+        let of = |paging| taken(held_by_a_rank(serving, nodes, prefill, Some(paging)).fits).requests;
+        let (model, engine) = (&serving.model, held.engine);
         let formats = CacheFormats::of(model);
         let accelerator = &nodes.accelerator.name;
         let slice = serving.features.slice.as_ref();
-        let answer = ServingMemory {
+        ServingMemory {
             model: serving.entry.name.clone(),
             accelerator: slice.map_or_else(|| accelerator.clone(), |slice| format!("{} of {accelerator}", slice.name)),
             layout: *layout,
@@ -306,10 +317,7 @@ impl Memory {
             fewest: smallest_tensor(model, layout, &engine, &formats, held.usable, held.tokens),
             engine,
             vocabulary: (layout.padded_vocabulary(model), layout.padding(model)),
-        };
-        let page = serving_memory_page(&answer);
-        let csv = || serving_memory_csv(&answer, session.options.bom);
-        reply(session, answer.is_enough(), &page, || serving_memory_json(&answer), csv)
+        }
     }
 
     /// Training of a model of several kinds of layers.

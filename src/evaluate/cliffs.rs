@@ -44,7 +44,34 @@ pub struct ManagerPorts {
     pub saved: Usd,
 }
 
+/// A share of capex from which on a fabric that one node has for itself is told.
+const MUCH_FABRIC: f64 = 0.1;
+
+/// A fabric that nothing crosses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UnusedFabric {
+    /// Share of capex that it is.
+    pub share: f64,
+    /// Hours without it but for the cards, which nodes have, all else as it is.
+    pub without: UnitCosts,
+}
+
 impl Evaluation {
+    /// Where one node is at work, and pays much for a fabric.
+    pub fn unused_fabric(&self) -> Option<UnusedFabric> {
+        let (scenario, spec) = (&self.scenario, &self.built.topology.spec);
+        let at_work: u32 = self.built.kinds.iter().map(|kind| kind.at_work).sum();
+        let share = self.built.fabric_capex() / self.built.costs.capex;
+        if at_work != 1 || spec.server_ports > 0 || share <= MUCH_FABRIC {
+            return None;
+        }
+        let built = self.built.with_cards_alone(&scenario.cluster, &scenario.finance).ok()?;
+        let goodput = self.point.map_or(1.0, |point| point.goodput.ratio);
+        let totals =
+            CostTotals::new(&built.costs, &built.drivers, scenario.cluster.accelerators.into(), &scenario.finance);
+        Some(UnusedFabric { share, without: totals.unit_costs(goodput) })
+    }
+
     /// Where the network would have fewer tiers of switches without the ports of its fabric managers.
     pub fn manager_ports(&self) -> Option<ManagerPorts> {
         let (scenario, topology) = (&self.scenario, &self.built.topology);

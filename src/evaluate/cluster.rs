@@ -80,6 +80,15 @@ impl BuiltCluster {
         Self::around(self.topology.clone(), self.kinds.clone(), cluster, finance)
     }
 
+    /// The same of whose fabric there are the cards of the nodes alone.
+    ///
+    /// # Errors
+    /// When a part does not fit a rack, or the site's power does not do.
+    pub(super) fn with_cards_alone(&self, cluster: &Cluster, finance: &Finance) -> Result<Self, Infeasible> {
+        let cards = self.parts.iter().filter(|part| part.kind == PartKind::Nic).cloned().collect();
+        Self::of_parts(self.topology.clone(), cards, self.kinds.clone(), cluster, finance)
+    }
+
     /// What is built around a network of so many nodes of each kind.
     fn around(
         topology: Topology,
@@ -87,10 +96,21 @@ impl BuiltCluster {
         cluster: &Cluster,
         finance: &Finance,
     ) -> Result<Self, Infeasible> {
-        let nodes = kinds.iter().map(|bought| u64::from(bought.all())).sum();
-        let accelerators = kinds.iter().map(NodesBought::accelerators).sum();
         let parts =
             parts(&topology, &cluster.fabric, cluster.topology.sites.as_ref(), &cluster.prices, cluster.fabric_spares);
+        Self::of_parts(topology, parts, kinds, cluster, finance)
+    }
+
+    /// The same of a network that has these parts.
+    fn of_parts(
+        topology: Topology,
+        parts: Vec<PartLine>,
+        kinds: Vec<NodesBought>,
+        cluster: &Cluster,
+        finance: &Finance,
+    ) -> Result<Self, Infeasible> {
+        let nodes = kinds.iter().map(|bought| u64::from(bought.all())).sum();
+        let accelerators = kinds.iter().map(NodesBought::accelerators).sum();
         let racks_with = |side: &[SideBill]| {
             let all: Vec<&PartLine> = parts.iter().chain(side.iter().flat_map(|network| &network.parts)).collect();
             cluster_racks(cluster, &kinds, &all)

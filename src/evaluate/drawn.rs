@@ -67,6 +67,9 @@ const fn load_of(part: &PartLine) -> Load {
     Load { count: part.count, maximum: part.maximum, average: part.power }
 }
 
+/// How many nodes of a kind there are of some use.
+type Count = fn(&NodesBought) -> u32;
+
 /// Hands on every load. A switch's maximum includes its modules, so theirs counts on average only.
 fn each_load<'a>(
     cluster: &'a Cluster,
@@ -82,7 +85,7 @@ fn each_load<'a>(
     };
     let at_work = |bought: &NodesBought| bought.at_work;
     let spare = |bought: &NodesBought| bought.spare;
-    let of_nodes: [(_, fn(&NodesBought) -> u32, _); 2] = [
+    let of_nodes: [(_, Count, _); 2] = [
         (["Nodes at work", "Nodes for prefill at work"], at_work, finance.utilisation),
         (["Nodes to spare", "Nodes for prefill to spare"], spare, Fraction::ZERO),
     ];

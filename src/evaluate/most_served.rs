@@ -92,11 +92,16 @@ impl Evaluation {
         Some(self.most.unwrap_or_else(|| most_within(serving, &self.scenario.cluster, point)))
     }
 
-    /// Where what could be served goes. Where more is served than limits allow, nothing of it is free.
+    /// Where what could be served goes; none where more is served than limits allow.
     pub fn capacity(&self) -> Option<CapacityShares> {
         let (most, point) = (self.most_served()?, self.serving?);
         let of_replicas = point.replicas as f64 / (point.replicas + point.spares) as f64;
-        let peak = (point.request_rate() / most).min(of_replicas);
+        let asked = point.request_rate() / most;
+        // A rate at which limits just bind is found to within some ten-thousandths.
+        if asked > of_replicas * (1.0 + 1e-3) {
+            return None;
+        }
+        let peak = asked.min(of_replicas);
         let used = peak / point.peak_to_mean;
         Some(CapacityShares { used, off_peak: peak - used, headroom: of_replicas - peak, standby: 1.0 - of_replicas })
     }

@@ -114,6 +114,8 @@ pub struct PoolPoint {
     pub layout: ServingLayout,
     /// Workers.
     pub workers: u64,
+    /// Memory of an accelerator of one, the cache's whole pool in it.
+    pub memory: MemoryFootprint,
     /// Handing a request's cache over to decode.
     pub transfer: Seconds,
     /// What engines take of that beside its bytes.
@@ -127,10 +129,16 @@ pub struct PoolPoint {
 }
 
 impl PoolPoint {
-    fn new(layout: ServingLayout, workers: u64, pools: &Separate<'_>, request: &Request) -> Self {
+    fn new(
+        layout: ServingLayout,
+        (workers, memory): (u64, MemoryFootprint),
+        pools: &Separate<'_>,
+        request: &Request,
+    ) -> Self {
         Self {
             layout,
             workers,
+            memory,
             transfer: pools.transfer.alone(),
             transfer_fixed: pools.transfer.fixed,
             handed_over: pools.handed_over(request),
@@ -275,7 +283,7 @@ fn answered(
     let (mut pool, mut joined_prefill, mut takes_in) = (None, None, replica);
     let (replicas, (most, prefilling), batch_bound, mut state, latencies) =
         if let Some((wanted, between)) = serving.prefill.as_ref().zip(bound.between) {
-            worker::fits(serving, cluster, wanted.layout)?;
+            let held = footprint(&worker::fits(serving, cluster, wanted.layout)?);
             let hardware = joined_prefill.insert(bound.prefill.after(wait));
             takes_in = shapes.worker(serving, hardware, wanted.layout);
             let transfer = between.hand_over(serving, serving.mean_lengths().0);
@@ -295,7 +303,7 @@ fn answered(
             let (workers, all, pools, (state, latencies)) = split.chosen(&request, |pools, all| {
                 apart(pools, serving, &request, (largest, all - spares, busiest), (&coming, &mut *scratch))
             })?;
-            pool = Some(PoolPoint::new(wanted.layout, workers, &pools, &request));
+            pool = Some(PoolPoint::new(wanted.layout, (workers, held), &pools, &request));
             let replicas = all - spares;
             let most = sides.pools(workers, all).most_at_a_rate(&request).over(Seconds::new(1.0));
             (replicas, (most, 0.0), largest.in_pools(serving.arrivals, &pools, &request, &state), state, latencies)
@@ -377,10 +385,20 @@ fn site(serving: &Serving, cluster: &Cluster, slices: u32) -> Result<Domains, In
     Ok(site)
 }
 
-/// What a rank of a replica holds of requests of the asked length, whose layers share pages as the engine's do, or otherwise.
-pub fn held_by_a_rank(serving: &Serving, nodes: NodeGroup<'_>, paging: Option<Paging>) -> HeldByRank {
+/// What a rank of a replica holds of requests of the asked length, whose layers share pages as the engine's do, or otherwise; of
+/// a prefill worker of a layout, of their prompts.
+pub fn held_by_a_rank(
+    serving: &Serving,
+    nodes: NodeGroup<'_>,
+    prefill: Option<ServingLayout>,
+    paging: Option<Paging>,
+) -> HeldByRank {
     let (input, output) = serving.mean_lengths();
-    Holding::new(serving, nodes).of_a_rank(tokens_up(input + output), paging)
+    let holding = Holding::new(serving, nodes);
+    match prefill {
+        Some(layout) => holding.of_a_rank(&layout, tokens_up(input), paging),
+        None => holding.of_a_rank(&serving.layout, tokens_up(input + output), paging),
+    }
 }
 
 /// What fits of requests of the asked length; the longest of a trace has to fit too.

@@ -67,7 +67,6 @@ impl Replica<'_> {
     ) -> Result<(SteadyState, Latencies), Overload> {
         let Filled { room, most, prefills: together, alone: prefill, .. } = *filled;
         let served = scratch.over_prompts(|timed| timed.served);
-        let least = served.mean;
         // Prefills of the others hold a token up, and none of its own.
         let evenly = |number: f64| {
             let number = number.clamp(LEAST, room.requests);
@@ -81,13 +80,13 @@ impl Replica<'_> {
         };
         let of_batch = |number: f64| shared(number).total();
         let ends = |batch: f64| self.ends(request, batch, &evenly(batch), &together);
-        let prefill_binds = most.over(least) > 1.0 || !request.decodes();
+        let prefill_binds = most.over(served.mean) > 1.0 || !request.decodes();
         if let Some(overload) = self.overload(request, rate, filled, prefill_binds) {
             return Err(overload);
         }
         // Tokens wait for a part of prefills only: the engine goes on with them meanwhile, so that prompts keep it for less.
         let at_most = SECOND * (1.0 / most.over(SECOND));
-        let least = if prefill_binds { at_most } else { least };
+        let least = if prefill_binds { at_most } else { served.mean };
         // Each token is seen by its own sequence and as many as there are at random times.
         let seen = |batch: f64| (batch + 1.0).min(room.requests);
         let coming_to = |batch: f64| RequestRate::of(batch, of_batch(seen(batch)) * request.output) / rate;

@@ -38,6 +38,20 @@ pub(super) fn unused_storage(evaluation: &Evaluation) -> Option<String> {
     ))
 }
 
+/// What a fabric takes that one node has for itself, and what costs would be without.
+pub(super) fn unused_fabric(evaluation: &Evaluation) -> Option<String> {
+    let found = evaluation.unused_fabric()?;
+    let now = evaluation.unit_costs.per_useful_gpu_hour;
+    let less = found.without.per_useful_gpu_hour;
+    let million = |cost: Usd| format!(", and a million tokens {} instead of {cost}", cost * (less / now));
+    let million = evaluation.token_costs().map(|costs| million(costs.blended)).unwrap_or_default();
+    Some(format!(
+        "Fabric: {} is {} of capex, and one node is at work: nothing here crosses it. Without its switches, modules and cables a useful hour of a GPU would cost {less} instead of {now}{million}; they are there for nodes to come.",
+        evaluation.built.fabric_capex(),
+        percent(found.share),
+    ))
+}
+
 /// A tier of switches that is there for the ports of fabric managers alone.
 pub(super) fn manager_ports(evaluation: &Evaluation) -> Option<String> {
     let found = evaluation.manager_ports()?;

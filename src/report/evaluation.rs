@@ -2,7 +2,7 @@
 
 use super::basis::basis;
 use super::cost_lines::{lines, sources};
-use super::figure::{Group, Metric, Value, counted, grouped};
+use super::figure::{Group, Metric, Value, counted, grouped, percent};
 use super::layout_search;
 use super::memory_tiers;
 use super::metrics::{metric, of_group};
@@ -19,6 +19,7 @@ use crate::topology::PartKind;
 /// The figures that answer the question, in order, with labels that stand alone; the groups have the rest.
 pub const HEADLINES: &[(&str, &str)] = &[
     ("Memory of a GPU", "memory.total_bytes"),
+    ("Memory of a GPU of prefill", "memory.prefill_total_bytes"),
     ("Fits", "memory.fits"),
     ("Iteration", "training.iteration_s"),
     ("Communication in it", "training.exposed_communication_s"),
@@ -81,6 +82,7 @@ pub fn evaluation_page(evaluation: &Evaluation) -> Page {
             Group::Serving => {
                 blocks.extend(tenant_grid(evaluation).map(Block::Grid));
                 blocks.extend(billed(evaluation).map(Block::Text));
+                blocks.extend(whose_time(evaluation).map(Block::Text));
             }
             Group::Fabric => {
                 blocks.push(Block::Grid(parts(&evaluation.built.parts)));
@@ -105,7 +107,9 @@ pub fn evaluation_page(evaluation: &Evaluation) -> Page {
             }
             _ => {}
         }
-        sections.push(Section { heading: group.title().to_owned(), blocks });
+        let pools = group == Group::Memory && evaluation.serving.is_some_and(|point| point.pool.is_some());
+        let whose = if pools { "; of decode, then of prefill" } else { "" };
+        sections.push(Section { heading: format!("{}{whose}", group.title()), blocks });
     }
     let settings = settings(evaluation);
     sections.push(Section::new("Settings", Block::Grid(setting_grid(&settings))));
@@ -115,6 +119,16 @@ pub fn evaluation_page(evaluation: &Evaluation) -> Page {
     notes.retain(|note| Some(note) != missed(evaluation).as_ref());
     sections.push(Section::new("Notes", Block::List(notes)));
     Page { title: evaluation.scenario.title.clone(), sections }
+}
+
+/// Of which pool the shares of time are, where there are two.
+fn whose_time(evaluation: &Evaluation) -> Option<String> {
+    let point = evaluation.serving?;
+    let busy = point.request_rate() / point.pool?.most;
+    Some(format!(
+        "Shares of time are of replicas that decode; prefill's workers take prompts in for {} of theirs.",
+        percent(busy.min(1.0))
+    ))
 }
 
 /// Figures and their values; parts that are nothing are left out.

@@ -136,7 +136,7 @@ impl Unit {
             Self::Count | Self::Flag | Self::Word | Self::Quotient | Self::PerGpu => significant(number, 4),
             Self::Hours => format!("{} h", significant(number, 4)),
             Self::GbytesPerSecond => scaled::<Bandwidth>(number * 1e9),
-            Self::PerDay => format!("{} a day", significant(number, 4)),
+            Self::PerDay => format!("{} a day", Self::Count.number(number)),
             Self::PerSecond => format!("{} a second", significant(number, 4)),
             Self::MostPerSecond => Self::PerSecond.number(RequestRate::new(number).told_as_most().base()),
             Self::TflopsPerSecond => scaled::<FlopRate>(number * 1e12),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::csv::objects_csv;
-use super::figure::counted;
+use super::figure::{counted, grouped};
 use super::json::pretty;
 use super::number::whole_or_finite;
 use super::page::{Block, Grid, Page, Section};
@@ -147,14 +147,26 @@ fn training_object(title: &str, fit: &TrainingFit) -> Json {
     })
 }
 
-/// The memory of a serving replica, for programs.
-pub fn serving_memory_json(answer: &ServingMemory) -> String {
-    pretty(&serving_object(answer))
+/// The memory of a serving replica, for programs; of pools also that of a prefill worker.
+pub fn serving_memory_json(replica: &ServingMemory, worker: Option<&ServingMemory>) -> String {
+    let mut object = serving_object(replica);
+    if let Some(worker) = worker {
+        object["prefill"] = serving_object(worker);
+    }
+    pretty(&object)
 }
 
-/// The same for a spreadsheet, one line.
-pub fn serving_memory_csv(answer: &ServingMemory, bom: bool) -> Vec<u8> {
-    objects_csv(&[flat(&serving_object(answer))], bom)
+/// The same for a spreadsheet, a line each.
+pub fn serving_memory_csv(replica: &ServingMemory, worker: Option<&ServingMemory>, bom: bool) -> Vec<u8> {
+    let line = |pool: &str, answer: &ServingMemory| {
+        let mut object = Map::from_iter([("pool".to_owned(), pool.into())]);
+        object.extend(flat(&serving_object(answer)));
+        object
+    };
+    match worker {
+        Some(worker) => objects_csv(&[line("decode", replica), line("prefill", worker)], bom),
+        None => objects_csv(&[flat(&serving_object(replica))], bom),
+    }
 }
 
 fn serving_object(answer: &ServingMemory) -> Json {
@@ -248,8 +260,37 @@ pub fn training_memory_page(title: &str, fit: &TrainingFit) -> Page {
     Page { title: title.to_owned(), sections }
 }
 
-/// The memory of a serving replica, for people.
-pub fn serving_memory_page(answer: &ServingMemory) -> Page {
+/// The memory of a serving replica, for people; of pools also that of a prefill worker.
+pub fn serving_memory_page(replica: &ServingMemory, worker: Option<&ServingMemory>) -> Page {
+    let Some(worker) = worker else {
+        let title = format!("{} on {}", replica.model, spread(replica));
+        return Page { title, sections: serving_sections(replica, "", "Cache") };
+    };
+    let mut sections = serving_sections(replica, &format!("Decode, on {}", spread(replica)), "Cache of decode");
+    let of_worker = serving_sections(worker, &format!("Prefill, on {}", spread(worker)), "Cache of prefill");
+    sections.extend(of_worker);
+    Page { title: format!("{} in pools", replica.model), sections }
+}
+
+/// The accelerators of a replica or a worker, and how it is spread over them.
+fn spread(answer: &ServingMemory) -> String {
+    let layout = answer.layout;
+    let copies = match layout.redundant_experts {
+        0 => String::new(),
+        copies => format!(", {copies} redundant experts"),
+    };
+    format!(
+        "{} {}: tensor {}, pipeline {}, expert {}, attention data {}{copies}",
+        layout.ranks(),
+        answer.accelerator,
+        layout.tensor,
+        layout.pipeline,
+        layout.expert,
+        layout.attention_data
+    )
+}
+
+fn serving_sections(answer: &ServingMemory, heading: &str, of_cache: &str) -> Vec<Section> {
     let footprint = answer.footprint();
     let Fits { request, prefix, requests, .. } = answer.fits;
     let longest = answer.longest;
@@ -273,42 +314,27 @@ pub fn serving_memory_page(answer: &ServingMemory) -> Page {
     };
     let mut facts = Grid::new(&["figure", "value"], 1);
     let mut row = |figure: &str, value: String| facts.rows.push(vec![figure.to_owned(), value]);
-    row("requests at once", requests.to_string());
+    row("requests at once", grouped(requests));
     for (figure, count) in
         [("  if every layer keeps all tokens", answer.whole_windows), ("  in pages of one size", answer.unified_pages)]
     {
         if count != requests {
-            row(figure, count.to_string());
+            row(figure, grouped(count));
         }
     }
-    row("tokens that they hold", answer.fits.tokens.to_string());
+    row("tokens that they hold", grouped(answer.fits.tokens));
     row("a request, on one accelerator", size(request));
     if prefix > Bytes::ZERO {
         row("the shared prefix, once", size(prefix));
     }
-    row("longest sequence alone", format!("{longest} tokens"));
+    row("longest sequence alone", format!("{} tokens", grouped(longest)));
     let fewest = answer.fewest.map_or_else(|| "none up to 1,024".to_owned(), |ranks| ranks.to_string());
     row("fewest tensor ranks for one request", fewest);
-    let layout = answer.layout;
-    let copies = match layout.redundant_experts {
-        0 => String::new(),
-        copies => format!(", {copies} redundant experts"),
-    };
-    let title = format!(
-        "{} on {} {}: tensor {}, pipeline {}, expert {}, attention data {}{copies}",
-        answer.model,
-        layout.ranks(),
-        answer.accelerator,
-        layout.tensor,
-        layout.pipeline,
-        layout.expert,
-        layout.attention_data
-    );
     let top = Section {
-        heading: String::new(),
+        heading: heading.to_owned(),
         blocks: vec![Block::Text(said), Block::Grid(component_grid(&footprint, answer.usable))],
     };
-    let mut sections = vec![top, Section::new("Cache", Block::Grid(facts))];
+    let mut sections = vec![top, Section::new(of_cache, Block::Grid(facts))];
     sections.extend(
         answer
             .vocabulary
@@ -316,5 +342,5 @@ pub fn serving_memory_page(answer: &ServingMemory) -> Page {
             .as_ref()
             .map(|padding| Section::new("Notes", Block::List(vec![format!("{padding}, and counted.")]))),
     );
-    Page { title, sections }
+    sections
 }

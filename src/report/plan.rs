@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::cliffs::{manager_ports, rounded_spares, unused_storage};
+use super::cliffs::{manager_ports, rounded_spares, unused_fabric, unused_storage};
 use super::csv::answers_csv;
 use super::evaluation_object;
 use super::figure::{counted, grouped, percent};
@@ -132,7 +132,9 @@ pub fn plan_page(plan: &Plan) -> Page {
         blocks.extend(tokens_in_words(&best.evaluation).map(Block::Text));
         blocks.extend(rounded_spares(&best.evaluation).map(Block::Text));
         blocks.extend(unused_storage(&best.evaluation).map(Block::Text));
+        blocks.extend(unused_fabric(&best.evaluation).map(Block::Text));
         blocks.extend(manager_ports(&best.evaluation).map(Block::Text));
+        blocks.push(Block::Text(money_in_words(&best.evaluation)));
         blocks.extend([
             Block::Grid(part(&whole, &[&["Node", "On", "Topology"], &FIGURES[..]])),
             Block::Grid(part(&whole, &[&["Layout", "What binds"], &MORE[..]])),
@@ -149,6 +151,18 @@ pub fn plan_page(plan: &Plan) -> Page {
         sections.push(Section::new("Rejected", Block::Grid(grid)));
     }
     Page { title: plan.title.clone(), sections }
+}
+
+/// What costs are reckoned with.
+fn money_in_words(evaluation: &Evaluation) -> String {
+    let (cluster, finance) = (&evaluation.scenario.cluster, &evaluation.scenario.finance);
+    format!(
+        "The horizon is {}, not discounted. Prices are those of {}; accelerators last {}, and capital costs {} a year.",
+        finance.horizon,
+        cluster.prices.id,
+        finance.accelerator_life,
+        percent(finance.cost_of_capital.get())
+    )
 }
 
 /// The kinds of nodes, those of prefill last where it has its own.

@@ -23,13 +23,18 @@ pub(super) fn uneven_experts(evaluation: &Evaluation) -> Option<String> {
     };
     let imbalance = serving.efficiency.imbalance;
     let [placed, unplaced] = [imbalance.placed.value, imbalance.unplaced.value];
+    let now = served(point.state.tpot, point.request_rate());
+    let others: Vec<String> = [placed, Factor::ONE]
+        .map(|factor| (with(factor), factor.get()))
+        .into_iter()
+        .filter(|(found, _)| *found != now)
+        .map(|(found, factor)| format!("{found} with {factor}"))
+        .collect();
+    let otherwise =
+        if others.is_empty() { String::new() } else { format!(": here {now} would be {}", others.join(", and ")) };
     Some(format!(
-        "Experts on {ranks} ranks are taken to be asked for as unevenly as published counts have it. Of 32 ranks of DeepSeek-R1 the busiest had {} times the tokens of the mean where they lay as they come, {} times where experts and copies were placed by load (TensorRT-LLM), as they are taken to be where there are redundant_experts. serving.expert_imbalance says otherwise: here {} would be {} with {}, and {} with 1.",
+        "Experts on {ranks} ranks are taken to be asked for as unevenly as published counts have it. Of 32 ranks of DeepSeek-R1 the busiest had {} times the tokens of the mean where they lay as they come, {} times where experts and copies were placed by load (TensorRT-LLM), as they are taken to be where there are redundant_experts. serving.expert_imbalance says otherwise{otherwise}.",
         unplaced.get(),
         placed.get(),
-        served(point.state.tpot, point.request_rate()),
-        with(placed),
-        placed.get(),
-        with(Factor::ONE),
     ))
 }

@@ -4,7 +4,7 @@ use clusterplan::report::{Group, Metric};
 
 /// Whether a figure is there only where something is served, or kept by the hosts.
 pub(crate) fn is_conditional(metric: &Metric) -> bool {
-    let money = [
+    let of_serving = [
         "_mtok_input",
         "_mtok_cached",
         "_mtok_output",
@@ -18,11 +18,12 @@ pub(crate) fn is_conditional(metric: &Metric) -> bool {
         "cost.memory_tiers",
         "cost.prefill_share",
         "cost.prompts_share",
+        "memory.prefill_",
     ];
     let kept_by_hosts = metric.key == "training.other_host_s";
     let asked_for = ["facility.budget_", "_per_task", "_per_success"].iter().any(|part| metric.key.contains(part));
     kept_by_hosts
         || asked_for
         || matches!(metric.group, Group::Serving | Group::Agents)
-        || money.iter().any(|part| metric.key.contains(part))
+        || of_serving.iter().any(|part| metric.key.contains(part))
 }

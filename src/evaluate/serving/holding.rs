@@ -53,8 +53,7 @@ impl<'a> Holding<'a> {
     }
 
     /// What a rank holds of requests of that many tokens.
-    pub(super) fn of_a_rank(&self, tokens: u64, paging: Option<Paging>) -> HeldByRank {
-        let layout = &self.serving.layout;
+    pub(super) fn of_a_rank(&self, layout: &ServingLayout, tokens: u64, paging: Option<Paging>) -> HeldByRank {
         let pages = Pages { paging: paging.unwrap_or(self.engine.pages.paging), ..self.engine.pages };
         let engine = Engine { pages, beside: self.beside(layout), ..self.engine };
         HeldByRank { fits: self.fits_in(layout, tokens, pages), usable: self.usable, tokens, engine }

@@ -7,7 +7,7 @@ use super::joined::{Networks, joined};
 use super::{features_fit, tokens_up};
 use crate::evaluate::Infeasible;
 use crate::inference::{Request, Room, Separate};
-use crate::memory::serving::ServingLayout;
+use crate::memory::serving::{Fits, ServingLayout};
 use crate::scenario::{Cluster, Limits, PrefillPool, Serving};
 use crate::units::{RequestRate, Seconds};
 
@@ -60,13 +60,15 @@ pub fn prefill_worker(serving: &Serving, cluster: &Cluster, layout: ServingLayou
     })
 }
 
-/// Whether a prefill worker holds a prompt, with what drafts beside it.
+/// What a rank of a prefill worker holds with prompts of mean length, with what drafts beside it.
 ///
 /// # Errors
-/// When it does not.
-pub(super) fn fits(serving: &Serving, cluster: &Cluster, layout: ServingLayout) -> Result<(), Infeasible> {
+/// When it does not hold one.
+pub(super) fn fits(serving: &Serving, cluster: &Cluster, layout: ServingLayout) -> Result<Fits, Infeasible> {
     let (holding, prompt) = (Holding::new(serving, cluster.nodes_of_prefill()), tokens_up(serving.mean_lengths().0));
-    let held =
-        features_fit(serving, layout).and_then(|()| holds(&holding.fits(&layout, prompt), prompt, holding.usable));
+    let held = features_fit(serving, layout).and_then(|()| {
+        let found = holding.fits(&layout, prompt);
+        holds(&found, prompt, holding.usable).map(|()| found)
+    });
     held.map_err(|reason| Infeasible::Prefill(Box::new(reason)))
 }

@@ -24,9 +24,12 @@ figures! {
         "steps x agents x branches x attempts" from ["agents.steps", "agents.retries"] => |e| e.agents?.by_outcome[0].calls;
     "agents.failing.calls_per_task_count": Count, "Calls of a run that fails", "Failures have means of their own.";
         "steps x agents x branches x attempts" from ["agents.failed.steps", "agents.retries"] => |e| e.agents?.by_outcome[1].calls;
-    "agents.tasks_per_day": PerDay, "Tasks", "That begin, of all users.";
+    "agents.tasks_per_day": PerDay, "Tasks, in hours of use", "That begin in a day of hours that are used, of all users: 24 of them.";
         "users / time between two tasks; or requests served / calls of a task"
         from ["agents.users", "agents.task_every", "serving.requests_per_s", "agents.calls_per_task_count"] => |e| e.agents?.tasks.over(Seconds::new(SECONDS_PER_DAY));
+    "agents.calendar_tasks_per_day": PerDay, "  by the calendar", "That begin over all hours, used or not: what a year costs, over a year of these, is what a task costs without tools and machines.";
+        "tasks in hours of use x utilisation" from ["agents.tasks_per_day", "finance.utilisation"]
+        => |e| e.agents?.tasks.over(Seconds::new(SECONDS_PER_DAY)) * e.scenario.finance.utilisation.get();
     "agents.task_s": Seconds, "A task", "From its first call to its last answer, on average.";
         "steps x attempts x (first token + answer) + steps x tools + approvals"
         from ["agents.steps", "serving.ttft_s", "serving.tpot_s", "agents.tool_time", "agents.approval_time"] => |e| e.agents?.load.task;

@@ -23,10 +23,10 @@ figures! {
     "cost.usd_per_gpu_hour": UsdPerHour, "A GPU for an hour, owned", "Owning one GPU for an hour of calendar time, spares counted as owned.";
         "annualised / GPUs bought / 8,760 h" from ["cost.annualised_per_year_usd", "cluster.accelerators", "cluster.spares"]
         => |e| e.unit_costs.per_gpu_hour;
-    "cost.usd_per_sold_gpu_hour": UsdPerHour, "  over hours sold", "The same over the share of hours sold.";
+    "cost.usd_per_sold_gpu_hour": UsdPerHour, "  over hours sold", "Owning one GPU for an hour that is sold: idle hours are paid for too.";
         "a GPU for an hour / utilisation" from ["cost.usd_per_gpu_hour", "finance.utilisation"]
         => |e| e.unit_costs.per_sold_gpu_hour;
-    "cost.usd_per_useful_gpu_hour": UsdPerHour, "  over useful hours", "The same over utilisation, goodput and the share of GPUs that are no spares.";
+    "cost.usd_per_useful_gpu_hour": UsdPerHour, "  over useful hours", "Owning one GPU for an hour of useful work: idle hours, failures and spares are paid for too.";
         "a GPU for an hour / (utilisation x goodput x share at work)" from ["cost.usd_per_sold_gpu_hour", "goodput.ratio", "cluster.spares"]
         => |e| e.unit_costs.per_useful_gpu_hour;
     "cost.usd_per_pflop_day": Usd, "A PFLOP-day", "10^15 model FLOPs a second for a day, causal attention, with what failures and idle hours cost.";
@@ -50,11 +50,11 @@ figures! {
         from ["cost.usd_per_useful_gpu_hour", "serving.requests_per_s", "serving.input_tokens", "serving.output_tokens"] => |e| e.token_costs()?.blended;
     "cost.usd_per_mtok_used": Usd, "  of it capacity used", "Of all tokens alike: what they would cost by use alone.";
         "million tokens x capacity used" from ["cost.usd_per_mtok_blended", "serving.capacity.used_ratio"] => |e| e.cost_of_capacity()?.used;
-    "cost.usd_per_mtok_off_peak": Usd, "  there for the peak", "The same: reserved for the peak of a day, and idle on its mean.";
+    "cost.usd_per_mtok_off_peak": Usd, "  there for the peak", "Of all tokens alike: capacity reserved for the peak of a day, and idle on its mean.";
         "million tokens x capacity there for the peak" from ["cost.usd_per_mtok_blended", "serving.capacity.off_peak_ratio"] => |e| e.cost_of_capacity()?.off_peak;
-    "cost.usd_per_mtok_headroom": Usd, "  left free at the peak", "The same: reserved so that latencies are what they are.";
+    "cost.usd_per_mtok_headroom": Usd, "  left free at the peak", "Of all tokens alike: capacity reserved so that latencies are what they are.";
         "million tokens x capacity left free" from ["cost.usd_per_mtok_blended", "serving.capacity.headroom_ratio"] => |e| e.cost_of_capacity()?.headroom;
-    "cost.usd_per_mtok_standby": Usd, "  to spare", "The same: replicas that stand by.";
+    "cost.usd_per_mtok_standby": Usd, "  to spare", "Of all tokens alike: replicas that stand by.";
         "million tokens x capacity to spare" from ["cost.usd_per_mtok_blended", "serving.capacity.standby_ratio"] => |e| e.cost_of_capacity()?.standby;
     "cost.usd_per_mtok_input": Usd, "Million tokens of prompts", "That are not cached: their part of what prompts bear.";
         "useful hour of a GPU x prompts' share of the cost x share of the prompt's work / tokens an hour"
@@ -68,19 +68,19 @@ figures! {
     "cost.usd_per_mtok_output_with_prompts": Usd, "Million tokens of answers, with prompts", "All that is paid while they are made, for their prompts too.";
         "reading weights + reading caches + arithmetic + messages + waiting" from ["cost.usd_per_mtok_output_weights", "cost.usd_per_mtok_output_kv", "cost.usd_per_mtok_output_compute", "cost.usd_per_mtok_output_network", "cost.usd_per_mtok_output_waiting"]
         => |e| e.cost_elements()?.total();
-    "cost.usd_per_mtok_output_weights": Usd, "  of it reading weights", "By where the time goes.";
+    "cost.usd_per_mtok_output_weights": Usd, "  of it reading weights", "Of a million tokens of answers with prompts, by where the time goes: that in which weights are read.";
         "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "serving.time_share.weights_ratio", "serving.output_tokens_per_s_per_gpu"]
         => |e| e.cost_elements()?.weights;
-    "cost.usd_per_mtok_output_kv": Usd, "  reading caches", "The same.";
+    "cost.usd_per_mtok_output_kv": Usd, "  reading caches", "Of a million tokens of answers with prompts, by where the time goes: that in which caches are read.";
         "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "serving.time_share.kv_ratio", "serving.output_tokens_per_s_per_gpu"]
         => |e| e.cost_elements()?.cache;
-    "cost.usd_per_mtok_output_compute": Usd, "  arithmetic", "The same, prefill's among it.";
+    "cost.usd_per_mtok_output_compute": Usd, "  arithmetic", "Of a million tokens of answers with prompts, by where the time goes: arithmetic, prefill's among it.";
         "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "serving.time_share.compute_ratio", "serving.output_tokens_per_s_per_gpu"]
         => |e| e.cost_elements()?.compute;
-    "cost.usd_per_mtok_output_network": Usd, "  messages", "The same.";
+    "cost.usd_per_mtok_output_network": Usd, "  messages", "Of a million tokens of answers with prompts, by where the time goes: messages between ranks.";
         "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "serving.time_share.network_ratio", "serving.output_tokens_per_s_per_gpu"]
         => |e| e.cost_elements()?.network;
-    "cost.usd_per_mtok_output_waiting": Usd, "  waiting", "The same: for the host and between kernels, and without a request; a pool of prefill without a prompt.";
+    "cost.usd_per_mtok_output_waiting": Usd, "  waiting", "Of a million tokens of answers with prompts, by where the time goes: for the host and between kernels, and without a request; a pool of prefill without a prompt.";
         "useful hour of a GPU x share of the time / answers' tokens an hour" from ["cost.usd_per_useful_gpu_hour", "serving.peak_to_mean", "serving.time_share.idle_ratio", "serving.output_tokens_per_s_per_gpu"]
         => |e| e.cost_elements()?.waiting;
     "cost.usd_per_mtok_output_power": Usd, "  of all these, power", "Electricity, and the building or colocation that is paid by the kilowatt.";
@@ -91,9 +91,9 @@ figures! {
         => |e| e.cost_elements()?.energy;
     "cost.price_usd_per_mtok_input": Usd, "Million tokens of prompts, at the margin of the price", "The price that leaves the wanted share of itself.";
         "cost / (1 - margin)" from ["cost.usd_per_mtok_input", "finance.margin"] => |e| of_million(e.prices_at_margin()?.input);
-    "cost.price_usd_per_mtok_cached": Usd, "Million cached tokens, at the margin of the price", "The same.";
+    "cost.price_usd_per_mtok_cached": Usd, "Million cached tokens, at the margin of the price", "The price of cached tokens that leaves the wanted share of itself.";
         "cost / (1 - margin)" from ["cost.usd_per_mtok_cached", "finance.margin"] => |e| of_million(e.prices_at_margin()?.cached);
-    "cost.price_usd_per_mtok_output": Usd, "Million tokens of answers, at the margin of the price", "The same.";
+    "cost.price_usd_per_mtok_output": Usd, "Million tokens of answers, at the margin of the price", "The price of answers that leaves the wanted share of itself.";
         "cost / (1 - margin)" from ["cost.usd_per_mtok_output", "finance.margin"] => |e| of_million(e.prices_at_margin()?.output);
     "cost.margin_on_cost_ratio": Ratio, "Margin over cost, at the prices elsewhere", "What selling all tokens at them leaves, over what serving them costs.";
         "tokens at the prices elsewhere / their cost here - 1" from ["finance.token_prices", "cost.usd_per_mtok_blended"] => |e| e.against_elsewhere()?.on_cost();

@@ -28,7 +28,7 @@ figures! {
     "data.read_gbytes_per_s": GbytesPerSecond, "Training reads", "What loaders read while it runs.";
         "tokens of a step x size of what is stored of one / iteration" from ["training.tokens_per_s", "training.data.stored", "training.data.token_size", "training.data.text_per_token"]
         => |e| read_rate(e)?;
-    "data.read_gbytes_per_s_per_gpu": GbytesPerSecond, "  a GPU", "The same of one GPU.";
+    "data.read_gbytes_per_s_per_gpu": GbytesPerSecond, "  a GPU", "What loaders read while it runs, for one GPU.";
         "what training reads / accelerators at work" from ["data.read_gbytes_per_s", "cluster.accelerators"]
         => |e| read_rate(e)? / f64::from(e.scenario.cluster.accelerators);
     "data.read_available_gbytes_per_s": GbytesPerSecond, "  the storage gives", "Read bandwidth of all its units.";

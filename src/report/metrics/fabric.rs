@@ -11,7 +11,7 @@ figures! {
     "fabric.leaf_oversubscription_ratio": Quotient, "Oversubscription, leaf to spine", "Bandwidth down over bandwidth up of a leaf switch, as built; none where nothing is above.";
         "links down / links up of a fully populated leaf switch" from ["cluster.topology.oversubscription", "switches.ports"]
         => |e| e.built.topology.leaf.oversubscription;
-    "fabric.spine_oversubscription_ratio": Quotient, "Oversubscription, spine to core", "The same of a spine switch.";
+    "fabric.spine_oversubscription_ratio": Quotient, "Oversubscription, spine to core", "Bandwidth down over bandwidth up of a spine switch, as built; none where nothing is above.";
         "links down / links up of a spine switch" from ["cluster.topology.oversubscription", "switches.ports"]
         => |e| e.built.topology.spine.oversubscription;
     "fabric.leaf_switches_count": Count, "Leaf switches", "Switches that nodes plug into.";

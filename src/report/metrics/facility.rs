@@ -33,14 +33,14 @@ figures! {
     "facility.energy_kwh_per_gpu_hour": KilowattHours, "Energy of a GPU-hour", "What the facility draws for an hour of calendar time of one GPU bought.";
         "energy a year / (8,760 h x GPUs bought)" from ["facility.energy_kwh_per_year", "cluster.accelerators", "cluster.spares"]
         => |e| e.owned_hour().energy;
-    "facility.emissions_gco2e_per_gpu_hour": Grams, "Emissions of a GPU-hour", "The same in emissions, location-based.";
+    "facility.emissions_gco2e_per_gpu_hour": Grams, "Emissions of a GPU-hour", "Emissions, location-based, of an hour of calendar time of one GPU bought.";
         "emissions a year / (8,760 h x GPUs bought)" from ["facility.emissions_tco2e_per_year", "cluster.accelerators", "cluster.spares"]
         => |e| e.owned_hour().emissions;
     "facility.energy_kwh_per_useful_gpu_hour": KilowattHours, "Energy of a useful GPU-hour", "What the facility draws for an hour of one GPU's useful work.";
         "energy a year / (8,760 h x utilisation x goodput x GPUs at work)"
         from ["facility.energy_kwh_per_year", "finance.utilisation", "goodput.ratio", "cluster.accelerators"]
         => |e| e.useful_hour().energy;
-    "facility.emissions_gco2e_per_useful_gpu_hour": Grams, "Emissions of a useful GPU-hour", "The same in emissions, location-based.";
+    "facility.emissions_gco2e_per_useful_gpu_hour": Grams, "Emissions of a useful GPU-hour", "Emissions, location-based, of an hour of one GPU's useful work.";
         "emissions a year / (8,760 h x utilisation x goodput x GPUs at work)"
         from ["facility.emissions_tco2e_per_year", "finance.utilisation", "goodput.ratio", "cluster.accelerators"]
         => |e| e.useful_hour().emissions;
@@ -48,7 +48,7 @@ figures! {
         "energy of a useful GPU-hour x 24 h x 1,000 TFLOP/s / model FLOP rate a GPU"
         from ["facility.energy_kwh_per_useful_gpu_hour", "training.tflops_per_s_per_gpu"]
         => |e| e.pflop_day_footprint()?.energy;
-    "facility.emissions_gco2e_per_pflop_day": Grams, "Emissions of a PFLOP-day", "The same in emissions, location-based.";
+    "facility.emissions_gco2e_per_pflop_day": Grams, "Emissions of a PFLOP-day", "Emissions, location-based, of 10^15 model FLOPs a second for a day, causal attention.";
         "emissions of a useful GPU-hour x 24 h x 1,000 TFLOP/s / model FLOP rate a GPU"
         from ["facility.emissions_gco2e_per_useful_gpu_hour", "training.tflops_per_s_per_gpu"]
         => |e| e.pflop_day_footprint()?.emissions;
@@ -60,7 +60,7 @@ figures! {
         "emissions of a useful GPU-hour x cost of a million / cost of a useful GPU-hour"
         from ["facility.emissions_gco2e_per_useful_gpu_hour", "cost.usd_per_mtok_input", "cost.usd_per_useful_gpu_hour"]
         => |e| e.token_footprint()?.input.emissions;
-    "facility.energy_kwh_per_mtok_cached": KilowattHours, "Energy of a million cached tokens", "The same.";
+    "facility.energy_kwh_per_mtok_cached": KilowattHours, "Energy of a million cached tokens", "Their part of the useful hours: attention to them.";
         "energy of a useful GPU-hour x cost of a million / cost of a useful GPU-hour"
         from ["facility.energy_kwh_per_useful_gpu_hour", "cost.usd_per_mtok_cached", "cost.usd_per_useful_gpu_hour"]
         => |e| e.token_footprint()?.cached?.energy;
@@ -100,14 +100,14 @@ figures! {
         "energy a year x run with failures / (8,760 h x utilisation)"
         from ["facility.energy_kwh_per_year", "training.effective_days", "finance.utilisation"]
         => |e| e.built.facility.energy_per_year * e.share_of_year()?;
-    "facility.emissions_tco2e_per_run": Tonnes, "Emissions of the run", "The same in emissions, location-based.";
+    "facility.emissions_tco2e_per_run": Tonnes, "Emissions of the run", "Emissions, location-based, of the whole cluster over the run, and of the run's part of the hours that no run uses.";
         "emissions a year x run with failures / (8,760 h x utilisation)"
         from ["facility.emissions_tco2e_per_year", "training.effective_days", "finance.utilisation"]
         => |e| e.built.facility.emissions_per_year * e.share_of_year()?;
     "facility.embodied_tco2e": Tonnes, "Embodied in GPUs", "Emissions of making the GPUs that are bought, where their maker states them: not of servers, network and building.";
         "GPUs bought x emissions of making one" from ["cluster.accelerators", "cluster.spares", "accelerators.embodied_carbon"]
         => |e| e.embodied()?;
-    "facility.embodied_gco2e_per_useful_gpu_hour": Grams, "  of a useful GPU-hour", "The same over the useful hours of the GPUs' life.";
+    "facility.embodied_gco2e_per_useful_gpu_hour": Grams, "  of a useful GPU-hour", "Emissions of making the GPUs over the useful hours of their life.";
         "embodied / (useful hours a year x life of accelerators)"
         from ["facility.embodied_tco2e", "finance.accelerator_life", "finance.utilisation", "goodput.ratio"]
         => |e| e.embodied_of_useful_hour()?;

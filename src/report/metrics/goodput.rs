@@ -97,13 +97,13 @@ figures! {
         "cost of the run x (shares of failures x part of interruptions + share of spares x part of those of hosts)"
         from ["cost.usd_per_run", "goodput.lost_rework_ratio", "goodput.lost_detection_ratio", "goodput.lost_restart_ratio", "goodput.lost_spares_ratio", "goodput.interruptions_accelerator_per_day"]
         => |e| lost_to_host_part(e, e.failures?.interruptions.accelerator)?;
-    "goodput.lost_memory_usd": Usd, "Lost to memory (HBM)", "The same of the memory of accelerators.";
+    "goodput.lost_memory_usd": Usd, "Lost to memory (HBM)", "What failures of the accelerators' memory cost: work done again, detection, restart, and their part of waiting for spares.";
         "as for accelerators" from ["cost.usd_per_run", "goodput.interruptions_memory_per_day"]
         => |e| lost_to_host_part(e, e.failures?.interruptions.memory)?;
-    "goodput.lost_host_usd": Usd, "Lost to hosts", "The same of hosts.";
+    "goodput.lost_host_usd": Usd, "Lost to hosts", "What failures of hosts cost: work done again, detection, restart, and their part of waiting for spares.";
         "as for accelerators" from ["cost.usd_per_run", "goodput.interruptions_host_per_day"]
         => |e| lost_to_host_part(e, e.failures?.interruptions.host)?;
-    "goodput.lost_nic_usd": Usd, "Lost to network cards", "The same of network cards.";
+    "goodput.lost_nic_usd": Usd, "Lost to network cards", "What failures of network cards cost: work done again, detection, restart, and their part of waiting for spares.";
         "as for accelerators" from ["cost.usd_per_run", "goodput.interruptions_nic_per_day"]
         => |e| lost_to_host_part(e, e.failures?.interruptions.nic)?;
     "goodput.lost_network_usd": Usd, "Lost to the network", "Failures of switches, modules and cables, and stalls without a failure.";

@@ -35,6 +35,22 @@ figures! {
     "memory.fits": Flag, "Fits", "Whether the total is within the usable memory.";
         "total <= usable" from ["memory.total_bytes", "memory.usable_bytes"]
         => |e| e.memory()?.fits(e.usable_memory);
+    "memory.prefill_weights_bytes": Bytes, "Weights of a GPU of prefill", "Where prefill has a pool of its own, in which a GPU may hold another part of the model: the rows above are of decode.";
+        "parameters of the rank x bytes of a weight" from ["serving.model", "serving.weights", "serving.layout.prefill"]
+        => |e| e.serving?.pool?.memory.weights;
+    "memory.prefill_activations_bytes": Bytes, "  activations", "Those of a forward pass of a prefill worker.";
+        "activations of the tokens of a forward pass" from ["serving.model", "serving.layout.prefill", "efficiency/memory.engines"]
+        => |e| e.serving?.pool?.memory.activations;
+    "memory.prefill_kv_cache_bytes": Bytes, "  cache", "The pool of keys and values of a prefill worker.";
+        "the share of the memory that the engine takes, less weights, activations and buffers" from ["serving.engine", "efficiency/memory.engines"]
+        => |e| e.serving?.pool?.memory.kv_cache;
+    "memory.prefill_workspace_bytes": Bytes, "  workspace", "What a prefill worker takes outside its allocator.";
+        "buffers + context + communicators" from ["serving.layout.prefill", "efficiency/memory.engines"]
+        => |e| e.serving?.pool?.memory.workspace;
+    "memory.prefill_total_bytes": Bytes, "  total", "All that a GPU of prefill holds.";
+        "weights + activations + cache + workspace"
+        from ["memory.prefill_weights_bytes", "memory.prefill_activations_bytes", "memory.prefill_kv_cache_bytes", "memory.prefill_workspace_bytes"]
+        => |e| e.serving?.pool?.memory.total();
     "memory.model_states_bytes": Bytes, "States of the whole model", "Weights, gradients and optimizer states of the whole model, unsharded.";
         "parameters x (bytes of a weight + of a gradient + of optimizer state)"
         from ["training.model", "training.precision", "training.gradients", "training.optimizer"]

@@ -120,7 +120,7 @@ figures! {
     "serving.adapter_hits.balanced_ratio": Ratio, "Adapters in memory with requests sent anywhere", "Share of requests that find theirs there where every replica keeps what is popular.";
         "found by a cache of as many last used adapters as one replica keeps" from ["serving.adapters.count", "serving.adapters.resident", "serving.adapters.popularity"]
         => |e| e.serving?.adapters?.found[0];
-    "serving.adapter_hits.adapter_aware_ratio": Ratio, "Adapters in memory with requests sent to them", "The same where each adapter has one replica.";
+    "serving.adapter_hits.adapter_aware_ratio": Ratio, "Adapters in memory with requests sent to them", "Share of requests that find theirs there where each adapter has one replica.";
         "found by a cache of as many last used adapters as all replicas keep together" from ["serving.adapters.count", "serving.adapters.resident", "serving.adapters.popularity", "serving.replicas_count"]
         => |e| e.serving?.adapters?.found[1];
     "serving.adapter_busiest_replica_ratio": Ratio, "Busiest replica then", "Requests of the busiest over the mean where requests are sent to their adapter.";
@@ -141,16 +141,16 @@ figures! {
     "serving.tenants_apart_usd_per_hour": UsdPerHour, "All tenants apart", "What their GPUs cost for an hour of calendar time, with their part of the spares.";
         "GPUs x a GPU for an hour, owned x GPUs bought / at work" from ["serving.tenants_apart_count", "cost.usd_per_gpu_hour", "cluster.spares"]
         => |e| e.cost_of_tenants(e.tenants()?.apart);
-    "serving.tenants_reallocated_usd_per_hour": UsdPerHour, "  with parts given by the hour", "The same.";
+    "serving.tenants_reallocated_usd_per_hour": UsdPerHour, "  with parts given by the hour", "What GPUs cost for an hour of calendar time where parts are given by the hour, with their part of the spares.";
         "GPUs x a GPU for an hour, owned x GPUs bought / at work" from ["serving.tenants_reallocated_count", "cost.usd_per_gpu_hour", "cluster.spares"]
         => |e| e.cost_of_tenants(e.tenants()?.reallocated?);
-    "serving.tenants_pooled_usd_per_hour": UsdPerHour, "  pooled", "The same.";
+    "serving.tenants_pooled_usd_per_hour": UsdPerHour, "  pooled", "What the GPUs of pooled tenants cost for an hour of calendar time, with their part of the spares.";
         "GPUs x a GPU for an hour, owned x GPUs bought / at work" from ["serving.tenants_pooled_count", "cost.usd_per_gpu_hour", "cluster.spares"]
         => |e| e.cost_of_tenants(e.tenants()?.pooled);
     "serving.tenants_reallocation_saves_ratio": Ratio, "Saved by giving parts by the hour", "Share of what tenants apart cost.";
         "1 - reallocated / apart" from ["serving.tenants_reallocated_usd_per_hour", "serving.tenants_apart_usd_per_hour"]
         => |e| { let all = e.tenants()?; 1.0 - all.reallocated? / all.apart };
-    "serving.tenants_pooling_saves_ratio": Ratio, "Saved by pooling", "The same.";
+    "serving.tenants_pooling_saves_ratio": Ratio, "Saved by pooling", "Share of what tenants apart cost that pooling saves.";
         "1 - pooled / apart" from ["serving.tenants_pooled_usd_per_hour", "serving.tenants_apart_usd_per_hour"]
         => |e| { let all = e.tenants()?; 1.0 - all.pooled / all.apart };
     "serving.block_waste_ratio": Ratio, "Cache in part-filled blocks", "Share of a sequence's cache that is the empty end of its last blocks.";
@@ -165,13 +165,13 @@ figures! {
     "serving.hits.tier_1_ratio": Ratio, "  Hits in the first tier", "Share whose prefix the first tier beyond has.";
         "found by a cache of all sizes down to it - found before it" from ["serving.cache.tiers", "serving.cache.popularity"]
         => |e| tier(e, 0)?;
-    "serving.hits.tier_2_ratio": Ratio, "  Hits in the second tier", "The same of the second.";
+    "serving.hits.tier_2_ratio": Ratio, "  Hits in the second tier", "Share whose prefix the second tier beyond has.";
         "found by a cache of all sizes down to it - found before it" from ["serving.cache.tiers", "serving.cache.popularity"]
         => |e| tier(e, 1)?;
-    "serving.hits.tier_3_ratio": Ratio, "  Hits in the third tier", "The same of the third.";
+    "serving.hits.tier_3_ratio": Ratio, "  Hits in the third tier", "Share whose prefix the third tier beyond has.";
         "found by a cache of all sizes down to it - found before it" from ["serving.cache.tiers", "serving.cache.popularity"]
         => |e| tier(e, 2)?;
-    "serving.hits.tier_4_ratio": Ratio, "  Hits in the fourth tier", "The same of the fourth.";
+    "serving.hits.tier_4_ratio": Ratio, "  Hits in the fourth tier", "Share whose prefix the fourth tier beyond has.";
         "found by a cache of all sizes down to it - found before it" from ["serving.cache.tiers", "serving.cache.popularity"]
         => |e| tier(e, 3)?;
     "serving.hits.recomputed_ratio": Ratio, "  Found and computed again", "Share whose prefix is in a tier and is computed all the same: sooner, or the links are full.";
@@ -226,7 +226,7 @@ figures! {
     "serving.left_over_accelerators_count": Count, "GPUs left over", "That make no whole replica or prefill worker; they are paid for.";
         "accelerators - those of replicas and workers, to spare too" from ["cluster.accelerators", "serving.layout", "serving.replicas_count", "serving.spare_replicas_count"]
         => |e| e.serving?.left_over();
-    "serving.capacity.used_ratio": Ratio, "Capacity used", "On the mean of a day, of the most that all replicas would serve.";
+    "serving.capacity.used_ratio": Ratio, "Capacity used", "On the mean of a day, of the most that all replicas would serve; none where more is served than that, with limits missed.";
         "requests a second, mean / at most" from ["serving.mean_requests_per_s", "serving.most_requests_per_s"] => |e| e.capacity()?.used;
     "serving.capacity.off_peak_ratio": Ratio, "  there for the peak", "Used at the peak of a day, and not on its mean.";
         "(requests a second - mean) / at most" from ["serving.requests_per_s", "serving.mean_requests_per_s", "serving.most_requests_per_s"] => |e| e.capacity()?.off_peak;
@@ -247,16 +247,16 @@ figures! {
     "serving.uncalibrated": Flag, "No measurement covers this", "Whether no published point is of this accelerator generation, engine and kind of model with weights and cache in such formats, so that the ends are twice as far off as those of the nearest kinds.";
         "the constants' catalog does not list the kind" from ["efficiency/serving.coverage", "serving.engine", "serving.model", "accelerators.generation"]
         => |e| e.serving?.bands?.uncalibrated;
-    "serving.time_share.weights_ratio": Ratio, "Time in weights", "Share of a replica's time that reads weights in decode.";
+    "serving.time_share.weights_ratio": Ratio, "Time in weights", "Share of a replica's time that reads weights in decode; in pools, of replicas that decode.";
         "time to read weights / time between tokens" from ["serving.decode_step_s", "serving.tpot_s"] => |e| e.serving?.shares.weights;
-    "serving.time_share.kv_ratio": Ratio, "Time in the cache", "Share that reads keys, values and states in decode.";
+    "serving.time_share.kv_ratio": Ratio, "Time in the cache", "Share of a replica's time that reads keys, values and states in decode; in pools, of replicas that decode.";
         "time to read the cache / time between tokens" from ["serving.decode_step_s", "serving.tpot_s"] => |e| e.serving?.shares.cache;
-    "serving.time_share.compute_ratio": Ratio, "Time in arithmetic", "Share that multiplies: prefill, and what decode takes beyond reading.";
+    "serving.time_share.compute_ratio": Ratio, "Time in arithmetic", "Share of a replica's time that multiplies: prefill, and what decode takes beyond reading; in pools, of replicas that decode, without prefill's own.";
         "(prefill stall + arithmetic beyond reading) / time between tokens" from ["serving.prefill_stall_s", "serving.decode_step_s", "serving.tpot_s"]
         => |e| e.serving?.shares.compute;
-    "serving.time_share.network_ratio": Ratio, "Time in messages", "Share that waits for messages between ranks in decode.";
+    "serving.time_share.network_ratio": Ratio, "Time in messages", "Share of a replica's time that waits for messages between ranks in decode; in pools, of replicas that decode.";
         "time of messages / time between tokens" from ["serving.decode_step_s", "serving.tpot_s"] => |e| e.serving?.shares.network;
-    "serving.time_share.idle_ratio": Ratio, "Time idle", "Share that waits for the host and between kernels, and without a request.";
+    "serving.time_share.idle_ratio": Ratio, "Time idle", "Share of a replica's time that waits for the host and between kernels, and without a request; in pools, of replicas that decode.";
         "(time of units and of the step + time without a request) / time between tokens" from ["serving.decode_step_s", "serving.arrivals"]
         => |e| e.serving?.shares.idle;
 }

@@ -73,7 +73,7 @@ figures! {
         "model FLOPs of a step, causal attention / iteration / accelerators / dense peak"
         from ["training.model", "training.iteration_s", "accelerators.peak_dense"]
         => |e| e.point?.step.mfu();
-    "training.mfu_full_attention_ratio": Ratio, "MFU, full attention", "The same with full attention, as Megatron-LM's formula counts.";
+    "training.mfu_full_attention_ratio": Ratio, "MFU, full attention", "Model FLOPs utilisation with full attention, as Megatron-LM's formula counts.";
         "model FLOPs of a step, full attention / iteration / accelerators / dense peak"
         from ["training.model", "training.iteration_s", "accelerators.peak_dense"]
         => |e| e.point?.step.mfu() * (e.point?.step.model_flops_full_attention / e.point?.step.model_flops);

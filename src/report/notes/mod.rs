@@ -1,5 +1,6 @@
 //! What a reader must know to use the figures of an evaluation.
 
+mod agents;
 mod caches;
 mod engine;
 mod fitted;
@@ -7,10 +8,11 @@ mod network;
 mod tenants;
 mod waits;
 
-use super::cliffs::{manager_ports, rounded_spares, unused_storage};
+use super::cliffs::{manager_ports, rounded_spares, unused_fabric, unused_storage};
 use super::fabric::between_sites;
 use super::uneven_experts::uneven_experts;
 use crate::evaluate::Evaluation;
+use agents::round_the_clock;
 use caches::{crowded_out, overrun, spread_evenly};
 use engine::{answered_by_prefill, by_default, padding, shared};
 use fitted::misses;
@@ -56,6 +58,7 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     ]);
     notes.extend(rounded_spares(evaluation));
     notes.extend(unused_storage(evaluation));
+    notes.extend(unused_fabric(evaluation));
     notes.extend(manager_ports(evaluation));
     notes.extend(padding(evaluation));
     notes.extend(uncalibrated(evaluation));
@@ -74,6 +77,7 @@ fn notes_of(evaluation: &Evaluation) -> Vec<String> {
     notes.extend(handed_over(evaluation));
     notes.extend(overrun(evaluation));
     notes.extend(crowded_out(evaluation));
+    notes.extend(round_the_clock(evaluation));
     notes.extend(oversubscription(evaluation));
     notes.extend(unreduced(evaluation));
     notes.extend(between_sites(&evaluation.built.topology, &evaluation.built.parts).map(|note| format!("{note}.")));
