@@ -3,9 +3,9 @@
 use super::refusal::Refusal;
 use super::rejected::Rejection;
 use super::serving::{Deployment, worker_alone};
-use crate::evaluate::{MissedLimit, ServingPoint, serving_point};
+use crate::evaluate::{Infeasible, MissedLimit, ServingPoint, served_point, serving_point};
 use crate::parallelism::ServingLayout;
-use crate::scenario::{Arrivals, NodeGroup, Scenario, Serving};
+use crate::scenario::{Arrivals, Cluster, NodeGroup, Scenario, Serving};
 use crate::units::{Seconds, counted, to_integer};
 
 /// The most accelerators that are tried.
@@ -65,12 +65,29 @@ impl Tried<'_> {
         if self.serving.left_over { node } else { multiple(node, layout.ranks()) }
     }
 
-    /// Serving on so many accelerators, limits kept; or why not.
+    /// Serving on so many accelerators, limits kept; or why not, of requests that are too many no less than are served.
     fn serves(&self, size: Size) -> Result<ServingPoint, Refusal> {
+        self.serves_by(size, served_point)
+    }
+
+    /// Why so many accelerators do not serve what is asked, as it is told: how many requests are served where agents' sessions lose
+    /// their caches takes a search of its own.
+    fn refused_on(&self, size: Size, why: Refusal) -> Refusal {
+        if !matches!(why, Refusal::Throughput { .. }) || self.serving.sessions.is_none() {
+            return why;
+        }
+        self.serves_by(size, serving_point).err().unwrap_or(why)
+    }
+
+    fn serves_by(
+        &self,
+        size: Size,
+        point: fn(&Serving, &Cluster) -> Result<ServingPoint, Infeasible>,
+    ) -> Result<ServingPoint, Refusal> {
         let many = || Refusal::Other("too many accelerators".to_owned());
         let asked = self.on(size).ok_or_else(many)?;
         let serving = asked.serving.as_ref().ok_or_else(many)?;
-        let point = serving_point(serving, &asked.cluster)?;
+        let point = point(serving, &asked.cluster)?;
         Refusal::of_limits(&point, serving).map_or(Ok(point), Err)
     }
 
@@ -96,7 +113,8 @@ impl Tried<'_> {
                 None => (First::Least(few), Cap::Tried(most / step)),
             };
             let of = |steps: u64| Size { main: steps * step, prefill: 0 };
-            let (steps, point) = least(first, cap, step, |steps| self.serves(of(steps)))?;
+            let told = |steps, why| self.refused_on(of(steps), why);
+            let (steps, point) = least(first, cap, step, (|steps| self.serves(of(steps)), told))?;
             let size = of(steps);
             known.fewest = Some(size.main);
             return Ok((size, point));
@@ -106,26 +124,31 @@ impl Tried<'_> {
         let plenty = self.plenty(pool.layout).ok_or_else(no_prompt)?.div_ceil(prefill_step).max(1);
         let of = |main: u64, prefill: u64| Size { main: main * step, prefill: prefill * prefill_step };
         let first = known.of_decode(layout).map_or(First::Least(few), First::Guess);
-        let (main, _) = least(first, Cap::Tried(MOST_ACCELERATORS / step), step, |main| self.serves(of(main, plenty)))?;
+        let told = |main, why| self.refused_on(of(main, plenty), why);
+        let serves = |main| self.serves(of(main, plenty));
+        let (main, _) = least(first, Cap::Tried(MOST_ACCELERATORS / step), step, (serves, told))?;
         known.decode.push((layout, main));
         let few = pool.layout.ranks().div_ceil(prefill_step);
         let first = known.of_prefill(pool.layout).map_or(First::Least(few), First::Guess);
-        let (prefill, point) =
-            least(first, Cap::Tried(plenty), prefill_step, |prefill| self.serves(of(main, prefill)))?;
+        let told = |prefill, why| self.refused_on(of(main, prefill), why);
+        let serves = |prefill| self.serves(of(main, prefill));
+        let (prefill, point) = least(first, Cap::Tried(plenty), prefill_step, (serves, told))?;
         known.prefill.push((pool.layout, prefill));
         Ok((of(main, prefill), point))
     }
 
     /// The same of the numbers that may be chosen.
     fn fewest_of_counts(&self, known: Option<u64>) -> Result<(u64, ServingPoint), Rejection> {
-        let mut last = more_than_another();
-        for &accelerators in self.counts.iter().filter(|count| known.is_none_or(|known| **count <= known)) {
-            last = match self.serves(Size { main: accelerators, prefill: 0 }) {
-                Ok(point) => return Ok((accelerators, point)),
-                Err(why) => short_of(&why, accelerators, None),
-            };
+        let mut last = None;
+        for &main in self.counts.iter().filter(|count| known.is_none_or(|known| **count <= known)) {
+            let size = Size { main, prefill: 0 };
+            match self.serves(size) {
+                Ok(point) => return Ok((main, point)),
+                Err(why) => last = Some((size, why)),
+            }
         }
-        Err(last)
+        let told = |(size, why): (Size, Refusal)| short_of(&self.refused_on(size, why), size.main, None);
+        Err(last.map_or_else(more_than_another, told))
     }
 
     /// Accelerators on which prompts hardly wait for a prefill worker of a layout, those to spare among them.
@@ -184,12 +207,12 @@ enum Cap {
     Tried(u64),
 }
 
-/// The fewest steps that do, of the most that are looked at; or what keeps any from it. A step is so many accelerators.
+/// The fewest steps that do, of the most that are looked at; or what keeps any from it, as it is told. A step is so many accelerators.
 fn least(
     first: First,
     cap: Cap,
     step: u64,
-    serves: impl Fn(u64) -> Result<ServingPoint, Refusal>,
+    (serves, told): (impl Fn(u64) -> Result<ServingPoint, Refusal>, impl Fn(u64, Refusal) -> Refusal),
 ) -> Result<(u64, ServingPoint), Rejection> {
     let (Cap::Other(mut most) | Cap::Tried(mut most)) = cap;
     if most == 0 {
@@ -234,7 +257,7 @@ fn least(
         if short >= most {
             return Err(match (cap, last, wall) {
                 (Cap::Other(_), ..) => more_than_another(),
-                (_, Some(why), wall) => short_of(&why, short * step, wall.as_deref()),
+                (_, Some(why), wall) => short_of(&told(short, why), short * step, wall.as_deref()),
                 (_, None, wall) => Rejection::new(wall.unwrap_or_default()),
             });
         }
