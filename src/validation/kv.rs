@@ -154,7 +154,8 @@ pub(super) fn cases(row: &Row, catalog: &Catalog) -> Vec<CaseResult> {
         return vec![result("model", Outcome::Skipped(format!("the catalog has no model \"{}\"", id(name))))];
     };
     let case = |(column, predicted): &Figure| {
-        let measured = match row.number(column) {
+        let number = || row.usable(NUMBERS).and_then(|()| row.number(column));
+        let measured = match number() {
             Ok(measured) => measured?,
             Err(Unusable(reason)) => return Some(result(column, Outcome::Skipped(reason))),
         };

@@ -123,17 +123,13 @@ impl Domain {
 
     /// The rows of a table that no rule about the data leaves out, each with numbers that a fit may take in.
     fn rows_to_fit(self, text: &str, aliases: &Aliases) -> Result<Vec<Row>, TableError> {
-        let rows = self.rows(text)?.into_iter().filter(|row| excluded(row, aliases).is_none());
+        let rows = self.rows(text)?.into_iter().filter(|row| self.has(row) && excluded(row, aliases).is_none());
         rows.map(|row| row.check(self.numbers()).map(|()| row)).collect()
     }
 
-    /// All rows of a table, those that no rule about the data leaves out with numbers that their columns may hold; rows of training
-    /// tell by themselves what they lack.
-    fn checked(self, text: &str, aliases: &Aliases) -> Result<Vec<Row>, TableError> {
-        if self != Self::Training {
-            self.rows_to_fit(text, aliases)?;
-        }
-        self.rows(text)
+    /// Whether a row is of the domain: tables of throughputs have other figures beside them, whose numbers mean other things.
+    fn has(self, row: &Row) -> bool {
+        self != Self::Throughput || row.text("metric") == Some(serving::THROUGHPUT)
     }
 
     /// What columns of numbers hold.
@@ -210,7 +206,7 @@ impl Validation {
         group: LeaveOut,
         sets: &BTreeMap<String, ServingEfficiency>,
     ) -> Result<Self, TableError> {
-        let table = domain.checked(text, aliases)?;
+        let table = domain.rows(text)?;
         // The group of a figure then begins with what was left out.
         let set = |setup: &serving::Setup| {
             let name = setup.left_out_by(group);
@@ -250,7 +246,7 @@ impl Validation {
         aliases: &Aliases,
         sets: &training::Sets<'_>,
     ) -> Result<Self, TableError> {
-        let table = domain.checked(text, aliases)?;
+        let table = domain.rows(text)?;
         let cell = |row: &Row, column| row.text(column).unwrap_or_default().to_owned();
         let result = |row: &Row| {
             let training = || training::case(row, catalog, aliases, sets);
@@ -296,7 +292,6 @@ impl Validation {
         aliases: &Aliases,
         prior: &CollectiveEfficiency,
     ) -> Result<Self, TableError> {
-        Domain::Collectives.rows_to_fit(text, aliases)?;
         let table = table::rows(text, Domain::Collectives.columns())?;
         let rows = collectives::cases_leaving_out(&table, catalog, aliases, prior, |row| excluded(row, aliases));
         Ok(Self { domain: Domain::Collectives, rows })

@@ -157,6 +157,11 @@ impl Row {
         Ok(())
     }
 
+    /// As [`Row::check`], where a row with another number is skipped.
+    pub(super) fn usable(&self, columns: &[(&'static str, Holds)]) -> Result<(), Unusable> {
+        self.check(columns).map_err(|error| Unusable(error.to_string()))
+    }
+
     /// A positive whole number up to ten million, or nothing where the cell is empty.
     pub(super) fn count(&self, column: &str) -> Result<Option<u32>, Unusable> {
         let Some(value) = self.number(column)? else { return Ok(None) };

@@ -71,7 +71,8 @@ pub(super) fn case(row: &Row, catalog: &Catalog, aliases: &Aliases) -> (Vec<Fill
         _ => return (filled, Outcome::Excluded("no numeric value of time_us".to_owned())),
     };
     let set = catalog.collective_efficiency.get("nccl");
-    let predicted = RowCall::of(row, catalog, aliases, &mut filled).and_then(|call| {
+    let usable = row.usable(NUMBERS);
+    let predicted = usable.and_then(|()| RowCall::of(row, catalog, aliases, &mut filled)).and_then(|call| {
         let set = set.ok_or_else(|| unusable("the catalog has no collective constants"))?;
         call.prediction(set, measured)
     });

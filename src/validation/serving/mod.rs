@@ -31,6 +31,9 @@ pub(super) const POINTS: &[&str] =
 pub(super) const THROUGHPUTS: &[&str] =
     &["id", "model", "gpu", "parallelism", "weight_precision", "isl", "osl", "engine", "metric", "value", "unit"];
 
+/// What a row of a table of throughputs is called by its metric, which other figures may stand beside.
+pub(super) const THROUGHPUT: &str = "total output throughput";
+
 /// What the numbers of a table of points may be: times from a microsecond to a day.
 pub(super) const POINT_NUMBERS: &[(&str, Holds)] = &[
     ("isl", Holds::COUNT),
@@ -91,6 +94,9 @@ fn held_out(row: &Row) -> bool {
 
 /// The setup of a row.
 fn setup(domain: Domain, row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<Setup, Unusable> {
+    if domain.has(row) {
+        row.usable(domain.numbers())?;
+    }
     if domain == Domain::Throughput {
         throughput::setup(row, catalog, aliases)
     } else {

@@ -20,8 +20,8 @@ pub(super) fn setup(row: &Row, catalog: &Catalog, aliases: &Aliases) -> Result<S
     let Some(&(name, engine)) = family.filter(|_| offline) else {
         return Err(Unusable(format!("no offline throughput of an engine that is known: {engine_text}")));
     };
-    if row.needed("metric")? != "total output throughput" {
-        return Err(Unusable("no total output throughput".to_owned()));
+    if row.needed("metric")? != super::THROUGHPUT {
+        return Err(Unusable(format!("no {}", super::THROUGHPUT)));
     }
     let engine = engine.to_owned();
     let mut named = Named::find(row.needed("model")?, row.needed("gpu")?, catalog, aliases)?;
