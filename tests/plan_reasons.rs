@@ -32,6 +32,16 @@ fn what_cannot_be_is_a_no_with_reasons_and_mistakes_are_told() {
     let (_, small, stderr) = run("plan", &small);
     let binding = small["best"]["binding"].to_string();
     assert!(binding.contains("whole nodes and replicas: nothing smaller is bought"), "{binding} {stderr}");
+    // Replicas on parts of GPUs are not told as so many GPUs.
+    let part =
+        ["serving.model=\"llama-3.1-8b\"", "serving.arrivals={ rate = \"5 request/s\" }", "serving.slice=\"3g.40gb\""];
+    let page = program::run(
+        &["plan", "scenarios/plan-llama3.1-70b-40-rps.toml"]
+            .into_iter()
+            .chain(part.iter().flat_map(|setting| ["--set", setting]))
+            .collect::<Vec<_>>(),
+    );
+    assert!(page.stdout.contains(" of one 3g.40gb slice: tensor 1"), "{}", page.stdout);
     let (_, all, _) = run("plan", &[]);
     let budget = number(&all["runners_up"][0], "cost", "total_usd").ceil();
     let (code, plan, _) = run("plan", &[&format!("plan.limits={{ budget = \"${budget}\" }}")]);

@@ -12,7 +12,7 @@ use super::notes::uncalibrated;
 use super::page::{Block, Grid, Page, Section};
 use super::planned_tenants::{apart_json, tenant_blocks};
 use super::sweep_words::layout_toml;
-use super::work_words::tokens_in_words;
+use super::work_words::{each_of, tokens_in_words};
 use crate::evaluate::{Bands, Evaluation};
 use crate::scenario::{Cluster, TopologyChoice};
 use crate::search::{Binding, Deployment, Plan, PlanAnswer, PlanSize, Sizing};
@@ -178,11 +178,13 @@ fn counts(cluster: &Cluster) -> String {
 }
 
 fn layout(evaluation: &Evaluation, replicas: u64) -> String {
-    let Some(point) = &evaluation.serving else { return String::new() };
+    let Some((point, serving)) = evaluation.serving.as_ref().zip(evaluation.scenario.serving.as_ref()) else {
+        return String::new();
+    };
     let layout = &point.layout;
     let spare = if point.spares > 0 { format!(" and {} to spare", grouped(point.spares)) } else { String::new() };
-    let gpus = counted(layout.ranks(), "GPU");
-    let mut ways = format!("{}{spare} of {gpus}: {layout}", counted(replicas, "replica"));
+    let each = each_of(serving, layout.ranks());
+    let mut ways = format!("{}{spare} of {each}: {layout}", counted(replicas, "replica"));
     if let Some(pool) = point.pool {
         let (workers, ranks) = (counted(pool.workers - point.spares, "prefill worker"), pool.layout.ranks());
         ways = format!("{ways}; {workers}{spare} of {ranks}: {}", pool.layout);

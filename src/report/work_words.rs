@@ -54,7 +54,7 @@ fn batch_in_words(point: &ServingPoint) -> Option<String> {
 }
 
 /// What a replica stands on: so many GPUs, or slices of them.
-fn each_of(serving: &Serving, ranks: u64) -> String {
+pub(super) fn each_of(serving: &Serving, ranks: u64) -> String {
     match &serving.features.slice {
         Some(slice) if slice.shared.is_some() => slice.name.clone(),
         Some(slice) => format!("one {}", slice.name),

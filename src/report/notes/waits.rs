@@ -123,7 +123,7 @@ pub(in crate::report) fn missed(evaluation: &Evaluation) -> Option<String> {
         String::new()
     };
     let missed: Vec<String> = missed.iter().map(MissedLimit::to_string).collect();
-    Some(format!("{}. With all limits kept, {most} would be served.{links}", missed.join("; ")))
+    Some(format!("{}. With all limits kept, {most} would be served by this layout.{links}", missed.join("; ")))
 }
 
 /// The most that the replicas that serve, without those to spare, serve with limits kept.
