@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::figure::grouped;
+use super::figure::{dollars, grouped};
 use super::number::finite;
 use super::page::Grid;
 use crate::evaluate::{Evaluation, LineEvidence, PartLine};
@@ -22,7 +22,7 @@ pub(super) fn lines(evaluation: &Evaluation) -> Grid {
             evaluation.evidence_of(line).map_or_else(String::new, |evidence| evidence.date.to_owned()),
             line.per.to_string(),
             quantity(line.quantity),
-            line.unit_amount.to_string(),
+            dollars(line.unit_amount),
             line.amount.to_string(),
             line.annualised.to_string(),
         ]);

@@ -2,7 +2,7 @@
 
 use super::basis::basis;
 use super::cost_lines::{lines, sources};
-use super::figure::{Group, Metric, Value, counted, grouped, percent};
+use super::figure::{Group, Metric, Value, counted, dollars, grouped, percent};
 use super::layout_search;
 use super::memory_tiers;
 use super::metrics::{metric, of_group};
@@ -157,7 +157,7 @@ fn parts(parts: &[PartLine]) -> Grid {
             part.basis.to_string(),
             grouped(part.count),
             grouped(part.spares),
-            part.unit_price.to_string(),
+            dollars(part.unit_price),
             part.price().to_string(),
             part.draw().to_string(),
         ]);

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::csv::grid_csv;
-use super::figure::counted;
+use super::figure::{counted, dollars};
 use super::page::{Block, Grid, Page, Section};
 use crate::catalog::pricebook::Category;
 use crate::evaluate::{PartLine, SideBill};
@@ -304,7 +304,7 @@ pub fn quote_page(title: String, quote: &FabricQuote) -> Page {
             length,
             count.to_string(),
             spares.to_string(),
-            part.unit_price.to_string(),
+            dollars(part.unit_price),
             (part.unit_price * (count + spares) as f64).to_string(),
             (part.power * count as f64).to_string(),
         ]);

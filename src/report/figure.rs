@@ -168,6 +168,12 @@ pub(super) fn change(ratio: f64) -> Option<String> {
     (hundredths != 0.0).then(|| format!("{sign}{}%", significant(hundredths.abs(), 3)))
 }
 
+/// The price of one of what is counted, to the dollar, where it is no smaller: that of many is of four digits, as all sums are.
+pub(super) fn dollars(price: Usd) -> String {
+    // The base number, because only its size matters.
+    if price.value() >= 1e3 { format!("${}", grouped(to_integer(price.value().round()))) } else { price.to_string() }
+}
+
 /// What a figure is about; figures of a group stand together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {

@@ -1,7 +1,7 @@
 //! What sums are made of, item by item: cost lines, the parts of networks, and all that draws power.
 
 use super::cost_lines::{over, quantity};
-use super::figure::{grouped, percent};
+use super::figure::{dollars, grouped, percent};
 use crate::catalog::pricebook::Driver;
 use crate::evaluate::{Evaluation, PartLine, PowerLine};
 use crate::facility::Load;
@@ -118,8 +118,8 @@ fn product(line: &CostLine) -> String {
         Driver::CapexRatio => {
             format!("{} of {} for parts", percent(line.unit_amount.value()), Usd::new(line.quantity))
         }
-        Driver::Year | Driver::Cluster => format!("{count} x {}", line.unit_amount),
-        per => format!("{count} x {} per {per}", line.unit_amount),
+        Driver::Year | Driver::Cluster => format!("{count} x {}", dollars(line.unit_amount)),
+        per => format!("{count} x {} per {per}", dollars(line.unit_amount)),
     }
 }
 
@@ -158,7 +158,7 @@ fn priced(evaluation: &Evaluation, name: String, part: &PartLine) -> Item {
         name,
         value: part.price().value(),
         text: part.price().to_string(),
-        origin: format!("{count} x {}", part.unit_price),
+        origin: format!("{count} x {}", dollars(part.unit_price)),
         fields: vec![("prices", evaluation.scenario.cluster.prices.id.clone(), format!("price {}", part.id))],
         inputs: Vec::new(),
     }
