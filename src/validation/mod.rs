@@ -292,6 +292,7 @@ impl Validation {
         aliases: &Aliases,
         prior: &CollectiveEfficiency,
     ) -> Result<Self, TableError> {
+        Domain::Collectives.rows_to_fit(text, aliases)?;
         let table = table::rows(text, Domain::Collectives.columns())?;
         let rows = collectives::cases_leaving_out(&table, catalog, aliases, prior, |row| excluded(row, aliases));
         Ok(Self { domain: Domain::Collectives, rows })
