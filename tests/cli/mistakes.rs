@@ -128,3 +128,19 @@ fn heads_that_do_not_split_name_what_would_and_the_other_way() {
     );
     assert!(answer.stderr.contains("pipeline"), "{}", answer.stderr);
 }
+
+#[test]
+fn half_a_format_of_numbers_is_a_mistake() {
+    for (format, why) in [
+        ("{ number = \"fp8\", scale_bits = 32 }", "`scale_bits` says nothing without `group`"),
+        ("{ number = \"fp8\", group = 128 }", "`group` says nothing without `scale_bits`"),
+    ] {
+        let answer =
+            run(&["eval", "scenarios/serve-llama3.1-70b-64-h100.toml", "--set", &format!("serving.weights={format}")]);
+        assert!(
+            answer.code == 2 && answer.stderr.contains(why) && answer.stderr.contains("help: "),
+            "{}",
+            answer.stderr
+        );
+    }
+}

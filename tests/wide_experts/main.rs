@@ -143,7 +143,8 @@ fn prefill_s_experts_lie_over_nodes_where_first_tokens_are_due_soon() {
         assert!(answer.code < 2, "{}", answer.stderr);
         serde_json::from_str::<Value>(&answer.stdout).unwrap()["best"].clone()
     };
-    let of = |best: &Value, key: &str| best["scenario"][key].as_str().unwrap_or("0").parse::<u32>().unwrap();
+    let of =
+        |best: &Value, key: &str| best["evaluation"]["scenario"][key].as_str().unwrap_or("0").parse::<u32>().unwrap();
     // No node of 80 GB GPUs holds the experts: in time for slow first tokens stages of them do, in time for fast ones ranks of
     // two nodes, which exchange tokens over the cards.
     let (slow, fast) = (plan("2 s", &[]), plan("400 ms", &[]));

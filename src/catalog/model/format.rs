@@ -158,12 +158,16 @@ impl FromNode for Format {
 impl Format {
     fn of_table(reader: &mut Reader<'_>) -> Self {
         let group = reader.about("numbers that share a scale").usually("none");
-        let group = group.optional_within("group", &(1..=1 << 20)).unwrap_or(0);
-        Self {
-            number: reader.about("format of a number").get("number"),
-            group,
-            scale_bits: reader.about("bits of that scale").usually("none").optional("scale_bits").unwrap_or(0),
+        let group = group.optional_within("group", &(1..=1 << 20));
+        let number = reader.about("format of a number").get("number");
+        let scale_bits = reader.about("bits of that scale").usually("none").optional_within("scale_bits", &(1..=64));
+        for (given, key, other) in [(group, "group", "scale_bits"), (scale_bits, "scale_bits", "group")] {
+            if given.is_some() && (group.is_none() || scale_bits.is_none()) {
+                let message = format!("`{key}` says nothing without `{other}`: a group of numbers shares a scale of so many bits");
+                reader.report(key, Code::MissingKey, message, format!("add `{other}`, or leave `{key}` out"));
+            }
         }
+        Self { number, group: group.unwrap_or(0), scale_bits: scale_bits.unwrap_or(0) }
     }
 }
 
