@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::figure::grouped;
+use super::figure::{dollars, grouped};
 use super::number::finite;
 use super::page::Grid;
 use crate::evaluate::{Evaluation, TierBought};
@@ -25,7 +25,7 @@ pub(super) fn grid(evaluation: &Evaluation) -> Option<Grid> {
                 parts.unit.id.clone_into(&mut row[1]);
                 let all = parts.price * parts.count as f64;
                 row.push(grouped(parts.count));
-                row.extend([parts.price, parts.per_gigabyte, all].map(|amount| amount.to_string()));
+                row.extend([dollars(parts.price), parts.per_gigabyte.to_string(), all.to_string()]);
             }
             None => row.extend([0; 4].map(|_| "–".to_owned())),
         }

@@ -81,34 +81,34 @@ impl Visit {
         match lengths {
             Lengths::One => {
                 // Chains of at least so many, all that begin together for a whole time each.
-                let mut longer = 1.0_f64;
-                loop {
+                let (mut longer, mut more) = (1.0_f64, true);
+                while more {
                     let goes_on = if longer < 1.0 { -(waited * (-longer).ln_1p()).exp_m1() } else { 1.0 };
                     let come = coming * longer;
                     let held = if come > LITTLE { come.exp_m1() / come } else { 1.0 };
                     let part = goes_on * held * (come * own / (1.0 - own)).exp();
                     time += part;
                     longer *= own;
-                    if part * own < LITTLE * time {
-                        return time;
-                    }
+                    more = part * own > LITTLE * time;
                 }
+                time
             }
             Lengths::Exponential => {
                 let (chain, come) = (1.0 - own, at_once);
                 // Powers of those that come, by the series of the exponential.
-                time += digamma(waited + 1.0) + EULER_MASCHERONI;
+                time += (digamma(waited + 1.0) + EULER_MASCHERONI).max(0.0);
                 let (mut term, mut number, mut beta) = (1.0, 1.0, (waited + 1.0).recip());
-                loop {
+                let mut more = true;
+                // With none that waited all parts are zero.
+                while more {
                     term *= come / number;
                     let part = term * (number.recip() - beta);
                     time += part;
-                    if number > come && part < LITTLE * time {
-                        return time / chain;
-                    }
+                    more = number <= come || part.abs() > LITTLE * time.abs();
                     beta *= number / (waited + number + 1.0);
                     number += 1.0;
                 }
+                time / chain
             }
         }
     }
@@ -360,6 +360,16 @@ mod tests {
                 let (due, found) = (simulated(adapters, asked, cv), of.here(cv * cv).unwrap());
                 assert!((found.number / due - 1.0).abs() < near, "{adapters:?} {asked:?} {cv}: {found:?} {due}");
             }
+        }
+    }
+
+    #[test]
+    fn a_visit_that_none_waited_for_takes_no_time_and_less_than_a_request_may_be_open() {
+        assert!(Visit { waited: 0.0, coming: 0.3, own: 0.02 }.time(Lengths::Exponential).abs() < 1e-12);
+        let popularity = Popularity::zipf(50.0, 0.0);
+        for open in [0.01, 0.25, 0.5] {
+            let here = Open { popularity: &popularity, places: 1.5, all: open, room: 200.0 }.here(1.0);
+            assert!(here.is_none_or(|here| here.number <= open && here.number > 0.9 * open), "{open}: {here:?}");
         }
     }
 
